@@ -72,7 +72,7 @@ class AwsHarness(RealHarness):
         }
 
     def java_catalog(self) -> JavaCatalog:
-        """The same places for Iceberg Java's own catalog and storage, which resend as they do."""
+        """Return the same places for Iceberg Java's catalog and storage, which resend calls too."""
         places = self.places
         options = {
             "catalog-impl": "org.apache.iceberg.aws.dynamodb.DynamoDbCatalog",
@@ -87,7 +87,7 @@ class AwsHarness(RealHarness):
         return JavaCatalog(iceberg_aws_jars(), options)
 
     def files(self) -> fs.S3FileSystem:
-        """The objects, by pyarrow."""
+        """Open the objects with pyarrow."""
         host = self.places.s3_url.partition("://")[2]
         return fs.S3FileSystem(region=REGION, scheme="http", endpoint_override=host)
 
@@ -100,7 +100,7 @@ class AwsHarness(RealHarness):
 def aws_harness(
     dynamodb: DynamoDbServer, s3: S3Server, variables: Mapping[str, str] | None = None
 ) -> Iterator[AwsHarness]:
-    """A harness with a running queue server and no committer yet. `variables`: more settings."""
+    """Start a harness with a queue server and no committer yet. `variables`: more settings."""
     places = AwsPlaces.new(dynamodb, s3)
     with living_in(lambda folder: AwsHarness(folder, variables or {}, places=places)) as harness:
         yield harness

@@ -75,7 +75,7 @@ class Point:
         )
 
     def moment_of(self, name: str, *, objects: int = 1) -> str | None:
-        """At which moment of the call that begins now to die, if at all."""
+        """Return at which moment of the call that begins now to die, None if at none."""
         counts = self.due.exists()
         with self.seen.open("a") as seen:
             seen.write(f"{'+' if counts else ' '}{'*' if objects > 1 else ' '}{name}\n")
@@ -86,7 +86,7 @@ class Point:
 
     @contextmanager
     def calling(self, port: str) -> Iterator[None]:
-        """While a call is under way."""
+        """Mark a call as under way."""
         self.catalog_calls += port == "catalog"
         self.catalog_is_idle.clear()
         try:
@@ -97,7 +97,9 @@ class Point:
                 self.catalog_is_idle.set()
 
     async def strike(self) -> None:
-        """Exit, or stop. Stop without the database's lock: else every process would wait for it."""
+        """Exit, or stop. A stop waits until no catalog call is under way: with the database's lock,
+        it would block every process.
+        """
         if self.by != "stop":
             os._exit(EXIT_CODE)
         while self.catalog_calls:
@@ -179,7 +181,7 @@ def _kind(one: object) -> str:
 
 
 def run(environment: Mapping[str, str], log: str, folder: str) -> None:
-    """Be the committer from now on. The process is new, and has imported all of it."""
+    """Run the committer until the end. The process is new, and has imported all of it."""
     os.setsid()
     os.environ.clear()
     os.environ.update(environment)

@@ -93,22 +93,22 @@ class DyingHarness(RealHarness):
         self.committer = Forked(process)
 
     def tell_when(self, due: bool) -> None:
-        """Whether calls count from now on."""
+        """Note whether calls count from now on."""
         if due:
             self.due.touch()
         else:
             self.due.unlink(missing_ok=True)
 
     def has_died(self) -> bool:
-        """Whether the committer ended where it was told to. Errors: `AssertionError` elsewhere."""
+        """Return whether the committer died at its point. Errors: `AssertionError` elsewhere."""
         assert self.committer is not None
         code = self.committer.poll()
         assert code in (None, dying_committer.EXIT_CODE), self.log_file.read_text()[-2000:]
         return code is not None
 
     def calls(self) -> tuple[dict[str, bool], dict[str, bool]]:
-        """The calls so far, before they counted and since: their names in order of appearance, and
-        whether one was about several objects.
+        """Return the calls so far, before they counted and since: their names in order of
+        appearance, and whether one was about several objects.
         """
         early: dict[str, bool] = {}
         due: dict[str, bool] = {}
@@ -121,6 +121,6 @@ class DyingHarness(RealHarness):
 
 @contextmanager
 def dying_harness(**variables: str) -> Iterator[DyingHarness]:
-    """A harness with a running queue server and no committer yet. `variables`: more settings."""
+    """Start a harness with a queue server and no committer yet. `variables`: more settings."""
     with living_in(lambda folder: DyingHarness(folder, variables)) as harness:
         yield harness

@@ -32,7 +32,7 @@ class Exactness:
 async def check_exactly_once(
     harness: RealHarness, name: str, published: Sequence[RealProducer]
 ) -> Exactness:
-    """Errors: `AssertionError`. The committer has nothing more to do."""
+    """Check the table of an idle committer with all readers. Errors: `AssertionError`."""
     found = await check_files(harness, await harness.load(name), published)
     seen = await seen_by_all(harness, name)
     assert seen == dict.fromkeys(seen, found.contents)
@@ -42,7 +42,7 @@ async def check_exactly_once(
 async def check_files(
     harness: RealHarness, table: LoadedTable, published: Sequence[RealProducer]
 ) -> Exactness:
-    """All but the opinion of other readers."""
+    """Check all but the contents that other readers see."""
     live = live_files(table, harness.read)
     by_path = {file.path: file for file in live}
     assert len(by_path) == len(live), "a file is in the table twice"
@@ -69,7 +69,7 @@ async def check_files(
 def _winners(
     published: Sequence[RealProducer], live: dict[str, LiveFile]
 ) -> tuple[list[Written], list[Written]]:
-    """The attempts in the table, one for each epoch, and all others."""
+    """Return the attempts in the table, one for each epoch, and all others."""
     landed, losers = [], []
     for producer in published:
         attempts = defaultdict(list)
@@ -87,7 +87,7 @@ def _winners(
 
 
 def _is_replay(loser: Written, landed: Sequence[Written]) -> bool:
-    """Whether what has landed stands for the same."""
+    """Return whether the landed attempt stands for the same content."""
     [winner] = [one for one in landed if _identity(one) == _identity(loser)]
     return winner.epoch.fingerprint == loser.epoch.fingerprint
 
@@ -99,7 +99,7 @@ def _identity(written: Written) -> tuple[str, int]:
 def _check_receipts(
     producer: RealProducer, landed: Sequence[Written], live: dict[str, LiveFile]
 ) -> int:
-    """A receipt that says committed names the snapshot and sequence number of the files."""
+    """Check that a committed receipt names the snapshot and sequence number of the files."""
     mine = {one.epoch.epoch: one for one in landed if one.epoch.producer.id == producer.name}
     for epoch, receipt in producer.receipts.items():
         if producer.wait == "durable":

@@ -37,7 +37,7 @@ class JavaCatalog:
 
 
 def jdbc_catalog(harness: RealHarness) -> JavaCatalog:
-    """The SQLite file of a harness."""
+    """Return the SQLite catalog of a harness, as Java opens it."""
     options = {
         "type": "jdbc",
         "uri": f"jdbc:sqlite:{harness.catalog_file}",
@@ -78,12 +78,12 @@ class JavaEngine:
         return rows
 
     def value(self, statement: str) -> Any:
-        """The only value of a statement's only row."""
+        """Return the only value of a statement's only row."""
         [[value]] = self.sql(statement)
         return value
 
     def commit_attempts(self) -> list[int]:
-        """How many attempts each of Iceberg's commits took, in their order."""
+        """Return how many attempts each of Iceberg's commits took, in their order."""
         return [int(found) for found in _ATTEMPTS.findall(self._log_file.read_text())]
 
 
@@ -130,7 +130,7 @@ def _session(options: Mapping[str, str], jars: str) -> Any:
 
 
 def _log_commits(spark: Any) -> None:
-    """Iceberg says what each commit took, one line each; nothing else is to be heard."""
+    """Log the attempts of each Iceberg commit, one line each, and nothing else."""
     logging = spark._jvm.org.apache.logging.log4j
     logging.core.config.Configurator.setLevel(_COMMIT_LOGGER, logging.Level.INFO)
 

@@ -41,7 +41,7 @@ async def some_time(harness: RealHarness, chance: random.Random) -> None:
 
 
 async def next_swap(harness: RealHarness) -> None:
-    """The instant after a swap: what it landed is still in the inbox, and not acknowledged."""
+    """Wait for a swap, whose requests are still in the inbox, and not acknowledged."""
     with closing(sqlite3.connect(harness.catalog_file)) as catalog:
 
         def pointer() -> object:
@@ -56,7 +56,7 @@ async def _has_work(harness: RealHarness) -> bool:
 
 
 def check_receipts(published: list[RealProducer], live: dict[str, LiveFile]) -> int:
-    """A committed receipt names the snapshot and sequence number that its file really has."""
+    """Check that a committed receipt names the snapshot and sequence number of its file."""
     checked = 0
     for producer in published:
         for epoch, receipt in producer.receipts.items():

@@ -21,7 +21,7 @@ _CHUNKS_BYTES = (1 << 16, 1 << 12, 1)
 
 @contextmanager
 def tmpfs(folder: Path, *, size: str = "64m") -> Iterator[Path]:
-    """A file system of its own at the folder."""
+    """Mount a file system at the folder."""
     folder.mkdir(exist_ok=True)
     _mount(b"tmpfs", folder, b"tmpfs", 0, f"size={size}".encode())
     try:
@@ -32,7 +32,7 @@ def tmpfs(folder: Path, *, size: str = "64m") -> Iterator[Path]:
 
 @contextmanager
 def read_only(mount: Path) -> Iterator[None]:
-    """A file system of `tmpfs` that takes no writes while inside."""
+    """Make a file system of `tmpfs` read-only while inside."""
     _mount(b"tmpfs", mount, b"tmpfs", _REMOUNT | _READ_ONLY, None)
     try:
         yield
@@ -53,7 +53,7 @@ def read_only_file(path: Path) -> Iterator[None]:
 
 @contextmanager
 def full(mount: Path) -> Iterator[None]:
-    """A file system that is filled to the last byte while inside."""
+    """Fill a file system to the last byte while inside."""
     ballast = mount / "ballast"
     with ballast.open("wb", buffering=0) as file:
         for size in _CHUNKS_BYTES:

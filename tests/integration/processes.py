@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def session_members(session: int) -> list[int]:
-    """All processes of a session. Spark's Python workers leave the group, but not the session."""
+    """Return all processes of a session. Spark's Python workers leave the group only."""
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -29,7 +29,7 @@ def signal_session(session: int, number: signal.Signals) -> None:
 
 
 def kill_session(leader: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:
-    """kill -9 of everything that a process started with `start_new_session` has brought to life."""
+    """Kill, with SIGKILL, every process that one started with `start_new_session` has started."""
     signal_session(leader.pid, signal.SIGKILL)
     leader.wait()
     while session_members(leader.pid):  # what was born meanwhile

@@ -46,7 +46,7 @@ def expected(files: int, ids: Sequence[int]) -> Contents:
 
 
 async def seen_by_all(harness: RealHarness, name: str) -> dict[str, Contents]:
-    """The table's contents by reader. Rows are really read from the data files."""
+    """Return the table's contents by reader. Rows are really read from the data files."""
     table = await harness.load(name)
     live = live_files(table)
     return {
@@ -57,7 +57,7 @@ async def seen_by_all(harness: RealHarness, name: str) -> dict[str, Contents]:
 
 
 def live_files(table: LoadedTable, read: Callable[[str], bytes] | None = None) -> list[LiveFile]:
-    """All live data files of main, read back through manifest list and manifests."""
+    """Return all live data files of main, read back through manifest list and manifests."""
     read = read or _read
     head = table.metadata.current_snapshot
     if head is None or head.manifest_list is None:
@@ -80,7 +80,7 @@ def live_files(table: LoadedTable, read: Callable[[str], bytes] | None = None) -
 
 
 def seen_by_pyiceberg(table: LoadedTable, properties: Mapping[str, str] | None = None) -> Contents:
-    """`properties`: how PyIceberg reaches the storage."""
+    """Return the contents that PyIceberg sees. `properties`: how it reaches the storage."""
     scan = StaticTable.from_metadata(table.metadata_location, dict(properties or {})).scan()
     paths = [local(task.file.file_path) for task in scan.plan_files()]
     ids = scan.to_arrow().column("id").to_pylist()
@@ -103,7 +103,7 @@ def seen_by_duckdb(table: LoadedTable) -> Contents:
 
 
 def _by_manifests(live: Sequence[LiveFile]) -> Contents:
-    """Our own reader has no engine: the ids come from the files that it names."""
+    """Return the contents that our manifests name; DuckDB reads the ids from those files."""
     ids: list[int] = []
     for file in live:
         found = duckdb.execute("SELECT id FROM read_parquet(?)", [file.path]).fetchall()
@@ -115,7 +115,7 @@ def _by_manifests(live: Sequence[LiveFile]) -> Contents:
 
 @contextmanager
 def duckdb_with_iceberg() -> Iterator[Any]:
-    """A DuckDB that reads Iceberg."""
+    """Open a DuckDB that reads Iceberg."""
     with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
         for name in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
             folder = Path(import_module(name).__file__ or "").parent
@@ -125,7 +125,7 @@ def duckdb_with_iceberg() -> Iterator[Any]:
 
 
 def local(location: str) -> str:
-    """The path behind `file:/…` or `file:///…`; another location as it is."""
+    """Return the path behind `file:/…` or `file:///…`; another location as it is."""
     if "://" in location and not location.startswith(_SCHEME):
         return location
     path = location.removeprefix(_SCHEME)

@@ -135,7 +135,7 @@ class RealHarness:
         )
 
     def environment(self) -> dict[str, str]:
-        """Everything that a process of this harness must know."""
+        """Return the environment variables of a process of this harness."""
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("FRAZIL_")}
         return inherited | {
             "FRAZIL_HOME": str(self.folder),
@@ -174,7 +174,7 @@ class RealHarness:
             raise TimeoutError(f"{error}; it says {self.readiness()}") from error
 
     async def is_ready(self) -> bool:
-        """Asked for beside the loop, which may have proxies to serve that it waits for."""
+        """Ask for readiness in a thread: the loop may have proxies to serve meanwhile."""
         assert self.committer is not None
         if self.committer.poll() is not None:
             raise AssertionError(f"the committer ended: {self.log_file.read_text()[-2000:]}")
@@ -182,7 +182,7 @@ class RealHarness:
         return status == 200
 
     async def is_healthy(self) -> bool:
-        """Whether the committer is ready, and no component is degraded."""
+        """Return whether the committer is ready, and no component is degraded."""
         return await self.is_ready() and not await asyncio.to_thread(self.conditions)
 
     def readiness(self) -> tuple[int, dict[str, Any]]:
@@ -190,7 +190,7 @@ class RealHarness:
         return self._ask("readyz")
 
     def conditions(self) -> dict[str, str]:
-        """All conditions, as `/status` has them; none while no committer listens."""
+        """Return all conditions, as `/status` has them; none while no committer listens."""
         _, body = self._ask("status")
         found: dict[str, str] = body.get("conditions", {})
         return found
@@ -247,7 +247,7 @@ class RealHarness:
 
     @asynccontextmanager
     async def catalog(self) -> AsyncIterator[Catalog]:
-        """The catalog, made if there is none."""
+        """Open the catalog; create it if there is none."""
         settings, world = self.settings, RealWorld()
         async with self.storage() as storage:
             catalog = await open_catalog(
@@ -265,7 +265,7 @@ class RealHarness:
         format_version: int = 2,
         properties: Mapping[str, str] | None = None,
     ) -> LoadedTable:
-        """A table of (id, carrier), partitioned by bucket(2, carrier)."""
+        """Create a table of (id, carrier), partitioned by bucket(2, carrier)."""
         identifier = TableIdentifier.parse(name)
         location = "/".join((self.warehouse_location, *identifier.namespace, identifier.name))
         metadata = flights(location, format_version=format_version, properties=properties)
@@ -281,11 +281,11 @@ class RealHarness:
             return await catalog.load(TableIdentifier.parse(name))
 
     def read(self, location: str) -> bytes:
-        """An object of the warehouse, whole."""
+        """Return an object of the warehouse, whole."""
         return Path(location.removeprefix("file://")).read_bytes()
 
     async def outstanding(self) -> list[str]:
-        """The keys of the requests in the inbox."""
+        """Return the keys of the requests in the inbox."""
         async with self.storage() as storage:
             return [found.key async for found in Inbox(storage, self.settings.inbox).list()]
 
@@ -308,7 +308,7 @@ class RealHarness:
 
 @contextmanager
 def real_harness(**variables: str) -> Iterator[RealHarness]:
-    """A harness with a running queue server and no committer yet. `variables`: more settings."""
+    """Start a harness with a queue server and no committer yet. `variables`: more settings."""
     with living_in(lambda folder: RealHarness(folder, variables)) as harness:
         yield harness
 
@@ -318,7 +318,7 @@ _Harness = TypeVar("_Harness", bound=RealHarness)
 
 @contextmanager
 def living_in(build: Callable[[Path], _Harness]) -> Iterator[_Harness]:
-    """A harness in a folder of its own, with a running queue server; at the end all is gone."""
+    """Start a harness in a folder of its own, with a queue server; at the end all is gone."""
     # Not pytest's folder: the path of a unix socket must be short.
     with tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True) as folder:
         harness = build(Path(folder))
@@ -336,8 +336,8 @@ def living_in(build: Callable[[Path], _Harness]) -> Iterator[_Harness]:
 def replicas(
     harness: RealHarness, count: int, variables: Mapping[str, str] | None = None
 ) -> Iterator[list[RealHarness]]:
-    """Committers of one harness, each with a name and a port of its own. `variables`: more settings
-    of theirs.
+    """Yield committers of one harness, each with a name and a port of its own, and with these
+    `variables` as more settings.
     """
     each = [
         replace(
@@ -362,7 +362,7 @@ def replicas(
 def flights(
     location: str, *, format_version: int, properties: Mapping[str, str] | None = None
 ) -> TableMetadata:
-    """The first metadata of a table of (id, carrier), partitioned by bucket(2, carrier)."""
+    """Return the first metadata of a table of (id, carrier), partitioned by bucket(2, carrier)."""
     fields = (
         NestedField(1, "id", LongType(), required=False),
         NestedField(2, "carrier", StringType(), required=False),

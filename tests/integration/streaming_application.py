@@ -43,7 +43,7 @@ class Stream:
         return self.folder / "source"
 
     def add_input(self, number: int, ids: Sequence[int]) -> None:
-        """One more file. It appears at once, since Spark may look at any time."""
+        """Add one file. It appears at once, since Spark may look at any time."""
         self.source.mkdir(parents=True, exist_ok=True)
         lines = [json.dumps({"id": each, "carrier": ("AA", "UA")[each % 2]}) for each in ids]
         hidden = self.source / f".{number:04d}.json"
@@ -55,7 +55,7 @@ class Stream:
         return (self.checkpoint / "offsets" / str(epoch)).exists()
 
     def has_committed(self, epoch: int) -> bool:
-        """Whether Spark itself has noted that the micro-batch is done."""
+        """Return whether Spark itself has recorded that the micro-batch is done."""
         return (self.checkpoint / "commits" / str(epoch)).exists()
 
     @property
@@ -90,7 +90,7 @@ class Driver:
         return self.answer()
 
     def kill(self) -> None:
-        """kill -9 of the driver, its JVM and all Python workers."""
+        """Kill, with SIGKILL, the driver, its JVM and all Python workers."""
         kill_session(self.process)
 
 

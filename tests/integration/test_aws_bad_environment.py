@@ -170,7 +170,7 @@ async def test_table_that_lost_a_manifest_is_still_appended_to(
 
 @asynccontextmanager
 async def _two_tables(harness: AwsHarness) -> AsyncIterator[tuple[RealProducer, RealProducer]]:
-    """Two tables with one commit each; the committer is gone again."""
+    """Create two tables with one commit each; the committer has ended again."""
     tables = [await harness.create_table(name) for name in (GOOD, BROKEN)]
     async with (
         producers(harness, tables[0], 1) as [good],
@@ -196,7 +196,7 @@ async def _is_settled(harness: AwsHarness, producer: RealProducer) -> bool:
 
 
 async def _check_landed(harness: AwsHarness, name: str, producer: RealProducer) -> None:
-    """All that was published is in the table, once, and nothing in quarantine."""
+    """Check that each published file is in the table once, and no request in quarantine."""
     live = live_files(await harness.load(name), harness.read)
     assert sorted(file.path for file in live) == sorted(producer.paths)
     assert await harness.quarantined() == []

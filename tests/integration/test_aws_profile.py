@@ -60,7 +60,7 @@ class Feed:
     ids: list[int] = field(default_factory=list)
 
     def add(self) -> None:
-        """Input for one more micro-batch."""
+        """Add input for one more micro-batch."""
         start = (self.number * EPOCHS_MAX + self.epochs) * ROWS
         ids = range(start, start + ROWS)
         self.stream.add_input(self.epochs, ids)
@@ -76,7 +76,7 @@ class Feed:
         await until(self.is_idle, "the first micro-batch", timeout_s=120)
 
     async def feed_until(self, done: asyncio.Future[Any]) -> None:
-        """Always one more micro-batch, and one when the others have ended."""
+        """Add micro-batches, each after the one before, and one when `done`."""
         while not done.done():
             self.add()
             await until(self.is_idle, "a micro-batch", timeout_s=120)
@@ -170,7 +170,7 @@ def _is_ours(snapshot: Snapshot) -> bool:
 
 
 def _seen_by_frazil(harness: AwsHarness) -> Contents:
-    """The files that our command names, and the rows in them."""
+    """Return the files that the `frazil` command lists, and the rows in them."""
     lines = _frazil(harness, "table", "files", TABLE, "--json").splitlines()
     found = [json.loads(line) for line in lines]
     ids: list[int] = []

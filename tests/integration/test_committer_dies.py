@@ -87,7 +87,7 @@ async def test_each_request_lands_once_wherever_the_committer_dies() -> None:
 
 
 def _portions(deaths: Sequence[Death]) -> Iterator[Sequence[Death]]:
-    """Early deaths follow others, so that there is something to take up."""
+    """Yield the deaths table by table; early ones follow others, which leave work to take up."""
     early = [death for death in deaths if death.early]
     late = [death for death in deaths if not death.early]
     mixed = [one for pair in zip_longest(late, early) for one in pair if one is not None]
@@ -122,7 +122,7 @@ async def _find_deaths(harness: DyingHarness) -> list[Death]:
 
 
 def _moments(name: str) -> Sequence[str]:
-    """A call that changes nothing leaves the world alike before and after."""
+    """Return the moments of a call; one that only reads leaves the same state before and after."""
     return ("before",) if _is_read(name) else ("before", "after")
 
 
@@ -134,7 +134,7 @@ def _is_read(name: str) -> bool:
 
 
 async def _die(harness: DyingHarness, number: int, deaths: Sequence[Death]) -> int:
-    """Die all these deaths at one table; how many requests it has got."""
+    """Die all these deaths at one table; return how many requests it has got."""
     async with _table(harness, f"number_{number}") as work:
         await _start(harness)
         await work.warm_up()
@@ -168,7 +168,7 @@ async def _die(harness: DyingHarness, number: int, deaths: Sequence[Death]) -> i
 
 
 async def _await_death(harness: DyingHarness, death: Death) -> None:
-    """A call that a process makes once has no second time to die at, which is told."""
+    """Wait for a death. A process may call less often than `number` says; then print that."""
     is_sure = death.number == 1
     try:
         await until(harness.has_died, f"a death {death}", timeout_s=60.0 if is_sure else 5.0)
@@ -180,7 +180,7 @@ async def _await_death(harness: DyingHarness, death: Death) -> None:
 
 
 async def _start(harness: DyingHarness, death: Death | None = None) -> None:
-    """A committer that takes up what is left before it may die."""
+    """Start a committer that takes up the work that is left before it may die."""
     harness.tell_when(due=False)
     harness.dies = death.variables if death else {}
     await harness.start()
@@ -204,20 +204,20 @@ class Work:
         return sum(len(producer.written) for producer in self.published)
 
     def journal(self) -> set[Path]:
-        """Notes of expiries that are under way; one that a death has interrupted is taken up."""
+        """Return the records of expiries under way; a committer resumes an interrupted one."""
         table_uuid = self.published[0].table.metadata.table_uuid
         folder = self.harness.folder / f"requests/upkeep/{table_uuid}"
         return set(folder.glob("[!.]*"))  # without what was cut off before it had its name
 
     async def warm_up(self) -> None:
-        """Some commits, so that there is something to merge and to expire."""
+        """Make some commits, so that there is something to merge and to expire."""
         for _ in range(COMMITS_BEFORE):
             await self.published[1].publish()
             await until(self.harness.is_settled, "an empty inbox")
 
     async def publish(self, is_enough: Callable[[], bool]) -> list[asyncio.Task[None]]:
-        """New epochs, a replay and a clash; then more until it is enough, within bounds. Returns
-        what still waits.
+        """Publish new epochs, a replay and a clash; then more until it is enough, within bounds.
+        Return the tasks that still wait.
         """
         waiting, durable = self.published[:2]
         waits = asyncio.create_task(waiting.publish())
@@ -238,7 +238,7 @@ class Work:
         return is_enough() or await self.harness.is_settled()
 
     async def check(self, waits: list[asyncio.Task[None]]) -> None:
-        """Everything has its verdict, and all are true."""
+        """Check that every request has its verdict, and that all verdicts are true."""
         await until(self.harness.is_settled, "an empty inbox")
         async with asyncio.timeout(60):
             await asyncio.gather(*waits)

@@ -79,7 +79,7 @@ async def _stand_still(at: str) -> None:
 
 @contextmanager
 def _second_of(first: DyingHarness) -> Iterator[DyingHarness]:
-    """Another committer of the same harness, which never stands still."""
+    """Return another committer of the same harness, which never stops."""
     variables = {**first.variables, "FRAZIL_QUEUE__CONSUMER": "second"}
     second = DyingHarness(first.folder, variables)
     try:
@@ -89,7 +89,7 @@ def _second_of(first: DyingHarness) -> Iterator[DyingHarness]:
 
 
 async def _publish_until_stopped(harness: DyingHarness, published: list[RealProducer]) -> None:
-    """New epochs, a replay and a clash; then more, until the committer stands still."""
+    """Publish new epochs, a replay and a clash; then more, until the committer is stopped."""
     durable, clashing = published[1:]
     await asyncio.gather(durable.publish(2), clashing.publish())
     await until(lambda: _is_over(harness), "an empty inbox")

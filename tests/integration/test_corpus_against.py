@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 async def play(harness: RealHarness, *options: str) -> subprocess.CompletedProcess[str]:
-    """The command, by the settings of the harness."""
+    """Run the command with the settings of the harness."""
     return await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-m", "tests.corpus", "--against", *options],

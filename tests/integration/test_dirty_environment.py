@@ -23,7 +23,7 @@ TABLE = "db.flights"
 
 @asynccontextmanager
 async def publishing(harness: RealHarness) -> AsyncIterator[RealProducer]:
-    """A table and a producer; at the end everything published is in the table, once."""
+    """Yield a producer of a new table; check at the end that everything published landed once."""
     table = await harness.create_table(TABLE)
     async with producers(harness, table, 1) as [producer]:
         yield producer
@@ -38,8 +38,8 @@ async def publishing(harness: RealHarness) -> AsyncIterator[RealProducer]:
 
 
 async def until_degraded(harness: RealHarness, component: str, said: str) -> None:
-    """The status says so. Readiness is refused for what every table needs, and never for one
-    table or for the queue.
+    """Wait until `/status` shows the condition. `/readyz` fails for a component that every table
+    needs, never for one table or for the queue.
     """
 
     def is_degraded() -> bool:

@@ -36,7 +36,7 @@ class DisksHarness(DyingHarness):
 
 @contextmanager
 def harness_with_disk(place: str) -> Iterator[tuple[DisksHarness, Path]]:
-    """A harness, and one of its folders as a disk of its own."""
+    """Start a harness with one of its folders on a disk of its own."""
     with living_in(DisksHarness) as harness:
         harness.variables = {"FRAZIL_CATALOG__URI": harness.settings.catalog_uri}
         harness.catalog_file.parent.mkdir()
@@ -99,8 +99,8 @@ async def _publish_at_last(producer: RealProducer, written: WrittenEpoch) -> Non
 
 
 async def _shows(harness: DyingHarness) -> bool:
-    """The committer says what is wrong, of itself or of a request that it puts off; or there was
-    room enough: SQLite has some of its own.
+    """Return whether the committer reports the problem, as a condition or by a deferred request, or
+    had room enough: SQLite has some of its own.
     """
     assert harness.committer is not None and harness.committer.poll() is None
     conditions, deferred = harness.conditions(), harness.events("request.deferred")

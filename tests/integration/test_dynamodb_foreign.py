@@ -95,7 +95,7 @@ def attributes(item: dict[str, Any]) -> dict[str, type]:
 
 
 async def swap(catalog: DynamoDbCatalog, base: LoadedTable, **properties: str) -> LoadedTable:
-    """Our commit, which must win."""
+    """Commit as Frazil does; the swap must win."""
     wanted = build_swap(base, properties=properties)
     storage = LocalStorage()
     await storage.create(catalog.objects_before(wanted))

@@ -63,7 +63,7 @@ def avro_files(table: LoadedTable) -> set[str]:
 
 
 def needed(table: LoadedTable) -> set[str]:
-    """The lists of all snapshots, and the manifests that they list."""
+    """Return the lists of all snapshots, and the manifests that they list."""
     found = set()
     for snapshot in table.metadata.snapshots:
         path = Path(local(snapshot.manifest_list or ""))

@@ -22,7 +22,7 @@ ROUND = 10
 
 
 async def publish_all(harness: RealHarness, published: list[RealProducer]) -> None:
-    """The next epoch of each, in several commits."""
+    """Publish the next epoch of each, in several commits."""
     for start in range(0, len(published), ROUND):
         async with asyncio.TaskGroup() as tasks:
             for producer in published[start : start + ROUND]:

@@ -61,7 +61,7 @@ _Other = TypeVar("_Other")
 
 
 def pairs(ones: Sequence[_One], others: Sequence[_Other]) -> Iterable[tuple[_One, _Other]]:
-    """Each with each, or only as many as it takes to have had all."""
+    """Pair each with each, or only as many as it takes to have had all."""
     if IS_CHAOS:
         return product(ones, others)
     return islice(zip(cycle(ones), cycle(others), strict=False), max(len(ones), len(others)))
@@ -87,7 +87,7 @@ class Work:
     faults: int = 0
 
     async def publish(self) -> None:
-        """Commits, and their verdicts."""
+        """Publish, with and without waiting for the verdict, and wait for the commits."""
         waiting, durable, _ = self.published
         await asyncio.gather(waiting.publish(), durable.publish())
         await self.settle()
@@ -105,7 +105,9 @@ class Work:
         await until(self.is_settled, f"no requests of {self.name}", timeout_s=90, poll_s=0.05)
 
     async def is_settled(self) -> bool:
-        """By connections that are open: to make new ones takes longer than all else here."""
+        """Return whether the inbox is empty. It uses open connections: to make new ones takes
+        longer than all else here.
+        """
         inbox = Inbox(self.published[0].connections.storage, self.harness.settings.inbox)
         table_uuid = self.published[0].table.metadata.table_uuid
         return [found async for found in inbox.list(table_uuid)] == []
@@ -130,7 +132,7 @@ async def test_requests_land_once_whatever_the_ways_to_the_servers_do(
 
 
 async def _proxies(harness: AwsHarness, stack: AsyncExitStack) -> Proxies:
-    """The harness's committer goes through them from now on."""
+    """Put proxies before the servers that the committer will use."""
     socket = Path(unquote(urlsplit(harness.settings.queue_url).path))
     dynamodb = await stack.enter_async_context(HttpProxy(harness.places.dynamodb_url))
     s3 = await stack.enter_async_context(HttpProxy(harness.places.s3_url))
@@ -160,7 +162,7 @@ async def _table(harness: AwsHarness, name: str) -> AsyncIterator[Work]:
 
 
 async def _spoil_dynamodb(proxies: Proxies, work: Work) -> None:
-    """The swap, and the look that finds out what has become of it."""
+    """Fail the swap, and the look-up that finds out whether it landed."""
     proxy = proxies.dynamodb
     await work.publish()
     outcomes = (*CALLS, Fault.DAMAGE_ANSWER, THROTTLED, OUT_OF_ORDER)
@@ -202,7 +204,7 @@ async def _see_through(
 
 
 async def _spoil_redis(proxies: Proxies, work: Work) -> None:
-    """Doorbells on their way, their taking over, what is acknowledged, and receipts."""
+    """Fail the commands that read, claim and acknowledge doorbells, and those for receipts."""
     await work.publish()
     for fault, command in pairs(COMMANDS, (b"XREADGROUP", b"XAUTOCLAIM", b"XACK", b":receipts:")):
         work.faults += 1

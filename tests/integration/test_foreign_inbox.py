@@ -73,7 +73,7 @@ ENTRIES: dict[str, Callable[[Path], object]] = {
 
 
 def places(root: Path, table: UUID) -> Iterator[Path]:
-    """Every level of the inbox, and the folders beside it."""
+    """Yield every level of the inbox, and the folders beside it."""
     for inside in ("", f"{table}", f"{table}/query", f"{table}/query/epoch"):
         yield root / "inbox" / inside
     for beside in ("quarantine", "witness", "upkeep"):
@@ -81,7 +81,7 @@ def places(root: Path, table: UUID) -> Iterator[Path]:
 
 
 def fill(root: Path, table: LoadedTable) -> list[str]:
-    """Entries everywhere, also in the very places of requests, whose keys are returned."""
+    """Make entries everywhere, also in the very places of requests; return the keys of those."""
     for folder in places(root, table.metadata.require_uuid()):
         folder.mkdir(parents=True, exist_ok=True)
         for name, make in ENTRIES.items():
@@ -165,7 +165,7 @@ async def test_an_inbox_full_of_foreign_entries_keeps_nothing_from_landing() -> 
 
 
 def end(harness: RealHarness) -> None:
-    """By itself, not because its time was over."""
+    """Stop the committer, which must exit by itself, not by its timeout."""
     harness.signal(signal.SIGTERM)
     assert harness.committer is not None
     assert harness.committer.poll() == 0

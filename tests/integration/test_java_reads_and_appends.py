@@ -38,7 +38,7 @@ class Shared:
     java_ids: list[int] = field(default_factory=list)
 
     def append_by_java(self, name: str, count: int) -> list[int]:
-        """Iceberg Java's own appends of one row, with its default retries; returns the ids."""
+        """Append one row at a time with Iceberg Java and its default retries; return the ids."""
         start = len(self.java_ids) + 1
         ids = [-number for number in range(start, start + count)]
         self.java_ids += ids
@@ -58,7 +58,7 @@ def shared() -> Iterator[Shared]:
 async def filled(
     shared: Shared, name: str, *, format_version: int, rounds: int = 2
 ) -> RealProducer:
-    """A new table with some commits of one producer."""
+    """Create a table with some commits of one producer."""
     table = await shared.harness.create_table(name, format_version=format_version)
     async with producers(shared.harness, table, 1) as [producer]:
         for _ in range(rounds):
@@ -211,7 +211,7 @@ async def test_merged_manifests_say_to_java_what_the_small_ones_said(
 
 
 def _entries_by_java(shared: Shared, name: str) -> dict[str, list[object]]:
-    """Snapshot id and sequence numbers of each live file, as Iceberg Java inherits them."""
+    """Return snapshot id and sequence numbers of each live file, as Iceberg Java inherits them."""
     found = shared.java.sql(
         "SELECT data_file.file_path, snapshot_id, sequence_number, file_sequence_number"
         f" FROM frazil.{name}.entries WHERE status < 2"
@@ -222,7 +222,7 @@ def _entries_by_java(shared: Shared, name: str) -> dict[str, list[object]]:
 
 
 def _row_ids_by_java(shared: Shared, name: str, version: int) -> dict[int, int]:
-    """The row id of each row by its `id`; nothing before version 3."""
+    """Return the row id of each row by its `id`; nothing before version 3."""
     if version < 3:
         return {}
     return dict(shared.java.sql(f"SELECT id, _row_id FROM frazil.{name}"))

@@ -60,7 +60,7 @@ def by_pyiceberg(harness: RealHarness) -> None:
 
 
 def expiries(harness: RealHarness, java: JavaEngine) -> dict[str, Expiry]:
-    """How each engine expires all but the head."""
+    """Return how each engine expires all but the head."""
     procedure = (
         f"CALL frazil.system.expire_snapshots(table => '{TABLE}',"
         " older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)"
@@ -75,7 +75,7 @@ def expiries(harness: RealHarness, java: JavaEngine) -> dict[str, Expiry]:
 
 @asynccontextmanager
 async def expiring(each: Mapping[str, Expiry]) -> AsyncIterator[Counter[str]]:
-    """Let them expire in turn, again and again; yields how often each has."""
+    """Run the expiries in turn, again and again; yield how often each has succeeded."""
     done: Counter[str] = Counter()
     is_over = asyncio.Event()
 
@@ -123,9 +123,7 @@ async def test_every_file_is_there_once_after_kills_beside_the_expiries_of_other
 
 
 async def _land_alone(harness: RealHarness, producer: RealProducer, done: Counter[str]) -> None:
-    """The newest snapshot is of one producer, and all behind it expires: where the others have
-    landed, no history tells.
-    """
+    """Land a snapshot of one producer, and expire all behind it: no history tells of the others."""
     await until(harness.is_settled, "an empty inbox")
     await producer.publish()
     await until(harness.is_settled, "an empty inbox")

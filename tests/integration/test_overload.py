@@ -46,5 +46,5 @@ async def _publish(producer: RealProducer, count: int) -> list[Receipt]:
 
 
 def _held_up(caplog: pytest.LogCaptureFixture) -> int:
-    """How many writers have said that they wait; none goes on while no committer runs."""
+    """Return how many writers report that they wait; none continues while no committer runs."""
     return sum("the committer is behind" in said for said in caplog.messages)

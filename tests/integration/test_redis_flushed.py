@@ -53,7 +53,7 @@ async def _round(harness: RealHarness, published: list[RealProducer], fault: Fau
 
 
 async def _flush_before_reading(harness: RealHarness) -> None:
-    """Doorbells are lost for sure: the committer stands still, and was not even sent some."""
+    """Lose doorbells for sure: the committer is stopped, and some were not even delivered to it."""
     harness.signal(signal.SIGSTOP)
     await until(lambda: _is_unread(harness), "doorbells that no committer has read")
     assert await _flush(harness) > 0
@@ -66,7 +66,7 @@ async def _flush_somewhere(harness: RealHarness, chance: random.Random) -> None:
 
 
 async def _kill_server(harness: RealHarness) -> None:
-    """The server is gone for a while: writers cannot announce, the committer cannot read."""
+    """Kill the server for a while: writers cannot announce, the committer cannot read."""
     await until(lambda: _waits(harness), "a request in the inbox")
     harness.kill_queue()
     await until(lambda: "queue" in harness.conditions(), "an outage that shows")
@@ -87,7 +87,7 @@ async def _is_unread(harness: RealHarness) -> bool:
 
 
 async def _flush(harness: RealHarness) -> int:
-    """Empty the server; returns how many keys it had."""
+    """Empty the server; return how many keys it had."""
     async with Redis.from_url(harness.settings.queue_url) as client:
         keys: int = await client.dbsize()
         await client.flushall()

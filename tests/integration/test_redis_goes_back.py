@@ -76,7 +76,7 @@ async def _lose_doorbells(
 async def _undo_acknowledgements(
     harness: RealHarness, published: list[RealProducer], tasks: asyncio.TaskGroup
 ) -> None:
-    """Doorbells come back of requests that have landed, and whose snapshots have expired since."""
+    """Restore doorbells of requests that have landed, and whose snapshots have expired since."""
     harness.signal(signal.SIGSTOP)
     for each in published[1:]:
         await each.publish(EPOCHS)
@@ -103,7 +103,7 @@ async def _undo_acknowledgements(
 
 
 async def _rung(url: str) -> int:
-    """How many doorbells a queue server knows."""
+    """Return how many doorbells a queue server knows."""
     queue = RedisQueue(url, consumer="onlooker")
     try:
         return (await queue.depth()).waiting
@@ -121,7 +121,7 @@ async def _cut_anywhere(
     tasks: asyncio.TaskGroup,
     chance: random.Random,
 ) -> None:
-    """In the middle of traffic, and perhaps of a command."""
+    """Cut the log in the middle of traffic, perhaps of a command."""
     log = _Log(harness)
     before = log.size
     for each in published:
@@ -142,7 +142,7 @@ class _Log:
         return self._file.stat().st_size
 
     def cut(self, size_bytes: int) -> None:
-        """Let the server die, and come back with so much of its log."""
+        """Kill the server, and restart it with so many bytes of its log."""
         self._harness.kill_queue()
         with self._file.open("rb+") as file:
             file.truncate(size_bytes)
@@ -156,7 +156,7 @@ class ReplicatedHarness(RealHarness):
     """A harness whose queue is where `queue_url` leads to."""
 
     def start_queue(self) -> None:
-        """There are a primary and a replica already."""
+        """Do nothing: a primary and a replica run already."""
 
 
 async def test_requests_land_once_after_a_stale_replica_was_promoted() -> None:

@@ -28,7 +28,7 @@ Fault = Callable[[], Awaitable[None]]
 
 
 def owned(replica: RealHarness) -> int:
-    """Shards that a committer says it owns; 0 where none answers."""
+    """Return how many shards a committer says it owns; 0 where none answers."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{replica.port}/metrics", timeout=5) as page:
             lines = page.read().decode().splitlines()

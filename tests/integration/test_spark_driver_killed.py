@@ -48,7 +48,7 @@ class Experiment:
         return epoch
 
     def attempts(self, epoch: int) -> list[str]:
-        """The attempts at an epoch that are durable in the inbox, whose folders come and go."""
+        """Return the attempts at an epoch that are in the inbox, whose folders may vanish."""
         return [
             name
             for folder, _, names in os.walk(self.inbox)
@@ -58,7 +58,7 @@ class Experiment:
         ]
 
     def is_in_between(self, epoch: int) -> bool:
-        """Published; Spark has planned the micro-batch, and does not know that it is done."""
+        """Return whether the epoch is published, and Spark has planned but not committed it."""
         stream = self.stream
         published = bool(self.attempts(epoch))
         return published and stream.has_offsets(epoch) and not stream.has_committed(epoch)
@@ -69,11 +69,11 @@ class Experiment:
         return sum(1 for event in events if event["epoch"] == epoch)
 
     async def is_landed(self, epoch: int) -> bool:
-        """Nothing of the epoch waits any more."""
+        """Return whether no attempt at the epoch is in the inbox any more."""
         return not self.attempts(epoch)
 
     def pause(self) -> None:
-        """The committer stands still until `resume`."""
+        """Stop the committer until `resume`."""
         self.harness.signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -94,7 +94,7 @@ async def test_a_micro_batch_that_spark_runs_again_is_in_the_table_once(tmp_path
 
 
 async def _kill_after_publish(experiment: Experiment) -> int:
-    """Published and landed, but Spark's commit log does not have it. Ends in a killed driver."""
+    """Kill a driver whose epoch has landed, but is not in Spark's commit log."""
     with spark_driver(experiment.harness, experiment.stream) as driver:
         experiment.next_epoch()
         driver.ask("start", "durable")
@@ -118,10 +118,7 @@ async def _kill_after_publish(experiment: Experiment) -> int:
 
 
 async def _kill_while_it_waits(experiment: Experiment) -> int:
-    """The replay of the first fault, then a driver that dies while it waits for the committer.
-
-    The committer stands still afterwards.
-    """
+    """Replay the first fault, then kill a driver that waits for the paused committer."""
     with spark_driver(experiment.harness, experiment.stream) as driver:
         driver.ask("start", "committed")
         await _drain(driver)
@@ -135,7 +132,7 @@ async def _kill_while_it_waits(experiment: Experiment) -> int:
 
 
 async def _stop_while_it_waits(experiment: Experiment, replayed: int) -> int:
-    """The replay of the second fault; then a plain `stop()` during a commit, and a new start."""
+    """Replay the second fault; then call `stop()` during a commit, and start again."""
     with spark_driver(experiment.harness, experiment.stream) as driver:
         driver.ask("start", "committed")
         await until(lambda: len(experiment.attempts(replayed)) == 2, "a second attempt")
@@ -185,7 +182,7 @@ async def _check(experiment: Experiment, replayed: list[int]) -> None:
 
 
 async def _rows_by_attempt(harness: RealHarness) -> list[int]:
-    """How many rows each attempt has in the table; its uuid is in the names of its files."""
+    """Return how many rows each attempt has in the table; its uuid is in the names of its files."""
     rows: Counter[str] = Counter()
     for file in live_files(await harness.load(TABLE)):
         [attempt] = _UUID.findall(Path(file.path).name)

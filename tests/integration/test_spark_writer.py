@@ -76,7 +76,7 @@ class Harness:
         return Inbox(LocalStorage(), self.inbox_location)
 
     def new_table(self, properties: Mapping[str, str] | None = None) -> str:
-        """A table of (id, carrier), partitioned by bucket(2, carrier)."""
+        """Create a table of (id, carrier), partitioned by bucket(2, carrier)."""
         name = f"db.t{uuid4().hex[:8]}"
         asyncio.run(self._create(TableIdentifier.parse(name), properties or {}))
         return name
@@ -136,7 +136,7 @@ class Harness:
         return sorted(folder.rglob("*.parquet"))
 
     def land(self, table: str) -> set[str]:
-        """Let a committer land what waits; the paths of the files that are in the table then."""
+        """Run a committer until the inbox is empty; return the paths of the table's files then."""
         with serving(self.folder, self.variables()) as service:
             service.wait_until_ready()
             until(lambda: not asyncio.run(self._waiting(table)), "an empty inbox")
@@ -145,7 +145,7 @@ class Harness:
         return {row["file_path"].removeprefix("file://") for row in rows}
 
     async def _waiting(self, table: str) -> list[str]:
-        """The keys of what waits for a table, from names alone: a committer is at work."""
+        """Return the keys of a table's requests by name alone: a committer is at work."""
         metadata = await self._load(TableIdentifier.parse(table))
         keys = [found.key async for found in self.inbox().list()]
         return [key for key in keys if key.startswith(f"{metadata.table_uuid}/")]
@@ -179,7 +179,7 @@ class Harness:
         return self.spark.createDataFrame(rows, SCHEMA)
 
     def stream(self, folder: Path) -> Any:
-        """One micro-batch per file of the folder."""
+        """Read one file of the folder per micro-batch."""
         reader = self.spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
         return reader.json(str(folder))
 
@@ -235,7 +235,7 @@ class RunningQuery:
 
 
 def write_input(folder: Path, *batches: Sequence[int]) -> Path:
-    """One JSON file per micro-batch; modification times give their order."""
+    """Write one JSON file per micro-batch; modification times give their order."""
     folder.mkdir(parents=True, exist_ok=True)
     for number, ids in enumerate(batches):
         path = folder / f"{number:03d}.json"
@@ -270,7 +270,7 @@ def data_files(sealed: EncodedRequest) -> list[DataFile]:
 
 
 def ids_of(sealed: EncodedRequest) -> list[int]:
-    """The rows that the request's files hold, read from the files themselves."""
+    """Return the rows that the request's files hold, read from the files themselves."""
     ids: list[int] = []
     for file in data_files(sealed):
         assert str(sealed.request.attempt) in file.file_path.rpartition("/")[2]
@@ -386,7 +386,7 @@ def test_complete_mode_is_refused(harness: Harness, tmp_path: Path) -> None:
 
 @pytest.fixture
 def running(harness: Harness, tmp_path: Path) -> Iterator[RunningQuery]:
-    """A query that runs while another engine changes its table."""
+    """Yield a query that runs while another engine changes its table."""
     table, source = harness.new_table(), tmp_path / "in"
     write_input(source, range(3))
     writer = harness.stream(source).writeStream.format("frazil")
@@ -606,7 +606,7 @@ SMALL = {"write.parquet.row-group-size-bytes": "200000"}
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    """Poll: tasks go on for a moment after Spark has given them up."""
+    """Poll: tasks run for a moment after Spark has abandoned them."""
     end_s = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end_s, f"waited 60 s for {what}"
@@ -690,7 +690,7 @@ def test_what_a_killed_worker_leaves_is_found_by_the_search_for_orphans(
 
 
 def kill_writers_of(data: Path, done: Path) -> None:
-    """SIGKILL the worker that writes files below `data`. Runs in a worker in front of it."""
+    """Kill, with SIGKILL, the worker that writes files below `data`; run in another worker."""
     end_s = time.monotonic() + 60
     while not done.exists():
         assert time.monotonic() < end_s, "no worker has a file open"
@@ -701,7 +701,7 @@ def kill_writers_of(data: Path, done: Path) -> None:
 
 
 def writers_of(data: Path) -> list[int]:
-    """The processes that have a file open below `data`, a folder of this test alone."""
+    """Return the processes that have a file open below `data`, a folder of this test alone."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

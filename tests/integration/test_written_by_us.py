@@ -88,7 +88,7 @@ def written(request: pytest.FixtureRequest, all_written: dict[str, Written]) -> 
 
 
 def text(value: object) -> str:
-    """A value as all readers spell it: structs without names, and what JSON has no words for."""
+    """Format a value as all readers do: structs without names, and no JSON limits."""
     return repr(_plain(value))
 
 
@@ -192,7 +192,7 @@ def _file_text(table: WrittenTable, entry: ManifestEntry) -> str:
 
 
 def _partition(table: WrittenTable, file: DataFile) -> dict[str, object]:
-    """Values that are not null by the names of their fields."""
+    """Return the values that are not null by the names of their fields."""
     metadata = table.metadata
     kind = partition_type(metadata.spec_by_id(file.spec_id), metadata.current_schema)
     pairs = zip(kind.fields, file.partition, strict=True)

@@ -72,7 +72,7 @@ class RealProducer:
         return f"query-{self.number}"
 
     def write(self) -> WrittenEpoch:
-        """The next epoch's data files: two partitions."""
+        """Write the next epoch's data files: two partitions."""
         epoch, self.epochs = self.epochs, self.epochs + 1
         written = self.write_attempt(epoch, fingerprint=f"offsets-{epoch}")
         self.ids += written.ids
@@ -81,7 +81,7 @@ class RealProducer:
         return written.epoch
 
     def write_attempt(self, epoch: int, *, fingerprint: str) -> Written:
-        """Data files of another attempt at an epoch: the same rows in files of its own."""
+        """Write data files of another attempt at an epoch: the same rows in other files."""
         written = WrittenEpoch(
             identifier=self.table.identifier,
             table_uuid=self.table.metadata.require_uuid(),
@@ -122,9 +122,7 @@ class RealProducer:
 async def producers(
     harness: RealHarness, table: LoadedTable, count: int, *, waiting: int = 0, first: int = 0
 ) -> AsyncIterator[list[RealProducer]]:
-    """So many producers of one table, numbered from `first` on; the first `waiting` of them wait
-    for their commits.
-    """
+    """Open producers of one table, numbered from `first`; the first `waiting` wait for commits."""
     opened = [await open_connections(harness.settings) for _ in range(count)]
     try:
         yield [

@@ -82,7 +82,7 @@ def rows(*ids: int) -> list[Row]:
 
 
 def spec(*fields: tuple[int, str, str], spec_id: int = 0) -> PartitionSpec:
-    """A spec of (source id, name, transform)."""
+    """Build a spec of (source id, name, transform)."""
     numbered = enumerate(fields)
     return PartitionSpec(
         spec_id,
@@ -168,7 +168,7 @@ def types(folder: Path) -> tuple[WrittenTable, list[Row]]:
 
 
 def types_of_v3(**columns: IcebergType) -> Callable[[Path], tuple[WrittenTable, list[Row]]]:
-    """Columns of types that came with version 3, null in all rows."""
+    """Return a case of columns with types that came with version 3, null in all rows."""
 
     def build(folder: Path) -> tuple[WrittenTable, list[Row]]:
         all_columns = schema(id=LongType(), name=StringType(), **columns)
@@ -302,7 +302,7 @@ def defaults(folder: Path) -> tuple[WrittenTable, list[Row]]:
 
 
 def name_mapping(folder: Path) -> tuple[WrittenTable, list[Row]]:
-    """A file without field ids, whose columns have the names of the mapping."""
+    """Commit a file without field ids, whose columns have the names of the mapping."""
     mapping = (
         '[{"field-id":1,"names":["id","ID"]},{"field-id":2,"names":["name","nm"]},'
         '{"field-id":3,"names":["v"]}]'
@@ -325,7 +325,7 @@ def two_files(folder: Path, format_version: int) -> tuple[WrittenTable, list[Dat
 
 
 def position_deletes(folder: Path) -> tuple[WrittenTable, list[Row]]:
-    """A file for one data file, and one for both."""
+    """Delete positions by a file for one data file, and by one for both."""
     table, (first, second) = two_files(folder, 2)
     one = table.position_deletes({first.file_path: [0, 2]}, first)
     table.commit([one], operation="delete")
@@ -335,7 +335,7 @@ def position_deletes(folder: Path) -> tuple[WrittenTable, list[Row]]:
 
 
 def equality_deletes(folder: Path) -> tuple[WrittenTable, list[Row]]:
-    """By one column and by two; a row that was added later is not deleted."""
+    """Delete by one column and by two; a row that was added later is not deleted."""
     table, (first, _) = two_files(folder, 2)
     table.commit([table.equality_deletes([{"id": 1}, {"id": 12}], [1], first)], operation="delete")
     two = [{"id": 10, "name": "n0"}, {"id": 11, "name": "other"}]
@@ -345,7 +345,7 @@ def equality_deletes(folder: Path) -> tuple[WrittenTable, list[Row]]:
 
 
 def deletion_vectors(folder: Path) -> tuple[WrittenTable, list[Row]]:
-    """Two vectors in one Puffin file; then one of them replaced by a larger one."""
+    """Commit two vectors in one Puffin file; then replace one of them by a larger one."""
     table, (first, second) = two_files(folder, 3)
     old = table.deletion_vectors([(first, [0]), (second, [3])])
     table.commit(old, operation="delete")
@@ -357,7 +357,7 @@ def deletion_vectors(folder: Path) -> tuple[WrittenTable, list[Row]]:
 
 
 def upgraded_to_vectors(folder: Path) -> tuple[WrittenTable, list[Row]]:
-    """Position deletes of version 2; in version 3 a vector replaces one of them."""
+    """Commit position deletes in version 2; in version 3, replace one of them by a vector."""
     table, (first, second) = two_files(folder, 2)
     deletes = [table.position_deletes({file.file_path: [0]}, file) for file in (first, second)]
     table.commit(deletes, operation="delete")
@@ -390,7 +390,7 @@ def gzip_metadata(folder: Path) -> tuple[WrittenTable, list[Row]]:
 
 
 def branches(folder: Path) -> tuple[WrittenTable, list[Row]]:
-    """A tag on the first snapshot, and a branch with a row of its own."""
+    """Set a tag on the first snapshot, and a branch with a row of its own."""
     table = WrittenTable.create(folder, PLAIN)
     table.append(rows(1))
     head = table.metadata.current_snapshot

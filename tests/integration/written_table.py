@@ -114,7 +114,7 @@ class WrittenTable:
     # --- Data files and delete files -------------------------------------------------------------
 
     def write(self, rows: Sequence[Row]) -> list[DataFile]:
-        """Data files of these rows, one for each partition, by the table's schema and spec."""
+        """Write one data file for each partition, by the table's schema and spec."""
         columns = arrow_schema(self.metadata.current_schema)
         # Parquet has other names for columns whose names it cannot hold.
         schema = self.metadata.current_schema
@@ -133,13 +133,13 @@ class WrittenTable:
             return list(writer.close())
 
     def position_deletes(self, positions: Mapping[str, Collection[int]], of: DataFile) -> DataFile:
-        """A Parquet file of deleted positions, in the partition of a data file."""
+        """Write a Parquet file of deleted positions, in the partition of a data file."""
         rows = [{"file_path": path, "pos": at} for path, at in position_delete_rows(positions)]
         file = self._parquet_deletes(rows, POSITION_DELETE_SCHEMA, of)
         return describe_position_deletes(file, positions)
 
     def equality_deletes(self, rows: Sequence[Row], ids: Collection[int], of: DataFile) -> DataFile:
-        """A Parquet file of deleted values, in the partition of a data file."""
+        """Write a Parquet file of deleted values, in the partition of a data file."""
         schema = equality_delete_schema(self.metadata.current_schema, ids)
         file = self._parquet_deletes(rows, schema, of)
         equality_ids = tuple(sorted(ids))
@@ -160,7 +160,7 @@ class WrittenTable:
     def deletion_vectors(
         self, positions: Sequence[tuple[DataFile, Iterable[int]]]
     ) -> Sequence[DataFile]:
-        """One Puffin file with a vector for each data file."""
+        """Write one Puffin file with a vector for each data file."""
         path = self.folder / "data" / f"{next(self._numbers):05d}-deletes.puffin"
         encoded = encode_deletion_vectors(
             [(file, DeletionVector(found)) for file, found in positions],
@@ -185,7 +185,7 @@ class WrittenTable:
         operation: str = "append",
         branch: str = MAIN,
     ) -> Snapshot:
-        """A snapshot with these files more and these paths less; a manifest for each kind."""
+        """Commit a snapshot that adds files and removes paths; one manifest for each kind."""
         draft = _Draft.of(self, branch)
         for content in ManifestContent:
             for spec_id in sorted({file.spec_id for file in added}):
@@ -200,7 +200,7 @@ class WrittenTable:
         return self._land(draft, operation, branch, _counts(added))
 
     def update(self, *updates: Update) -> None:
-        """A change of the metadata alone."""
+        """Change the metadata alone."""
         self._save(self._changed(*updates))
 
     def _manifest(
@@ -226,7 +226,7 @@ class WrittenTable:
         )
 
     def _kept(self, draft: _Draft, removed: set[str]) -> list[ManifestFile]:
-        """The manifests of the parent; those with a removed file are written anew."""
+        """Return the manifests of the parent; those with a removed file are rewritten."""
         kept = []
         for row in self.manifests(draft.parent):
             entries = decode_manifest(self.read(row.manifest_path), manifest_file=row).entries
@@ -304,7 +304,7 @@ class WrittenTable:
         return decode_manifest_list(self.read(snapshot.manifest_list)).rows
 
     def live(self, content: ManifestContent | None = None) -> list[ManifestEntry]:
-        """The live entries of main, of one kind or all."""
+        """Return the live entries of main, of one kind or all."""
         return [
             entry
             for row in self.manifests(self.metadata.current_snapshot)
@@ -358,7 +358,7 @@ def _counts(added: Sequence[DataFile]) -> dict[str, int]:
 
 
 def _with_row_ids(rows: Sequence[ManifestFile], start: int) -> tuple[list[ManifestFile], int]:
-    """Data manifests without one get a first row id, and how many ids that took."""
+    """Give data manifests without one a first row id; return how many ids that took."""
     numbered, next_row_id = [], start
     for row in rows:
         if row.content == ManifestContent.DATA and row.first_row_id is None:

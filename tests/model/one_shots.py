@@ -12,7 +12,7 @@ from tests.model.table import Versions
 def one_shot_chores(
     state: State, place: int, rules: Rules, versions: Versions
 ) -> Iterator[tuple[str, State]]:
-    """Entries and tombstones go, on the base that is current."""
+    """Drop entries and tombstones on the base that is current."""
     yield from _forget(state, place, rules, versions)
     yield from _bury(state, place, rules, versions)
 
@@ -20,7 +20,7 @@ def one_shot_chores(
 def _forget(
     state: State, place: int, rules: Rules, versions: Versions
 ) -> Iterator[tuple[str, State]]:
-    """Entries whose requests have left the inbox leave a tombstone each."""
+    """Drop the entries whose requests have left the inbox; each leaves a tombstone."""
     base = state.pointer
     gone = frozenset(one for one in base.ledger if one.request not in state.inbox)
     if not rules.entries_go_after_their_object:
@@ -38,7 +38,7 @@ def _forget(
 def _bury(
     state: State, place: int, rules: Rules, versions: Versions
 ) -> Iterator[tuple[str, State]]:
-    """A tombstone goes, any one here: what is no younger may have landed from then on."""
+    """Drop a tombstone, in any order: requests that are no younger may have landed."""
     base = state.pointer
     for epoch in base.tombstones:
         horizon = max(base.horizon, epoch) if rules.horizon_never_falls else epoch

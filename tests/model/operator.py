@@ -10,9 +10,9 @@ from tests.model.table import NONE, Versions
 
 
 def operator_acts(state: State, versions: Versions) -> Iterator[tuple[str, State]]:
-    """He lets what the rollback took land once more, and replays what was quarantined for it.
-
-    It is as if it had not landed; what has left the inbox is its producer's to publish again.
+    """Yield the thaw of an operator: it redoes what the rollback took, and replays what was
+    quarantined for it. These epochs count as not landed; a request that has left the inbox must be
+    published again by its producer.
     """
     table = state.pointer
     if not state.budget.thaw or not table.is_rolled_back:

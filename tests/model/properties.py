@@ -7,7 +7,7 @@ from tests.model.table import Request
 
 
 def is_wrong(state: State) -> str | None:
-    """The first promise that this state breaks."""
+    """Return the first promise that this state breaks."""
     return (
         state.wrong
         or _doubled(state)
@@ -19,7 +19,7 @@ def is_wrong(state: State) -> str | None:
 
 
 def is_stuck(state: State) -> str | None:
-    """Nothing happens any more by itself: is all that was published where it belongs?"""
+    """Return the request that is not where it belongs once nothing happens by itself."""
     if _asks_an_operator(state):
         return None
     for request in sorted(state.published - state.quarantine):
@@ -82,7 +82,7 @@ def _vanished(state: State) -> str | None:
 
 
 def _asks_an_operator(state: State) -> bool:
-    """Whether the table itself shows that it was put back."""
+    """Return whether the table itself shows that it was put back."""
     table = state.pointer
     return (
         table.is_rolled_back

@@ -91,8 +91,8 @@ class Protocol:
                 yield from refused_deletes(state, place)
 
     def _publish(self, state: State) -> Named:
-        """A sequential producer: an epoch follows the one before, attempts come in any order.
-        One-shot producers do not know one another.
+        """Publish as a sequential producer: an epoch follows the one before, attempts come in any
+        order. One-shot producers do not know one another.
         """
         begun = {-1, *(one.epoch for one in state.published)}
         for request in self.scenario.requests:
@@ -109,7 +109,7 @@ class Protocol:
                 )
 
     def _arrive(self, state: State, swap: Metadata) -> tuple[str, State]:
-        """A swap reaches the catalog, which judges its condition; who waits for it hears of it."""
+        """Deliver a swap to the catalog, which checks its base, and the answer to its committer."""
         holds = swap.base is state.pointer or not self.rules.swap_is_conditional
         following = state._replace(flights=state.flights - {swap})
         if holds:
@@ -165,7 +165,7 @@ class Protocol:
         )
 
     def _look(self, state: State, place: int) -> Named:
-        """Is it in the inbox? Asked only where the ledger cannot answer."""
+        """Look for requests in the inbox, only where the ledger cannot answer."""
         committer = state.committers[place]
         unseen = self._unanswered(committer) - committer.seen
         if not unseen:
@@ -188,7 +188,7 @@ class Protocol:
         return self._unknown(committer.base, committer.hand) | (committer.hand & committer.shared)
 
     def _unknown(self, base: Metadata, requests: Requests) -> Requests:
-        """Those of producers that the ledger does not know."""
+        """Return the requests whose producers the ledger does not know."""
         if not self.rules.unknown_producers_are_looked_up:
             return NONE
         if self.scenario.is_one_shot:
@@ -196,7 +196,7 @@ class Protocol:
         return NONE if base.ledger else requests
 
     def _judge(self, state: State, place: int) -> Named:
-        """Ends what needs no commit: duplicates, and what can never land."""
+        """End the requests that need no commit: duplicates, and those that can never land."""
         committer = state.committers[place]
         base = committer.base
         if base is None or not committer.is_fresh or self._is_frozen_table(state, place):
@@ -267,7 +267,7 @@ class Protocol:
         return self.rules.rolled_back_producers_freeze and base.is_rolled_back
 
     def _is_frozen_table(self, state: State, place: int) -> bool:
-        """Whether the loaded metadata lacks what was committed: by the high-water mark, by what
+        """Return whether the loaded metadata lacks a known commit: by the high-water mark, by what
         this process has seen itself, and by manifest lists that are newer than the high-water mark.
         """
         base = state.committers[place].base
@@ -296,7 +296,7 @@ class Protocol:
             yield f"{place} sends {_names(batch)}", self._sent(state, place, batch)
 
     def _batches(self, candidates: list[Request]) -> Iterator[Requests]:
-        """Each alone, and as many as go together."""
+        """Yield each request alone, and as many together as one commit allows."""
         for request in candidates:
             yield frozenset((request,))
         together: dict[object, Request] = {}
@@ -321,7 +321,7 @@ class Protocol:
         return sent.with_committer(place, after)
 
     def _committed(self, state: State, place: int, swap: Metadata) -> State:
-        """The committer's part after a swap that it takes for landed."""
+        """Update the committer after a swap that it takes for landed."""
         committer = state.committers[place]
         after = committer._replace(
             base=swap,
@@ -336,7 +336,7 @@ class Protocol:
         return state._replace(receipts=state.receipts | swap.batch).with_committer(place, after)
 
     def _settle(self, state: State, place: int) -> Named:
-        """The high-water mark first, then the inbox."""
+        """Raise the high-water mark first, then delete from the inbox."""
         committer = state.committers[place]
         if committer.done and self._informed(state, committer).done != committer.done:
             after = self._informed(state, committer)._replace(base=None, is_fresh=False, seen=NONE)
@@ -429,7 +429,7 @@ class Protocol:
 
 
 def _landed(state: State, swap: Metadata) -> State:
-    """The swap takes effect; say so if it must not have."""
+    """Let the swap take effect; record it if it must not have."""
     wrong = None
     if state.pointer.is_rolled_back:
         wrong = f"{_names(swap.batch)} landed although the producer's history was rolled back"

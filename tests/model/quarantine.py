@@ -26,8 +26,8 @@ def refused_deletes(state: State, place: int) -> Iterator[tuple[str, State]]:
 
 
 def replays(state: State, rules: Rules) -> Iterator[tuple[str, State]]:
-    """An operator puts a request back from quarantine. Its object is another one than that which
-    any committer is about to delete.
+    """Yield replays from quarantine by an operator. A replay has another object than the one that a
+    committer may be about to delete.
     """
     for request in state.quarantine if state.budget.replay else NONE:
         back = state.spent("replay")._replace(

@@ -82,12 +82,12 @@ class State(NamedTuple):
     wrong: str | None = None
 
     def moved(self, metadata: Metadata) -> State:
-        """This version becomes current."""
+        """Return the state in which this version is current."""
         earlier = (*self.earlier, self.pointer) if self.budget.restore else ()
         return self._replace(pointer=metadata, earlier=earlier)
 
     def spent(self, name: str) -> State:
-        """Another fault or foreign act of this name has happened."""
+        """Return the state after another fault or foreign act of this name."""
         return self._replace(budget=self.budget.less(name))
 
     def with_committer(self, place: int, committer: Committer) -> State:

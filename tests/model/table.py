@@ -17,7 +17,7 @@ class Request(NamedTuple):
         return f"{self.epoch}{'abcdef'[self.attempt]}"
 
     def is_replay_of(self, other: Request) -> bool:
-        """Whether both are one micro-batch."""
+        """Return whether both are one micro-batch."""
         return (self.epoch, self.stands_for) == (other.epoch, other.stands_for)
 
 
@@ -56,7 +56,7 @@ class Mark(NamedTuple):
         return max(self, other)._replace(epoch=max(self.epoch, other.epoch))
 
     def contradicts(self, other: Mark) -> bool:
-        """Whether one number was given to two snapshots."""
+        """Return whether one number was given to two snapshots."""
         return self[0] == other[0] and self[1] != other[1]
 
 
@@ -90,7 +90,9 @@ class Metadata:
         return Mark(self.last_sequence_number, self.newest_snapshot_id, highest)
 
     def has_reached(self, mark: Mark) -> bool:
-        """Whether it holds all that was known, or is newer. A rolled back table does hold it."""
+        """Return whether the metadata holds all that the mark knows, or is newer. A rolled back
+        table does hold all of it.
+        """
         if self.last_sequence_number < mark.sequence_number:
             return False
         same = (one for one in self.snapshots if one.sequence_number == mark.sequence_number)
@@ -99,7 +101,7 @@ class Metadata:
         return mark.epoch in {-1, *(one.request.epoch for one in self.ledger)}
 
     def has_lost_entries(self, mark: Mark) -> bool:
-        """Whether manifest lists that are newer than a mark tell of more than the ledger."""
+        """Return whether manifest lists newer than a mark name epochs that the ledger lacks."""
         newer = (one for one in self.snapshots if one.sequence_number > mark.sequence_number)
         landed = {request.epoch for one in newer for request in one.added}
         return not landed <= {one.request.epoch for one in self.ledger}
@@ -126,17 +128,17 @@ class Metadata:
         }
 
     def has_entry(self, request: Request) -> bool:
-        """Whether the ledger knows of the request's epoch, or one-shot producer."""
+        """Return whether the ledger knows of the request's epoch, or one-shot producer."""
         return any(one.request.epoch == request.epoch for one in self.ledger)
 
     def may_have_forgotten(self, request: Request) -> bool:
-        """Whether a one-shot request without an entry may have landed. Epochs are in the order of
-        their nonces.
+        """Return whether a one-shot request without an entry may have landed. The order of the
+        epochs is that of their nonces.
         """
         return request.epoch in self.tombstones or request.epoch <= self.horizon
 
     def proves(self, request: Request) -> bool:
-        """Whether a retained manifest list says that it has landed."""
+        """Return whether a retained manifest list says that the request has landed."""
         return any(request in one.added for one in self.snapshots)
 
     @property
@@ -160,7 +162,7 @@ class Versions:
         tombstones: frozenset[int] | None = None,
         horizon: int | None = None,
     ) -> Metadata:
-        """The next version with one snapshot more; the same object for the same name."""
+        """Return the next version with one snapshot more; the same object for the same name."""
         known = self._known.get((base, name))
         if known is not None:
             return known
@@ -182,7 +184,7 @@ class Versions:
         return self._known.setdefault((base, name), made)
 
     def like(self, base: Metadata, name: object, other: Metadata) -> Metadata:
-        """A version that a foreign tool makes of what was there."""
+        """Return a foreign tool's version of the table; the same object for the same name."""
         known = self._known.get((base, name))
         if known is not None:
             return known

@@ -39,10 +39,10 @@ class ActorBody:
             life.process.comes_back = True
 
     def stop(self) -> None:
-        """It knows no other end than its last act."""
+        """Do nothing: the actor ends with its last act only."""
 
     def ended(self) -> None:
-        """It keeps nothing of a life."""
+        """Do nothing: the actor keeps no state of a life."""
 
     def restart_otherwise(self, chance: float) -> None:
-        """It has no settings."""
+        """Do nothing: the actor has no settings."""

@@ -16,7 +16,7 @@ _FOUR = Struct(">4I")
 
 
 def draws(seed: int, name: str) -> tuple[float, float, float, float]:
-    """Four numbers in [0, 1), the same for the same seed and name."""
+    """Draw four numbers in [0, 1), the same for the same seed and name."""
     keyed = _keyed(seed).copy()
     keyed.update(name.encode())
     first, second, third, fourth = _FOUR.unpack(keyed.digest())
@@ -24,7 +24,7 @@ def draws(seed: int, name: str) -> tuple[float, float, float, float]:
 
 
 def rng(seed: int, name: str) -> random.Random:
-    """A source of its own for whatever has this name."""
+    """Return the random source that belongs to this name."""
     keyed = _keyed(seed).copy()
     keyed.update(name.encode())
     return random.Random(keyed.digest())
@@ -32,5 +32,5 @@ def rng(seed: int, name: str) -> random.Random:
 
 @lru_cache(maxsize=1)
 def _keyed(seed: int) -> blake2b:
-    """To be copied: the key takes as long as a name."""
+    """Return the seeded hash, to be copied: seeding takes as long as hashing a name."""
     return blake2b(digest_size=16, key=seed.to_bytes(8))

@@ -115,7 +115,7 @@ class Contents:
         )
 
     def _manifest(self, row: ManifestFile) -> _Manifest:
-        """Nearly always a manifest has the same row in all lists; equal ones are the same here."""
+        """Read a manifest once: nearly always its row is the same in all lists."""
         path = row.manifest_path
         known = self._manifests.get(path)
         if known is None or (known.row is not row and known.row != row):
@@ -128,7 +128,7 @@ def _unreadable(snapshot: Snapshot, problem: str) -> SnapshotContents:
 
 
 def _repeated(manifests: list[_Manifest], live: Mapping[str, LiveFile]) -> tuple[str, ...]:
-    """Paths that are live more than once."""
+    """Return the paths that are live more than once."""
     if sum(manifest.live_count for manifest in manifests) == len(live):
         return ()
     counted = Counter(path for manifest in manifests for path in _live_paths(manifest))
@@ -172,7 +172,7 @@ def _row_problems(
     length: int,
     entries: tuple[ManifestEntry, ...],
 ) -> Iterator[tuple[str, str]]:
-    """Where a row of a manifest list belies the manifest."""
+    """Yield where a row of a manifest list contradicts the manifest."""
     where = f"the row of {row.manifest_path}"
     if row.manifest_length != length:
         yield "I6", f"{where} says {row.manifest_length} bytes, it has {length}"
@@ -197,7 +197,7 @@ def _row_problems(
 def _summary_problems(
     row: ManifestFile, entries: tuple[ManifestEntry, ...]
 ) -> Iterator[tuple[str, str]]:
-    """I7: a partition summary that does not know of nulls that are there hides files."""
+    """Check I7: a partition summary that denies nulls or values that are there hides files."""
     for position, summary in enumerate(row.partitions or ()):
         has_null = any(entry.data_file.partition[position] is None for entry in entries)
         if has_null and not summary.contains_null:
@@ -211,7 +211,7 @@ def _summary_problems(
 
 
 def unique_paths(contents: SnapshotContents, again: Collection[str] = ()) -> Iterator[str]:
-    """I2: no file is in a snapshot twice, however it is listed; but for those that may be."""
+    """Check I2: no file is in a snapshot twice, however listed, except the paths of `again`."""
     repeated = [path for path in contents.repeated if path not in again]
     if repeated:
         snapshot_id = contents.snapshot.snapshot_id
@@ -219,7 +219,7 @@ def unique_paths(contents: SnapshotContents, again: Collection[str] = ()) -> Ite
 
 
 def summary_totals(contents: SnapshotContents) -> Iterator[str]:
-    """I7: what the summary says in total, where it says anything, is what is there."""
+    """Check I7: the totals in the summary, as far as it has them, match the files."""
     summary = contents.snapshot.summary or {}
     live = contents.live.values()
     counted = {
@@ -234,7 +234,7 @@ def summary_totals(contents: SnapshotContents) -> Iterator[str]:
 
 
 def inherited_numbers(contents: SnapshotContents) -> Iterator[str]:
-    """I5: what a snapshot has added inherits its sequence number, by the rows of its list."""
+    """Check I5: the files that a snapshot has added inherit the sequence number of its list."""
     snapshot = contents.snapshot
     for row in contents.rows:
         is_new = row.added_snapshot_id == snapshot.snapshot_id
@@ -247,7 +247,7 @@ def inherited_numbers(contents: SnapshotContents) -> Iterator[str]:
 
 
 def row_ids(contents: SnapshotContents) -> Iterator[str]:
-    """I5 in format version 3: ranges of row ids do not overlap."""
+    """Check I5 in format version 3: ranges of row ids do not overlap."""
     ranges = sorted(
         (row.first_row_id, (row.existing_rows_count or 0) + (row.added_rows_count or 0))
         for row in contents.rows

@@ -52,7 +52,7 @@ class Position:
 
 
 def operations() -> dict[str, Operation]:
-    """All operations, each as short as shows it."""
+    """Return all operations, each as short as it can be."""
     quick = ProducerPlan(epochs=2, trigger_s=0.2, files_max=1)
     one = (producer_role("query", quick),)
     waiting = (producer_role("query", replace(quick, waits=True)),)
@@ -124,7 +124,7 @@ def _scenario(roles: tuple[Role, ...], properties: dict[str, str] | None = None)
 
 
 def positions(operation: Operation) -> Iterator[Position]:
-    """Every cell of an operation, by its reference run. Errors: `AssertionError` if that fails."""
+    """Yield all cells of an operation, by its reference run. Errors: `AssertionError`."""
     reference = Simulation(operation.scenario).run()
     assert not reference.violations, f"{operation.name}: {reference.violations[0]}"
     for call in reference.faults.met:
@@ -136,6 +136,6 @@ def positions(operation: Operation) -> Iterator[Position]:
 
 
 def play(operation: Operation, position: Position) -> Outcome:
-    """The run of one cell."""
+    """Run one cell."""
     script = {position.call: position.fault}
     return Simulation(replace(operation.scenario, script=script)).run()

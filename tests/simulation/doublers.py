@@ -95,7 +95,7 @@ class Claimant:
     async def _twins(
         self, table: LoadedTable, first: CommitRequest, ports: Ports
     ) -> Sequence[Sent]:
-        """The file is that of the second: its attempt stands last."""
+        """Send two requests for one file, whose path names the second: its attempt stands last."""
         second = self._line(table, "-twin", ports)
         file = self._file(table, second.attempt, f"-{first.attempt}")
         await write_files(ports, [file])
@@ -198,19 +198,19 @@ class Repeater:
 
 
 def sealed(table: LoadedTable, line: CommitRequest, *files: DataFile) -> EncodedRequest:
-    """A request that lists these files, whosever they are."""
+    """Encode a request that lists these files, even those of another producer."""
     bare = line.model_copy(update={"manifests": ()})
     return seal(bare, [build_manifest(table.metadata, files)])
 
 
 def renamed(file: DataFile, path: str) -> DataFile:
-    """As if it lay there."""
+    """Return the file at another path."""
     return replace(file, file_path=path)
 
 
 async def send(ports: Ports, one: EncodedRequest, reason: Reason | None, *, is_rung: bool) -> None:
-    """Put a request into the inbox, and ring; best effort. No client rings for a request that is
-    not known to be durable.
+    """Write a request into the inbox, and ring, best effort. A client rings only for a request that
+    is known to be durable.
     """
     request = one.request
     if reason is not None:

@@ -104,7 +104,7 @@ class Worker:
                 return None
 
     async def _look_up(self, location: str) -> LoadedTable | None:
-        """Whether the own metadata is current or was: as Iceberg checks a commit's status."""
+        """Return the table if the own metadata is or was current: Iceberg's status check."""
         table = await self.ports.catalog.load(self.base.identifier)
         log = [entry.metadata_file for entry in table.metadata.metadata_log]
         return table if location in (*log, table.metadata_location) else None
@@ -112,7 +112,7 @@ class Worker:
     # --- Reading ---
 
     async def rows(self) -> tuple[ManifestFile, ...]:
-        """The manifests of main's head."""
+        """Return the manifests of main's head."""
         head = self.metadata.current_snapshot
         if head is None or head.manifest_list is None:
             return ()
@@ -123,12 +123,12 @@ class Worker:
         return decode_manifest_list(content).rows
 
     async def entries(self, row: ManifestFile) -> tuple[ManifestEntry, ...]:
-        """The entries of a manifest, with all that they inherit."""
+        """Return the entries of a manifest, with all that they inherit."""
         content = await self.ports.storage.get(row.manifest_path)
         return decode_manifest(content, manifest_file=row).entries
 
     async def named_by(self, snapshots: Sequence[Snapshot]) -> set[str]:
-        """Every file that these snapshots need."""
+        """Return every file that these snapshots need."""
         named: set[str] = set()
         for snapshot in snapshots:
             named.add(snapshot.manifest_list or "")
@@ -149,7 +149,7 @@ class Worker:
     def manifest(
         self, entries: Sequence[ManifestEntry], number: int, spec_id: int, snapshot_id: int
     ) -> NewManifest:
-        """A manifest of these entries and its row."""
+        """Encode a manifest of these entries, with its row."""
         metadata = self.metadata
         context = ManifestContext(
             metadata.format_version, metadata.current_schema, metadata.spec_by_id(spec_id)
@@ -182,7 +182,7 @@ class Worker:
         kept: Sequence[ManifestFile],
         snapshot_id: int,
     ) -> tuple[Snapshot, NewObject]:
-        """A snapshot of new and kept manifests, and its manifest list."""
+        """Build a snapshot of new and kept manifests, and its manifest list."""
         metadata, parent = self.metadata, self.metadata.current_snapshot
         rows = [row for row, _ in manifests] + list(kept)
         first_row_id = next_row_id = metadata.next_row_id

@@ -83,7 +83,7 @@ async def tag(worker: Worker) -> Change | None:
 
 
 async def replace_table(worker: Worker) -> Change | None:
-    """`CREATE OR REPLACE TABLE … AS SELECT`: begin anew, and retain what was."""
+    """Run `CREATE OR REPLACE TABLE … AS SELECT`: drop the refs, retain the old snapshots."""
     if worker.metadata.current_snapshot is None:
         return None
     without = replace(worker.metadata, refs={}, current_snapshot_id=None)

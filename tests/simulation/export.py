@@ -23,7 +23,7 @@ IDS_A_FILE = 1_000
 
 
 def rehoused(scenario: Scenario, warehouse: Path) -> list[LoadedTable]:
-    """The tables of a scenario, to be played where they will be exported to."""
+    """Return the tables of a scenario with locations in the warehouse of the export."""
     return [
         build_sim_table(
             scenario.seed,

@@ -72,7 +72,7 @@ _NEVER_DENIED = frozenset({"queue.wait_for_receipts"})
 
 @cache
 def applicable(method: str) -> tuple[Fault, ...]:
-    """The faults that may befall a method, `port.name`."""
+    """Return the faults that a method, `port.name`, can suffer."""
     faults = list(CALL_FAULTS)
     if method in _PARTIAL:
         faults.append(Fault.PARTIAL)
@@ -126,7 +126,7 @@ class Faults:
     def befalls(
         self, process: str, method: str, number: int, chance: float, which: float
     ) -> Fault | None:
-        """The fault that meets a call (see `Call`), by two numbers drawn for it."""
+        """Return the fault of a call (see `Call`), by two numbers drawn for it."""
         self.calls[method] += 1
         if self.script is not None:
             call = Call(process, method, number)
@@ -138,7 +138,7 @@ class Faults:
         return self._chosen(method, which)
 
     def count(self, call: Call, fault: Fault) -> None:
-        """A fault has fired."""
+        """Count a fault that has fired."""
         self.fired.append((call, fault))
         self.coverage[call.method, fault] += 1
 
@@ -156,5 +156,5 @@ class Faults:
 def delays_s(
     seed: int, process: str, method: str, number: int
 ) -> tuple[float, float, float, float]:
-    """Four numbers in [0, 1) that belong to a call and nothing else."""
+    """Draw four numbers in [0, 1) that belong to this call alone."""
     return draws(seed, f"{process}/{method}/{number}")

@@ -117,7 +117,7 @@ class FaultyStorage(_Port):
         await self._call("probe", lambda: self._inner.probe(prefix))
 
     async def close(self) -> None:
-        """The server outlives its clients."""
+        """Do nothing: the server outlives its clients."""
 
 
 class FaultyCatalog(_Port):
@@ -198,7 +198,7 @@ class FaultyCatalog(_Port):
         await self._call("probe", self._inner.probe)
 
     async def close(self) -> None:
-        """The server outlives its clients."""
+        """Do nothing: the server outlives its clients."""
 
 
 class FaultyQueue(_Port):
@@ -283,7 +283,7 @@ class FaultyQueue(_Port):
         await self._call("probe", self._inner.probe)
 
     async def close(self) -> None:
-        """The server outlives its clients."""
+        """Do nothing: the server outlives its clients."""
 
 
 class FaultyLeases(_Port):
@@ -313,7 +313,7 @@ class FaultyLeases(_Port):
         await self._call("leave", self._inner.leave)
 
     async def close(self) -> None:
-        """The server outlives its clients."""
+        """Do nothing: the server outlives its clients."""
 
 
 def _claims(renewal: Renewal) -> str:
@@ -323,10 +323,10 @@ def _claims(renewal: Renewal) -> str:
 
 
 def _resent(answer: SwapAnswer) -> SwapAnswer:
-    """A condition that failed after the swap was sent again tells nothing of the first time."""
+    """Turn a conflict into `Unknown`: the swap was sent twice, and the first one may have won."""
     return Unknown("sent twice, and refused") if isinstance(answer, Conflict) else answer
 
 
 def short(location: str) -> str:
-    """The end of a location or key, long enough to tell it from others."""
+    """Return the end of a location or key, long enough to tell it from others."""
     return location[-44:].partition("/")[2] or location[-44:]

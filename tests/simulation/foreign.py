@@ -208,7 +208,7 @@ class Foreign:
         ports.history.tell(self.name, f"restored {older}")
 
     async def _drop_and_create(self, ports: Ports) -> None:
-        """Another table under the same name, in the same place."""
+        """Replace the table by another one of the same name in the same place."""
         table = await ports.catalog.load(self._identifier)
         old = table.metadata
         metadata = new_table_metadata(
@@ -236,7 +236,7 @@ class Foreign:
 
 
 async def _append(worker: Worker) -> Change | None:
-    """One file, and everything that was there."""
+    """Append one file."""
     snapshot_id = worker.new_snapshot_id()
     file = worker.new_file(rows=7)
     manifests = [worker.manifest([added_entry(file)], 0, file.spec_id, snapshot_id)]
@@ -250,12 +250,12 @@ async def _append(worker: Worker) -> Change | None:
 
 
 async def _overwrite(worker: Worker) -> Change | None:
-    """One or two files go, one comes."""
+    """Replace one or two files by one."""
     return await _replace(worker, "overwrite", files_max=2)
 
 
 async def _compact(worker: Worker) -> Change | None:
-    """Several files become one with the same rows."""
+    """Rewrite several files into one with the same rows."""
     return await _replace(worker, "replace", files_max=6)
 
 
@@ -299,7 +299,7 @@ async def _replace(worker: Worker, operation: str, *, files_max: int) -> Change 
 def _without(
     entries: Sequence[ManifestEntry], gone: set[str], snapshot_id: int
 ) -> list[ManifestEntry]:
-    """The entries of a rewritten manifest: what was deleted before is left out."""
+    """Return the entries of a rewritten manifest, without those that were deleted before."""
     rewritten = []
     for entry in entries:
         if not entry.is_live:
@@ -313,7 +313,7 @@ def _without(
 
 
 async def _roll_back(worker: Worker) -> Change | None:
-    """Main goes back to one of its ancestors."""
+    """Set main back to one of its ancestors."""
     older = list(worker.metadata.branch_history())[1:4]
     if not older:
         return None
@@ -365,7 +365,7 @@ def _add_spec(transform: str) -> Step:
 
 
 async def _remove_newest_spec(worker: Worker) -> Change | None:
-    """Only a spec that no manifest uses may go, and engines look."""
+    """Remove the newest spec if no manifest uses it, as engines check."""
     metadata = worker.metadata
     if len(metadata.partition_specs) < 2:
         return None

@@ -22,7 +22,7 @@ SOON = (
 
 @contextmanager
 def forgetting(*, soon: bool) -> Iterator[None]:
-    """Let all committers of a run do so, if it is wanted."""
+    """Let all committers of a run forget soon, if `soon`."""
     with ExitStack() as stack:
         for module, name, value in SOON if soon else ():
             stack.enter_context(patch.object(module, name, value))

@@ -74,20 +74,20 @@ class History:
     tell: Callable[[str, str], None] = lambda process, text: None
 
     def violated(self, invariant: str, text: str) -> None:
-        """Note a broken promise."""
+        """Record a broken promise."""
         self.violations.append(Violation(invariant, text, self.now_ms()))
 
     def accept_table(self, table: LoadedTable) -> None:
-        """An operator makes this metadata the truth."""
+        """Report that an operator has accepted this metadata as the truth."""
         if self.listener is not None:
             self.listener.accepted(table)
 
     def refuse(self, process: str, swap: Swap) -> None:
-        """The catalog refuses a change for what it says, whatever its base."""
+        """Report that the catalog refuses a change for its content, whatever its base."""
         if self.listener is not None:
             self.listener.refused(process, swap)
 
     def told(self, process: str, receipt: Receipt) -> None:
-        """A producer was given this answer, wherever it came from."""
+        """Report the answer that a producer has received, from any source."""
         if self.listener is not None:
             self.listener.received(process, receipt)

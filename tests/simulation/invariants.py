@@ -55,7 +55,7 @@ UNPROVEN = Reason.EPOCH_LANDED_UNPROVEN.value
 
 
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The answer of a server that answers without waiting."""
+    """Return the answer of a server that answers without waiting."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
@@ -106,7 +106,7 @@ class Invariants:
         return tuple(self._published)
 
     def view(self, identifier: TableIdentifier) -> TableView:
-        """The table of a name, as far as it was followed."""
+        """Return the view of the table with this name."""
         return self._views[self._by_name[identifier]]
 
     # --- Effects, in the moment they take place --------------------------------------------------
@@ -121,7 +121,7 @@ class Invariants:
             self._written[location] = created.content
 
     def _enters_quarantine(self, process: str, key: str, content: bytes) -> None:
-        """I10: what the reason says of the catalog or the ledger is so."""
+        """Check I10: the reason of a quarantined request is true of the catalog and the ledger."""
         reason = read_quarantined(content, key)[0].reason
         sealed = self._published.get(key)
         view = self._views.get(sealed.request.table_uuid) if sealed else None
@@ -192,7 +192,7 @@ class Invariants:
             self._superseded.add(published_key(key))
 
     def _leaves_quarantine(self, process: str, key: str) -> None:
-        """A replay has put it elsewhere before; a discard is an operator's word."""
+        """Check I1: a request leaves quarantine only after a replay, a discard or its landing."""
         published = published_key(key)
         if published in self._history.discarded | self._history.replayed:
             self._put_back.add(published)
@@ -223,7 +223,7 @@ class Invariants:
             self._foreign_ledger(process, view, swap)
 
     def _forgotten(self, process: str, view: TableView, swap: Swap) -> None:
-        """I11: what has landed is remembered as long as its request is in the inbox."""
+        """Check I11: a landed epoch is remembered as long as its request is in the inbox."""
         for name in _changed_entries(swap):
             before, after = entry_in(swap.base.metadata, name), entry_in(swap.metadata, name)
             kept = {one.attempt for one in after.latest} if after else set()
@@ -251,8 +251,8 @@ class Invariants:
                 self._refused.add(inbox_key(view.table_uuid, producer, epoch, proof.attempt))
 
     def _refusal_resolved(self, view: TableView, swap: Swap) -> None:
-        """I10: a request reported as quarantined does not land, unless an operator replays it; or
-        the catalog refused it to one committer, but not to another that had started it too.
+        """Check I10: a request reported as quarantined lands only if an operator replays it, or if
+        the catalog refused it to one committer but not to another that had started it too.
         """
         known = swap.base.metadata.snapshots_by_id
         for snapshot in swap.metadata.snapshots:
@@ -293,14 +293,14 @@ class Invariants:
             self._violated("I13", f"{process} acknowledged {key}, which has not ended")
 
     def replied(self, process: str, receipt: Receipt) -> None:
-        """A committer sent a receipt: of what it calls committed it knows the snapshot."""
+        """Check I10: a committed receipt of a committer names the snapshot."""
         if receipt.state is ReceiptState.COMMITTED and receipt.snapshot_id is None:
             name = f"epoch {receipt.epoch} of {receipt.producer}"
             self._violated("I10", f"{process} says that {name} is committed, and not where")
         self.received(process, receipt)
 
     def received(self, process: str, receipt: Receipt) -> None:
-        """A receipt was sent by a committer, or read from the ledger by a producer."""
+        """Check a receipt that a committer has sent or a producer has read from the ledger."""
         name = receipt.producer, receipt.epoch, receipt.attempt
         keys = self._by_attempt.get(name, ())
         if not keys:
@@ -345,8 +345,8 @@ class Invariants:
     # --- Quiescence ------------------------------------------------------------------------------
 
     def backlog(self) -> list[str]:
-        """Requests that wait in the inbox, and those that are in quarantine although another
-        committer has landed them: it is found out before long.
+        """Return the requests in the inbox, and those in quarantine that another committer has
+        landed: a committer finds these out soon.
         """
         waiting = [location[len(self._inbox) :] for location in self._below(self._inbox)]
         refused = [key for key in self._published if published_key(key) in self._refused]
@@ -357,7 +357,7 @@ class Invariants:
         return record is not None and record.reason == REFUSED
 
     def at_quiescence(self) -> None:
-        """Everything, once faults have stopped and the committers have had their time."""
+        """Check everything, after faults have stopped and the committers have had their time."""
         for key in self.backlog():
             if not self.may_wait(key):
                 self._violated("I15", f"{key} still waits: {self._why_waiting(key)}")
@@ -379,7 +379,7 @@ class Invariants:
         return f"{ended}, {'known' if key in self._published else 'unknown'} to the onlooker"
 
     def _end_of(self, key: str, sealed: EncodedRequest | None) -> Problem | None:
-        """I1: committed, superseded or in quarantine; exactly one of them."""
+        """Check I1: a request is committed, superseded or in quarantine; exactly one of them."""
         landing, own = self._landing(key), self._own_landing(key)
         is_landed = own is not None
         record = self._record(key)
@@ -420,7 +420,7 @@ class Invariants:
             self._audit(view)
 
     def _audit(self, view: TableView) -> None:
-        """I11: the ledger rebuilt from the evidence in manifest lists is the model's."""
+        """Check I11: the ledger rebuilt from the evidence in manifest lists equals the model's."""
         metadata = view.metadata
         contents = {each.snapshot_id: view.contents.of(each) for each in metadata.snapshots}
         for (producer, epoch), proof in evidence_of_history(metadata, contents).items():
@@ -431,8 +431,8 @@ class Invariants:
     # --- The state of the servers ----------------------------------------------------------------
 
     def _has_ended(self, key: str, location: str) -> bool:
-        """Whether a request may do without this object: it has its verdict, or another one holds
-        it, in quarantine or since a replay.
+        """Return whether a request can do without this object: it has its verdict, or another
+        object holds it, in quarantine or since a replay.
         """
         if self._objects(key) - {location} or published_key(key) in self._history.discarded:
             return True
@@ -442,8 +442,8 @@ class Invariants:
         return landing is not None and sealed is not None and landing.stands_for(sealed.request)
 
     def _was_answered(self, key: str) -> bool:
-        """Whether it has ended; or ended by a landing that an operator has written off since, or in
-        quarantine, from which he has put it back by now: its first doorbell may be answered late.
+        """Return whether a request has ended, or had ended before an operator wrote off its landing
+        or put it back from quarantine: its first doorbell may be acknowledged late.
         """
         has_ended = self._has_ended(key, self._inbox + key)
         return has_ended or published_key(key) in self._put_back | self._superseded
@@ -457,13 +457,13 @@ class Invariants:
         return None
 
     def _own_landing(self, key: str) -> Landing | None:
-        """Where this very attempt has landed, even if that does not count any more."""
+        """Return where this very attempt has landed, even if that does not count any more."""
         sealed = self._published.get(key)
         view = self._views.get(sealed.request.table_uuid) if sealed is not None else None
         return view.ledger.attempts.get(sealed.request.attempt) if view and sealed else None
 
     def _objects(self, key: str) -> set[str]:
-        """Where the request is, in inbox and quarantine: as published, and replayed."""
+        """Return the request's objects in inbox and quarantine, as published and as replayed."""
         published = published_key(key)
         epoch, _, _ = published.rpartition("/")
         return {
@@ -514,7 +514,7 @@ class Invariants:
 
 
 def _changed_entries(swap: Swap) -> list[str]:
-    """The ledger properties that a swap has changed, added or removed."""
+    """Return the ledger properties that a swap has changed, added or removed."""
     before, after = swap.base.metadata.properties, swap.metadata.properties
     keys = [key for key in {**before, **after} if key.startswith(LEDGER_PREFIX)]
     return [key for key in keys if before.get(key) != after.get(key)]

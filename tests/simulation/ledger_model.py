@@ -45,7 +45,7 @@ class Landing:
     paths: frozenset[str]
 
     def stands_for(self, request: CommitRequest) -> bool:
-        """Whether another attempt of the epoch may count as landed with this one."""
+        """Return whether another attempt of the epoch may count as landed with this one."""
         same_kind = self.proof.fingerprint_kind == request.fingerprint.kind
         if not same_kind:
             return request.producer.sequential or self.proof.attempt == request.attempt
@@ -74,7 +74,7 @@ class LedgerModel:
         return self.landed.get((request.branch, request.producer.id, request.epoch))
 
     def ever_landed(self, request: CommitRequest) -> list[Landing]:
-        """All that has landed of the request's epoch, whether it counts still or not."""
+        """Return all that has landed of the request's epoch, whether it still counts or not."""
         name = request.branch, request.producer.id, request.epoch
         return [
             one
@@ -83,7 +83,7 @@ class LedgerModel:
         ]
 
     def may_be_forgotten(self, request: CommitRequest) -> bool:
-        """Whether it is of a one-shot producer that was forgotten, or no younger than one."""
+        """Return whether the one-shot producer was forgotten, or is as old as one that was."""
         if (request.branch, request.producer.id) in self.forgotten:
             return True
         made_ms = nonce_ms(request.nonce)
@@ -91,8 +91,9 @@ class LedgerModel:
         return made_ms is not None and made_ms <= max(times, default=-1)
 
     def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> set[str]:
-        """An operator has decided that this metadata is the truth (of these entries): what it does
-        not claim may land anew. That it landed once stays true. Returns the files of all that.
+        """Forget the landings that this metadata (of these entries) does not claim, after an
+        operator has accepted it: the requests may land again. That they landed once stays on
+        record. Return their files.
         """
         again: set[str] = set()
         wanted = None if keys is None else {parse_property_key(key) for key in keys}
@@ -119,7 +120,7 @@ class LedgerModel:
         self, contents: SnapshotContents, branch: str, accepted: Collection[str] = ()
     ) -> Iterator[Problem]:
         """Take over a snapshot that a committer has added to a branch. `accepted` are keys that an
-        operator lets land whatever has landed before.
+        operator allows to land again.
         """
         snapshot = contents.snapshot
         expected: set[str] = set()
@@ -149,7 +150,7 @@ class LedgerModel:
         yield from self._files(contents, expected)
 
     def remembered(self, contents: SnapshotContents, after: TableMetadata) -> Iterator[Problem]:
-        """I11 of one commit: each epoch in it is remembered with its details, as long as its
+        """Check I11 of one commit: the ledger keeps the details of each epoch in it as long as its
         request may be in the inbox.
         """
         for landing in self._of(contents):
@@ -182,7 +183,7 @@ class LedgerModel:
     # --- The ledger ------------------------------------------------------------------------------
 
     def changed_entries(self, before: TableMetadata, after: TableMetadata) -> Iterator[Problem]:
-        """I11 of one swap: each entry that it changed says what has landed."""
+        """Check I11 of one swap: each entry that it changed lists the epochs that have landed."""
         old, new = before.properties, after.properties
         for key in new:
             if old.get(key) != new[key] and parse_property_key(key):
@@ -192,7 +193,7 @@ class LedgerModel:
                 yield from self._dropped(old[key], key)
 
     def all_entries(self, metadata: TableMetadata) -> Iterator[Problem]:
-        """I11 of a whole table: what has landed is in the ledger, entry by entry."""
+        """Check I11 of a whole table: the ledger lists all landed epochs, entry by entry."""
         keys = {property_key(producer, branch) for branch, producer, _ in self.landed}
         for key in sorted(keys):
             if key in metadata.properties:
@@ -201,7 +202,7 @@ class LedgerModel:
                 yield "I11", f"the ledger has no `{key}`"
 
     def entry(self, metadata: TableMetadata, key: str) -> Iterator[Problem]:
-        """I11 of one entry: its epochs are those that landed, and their details are right."""
+        """Check I11 of one entry: its epochs are those that landed, and their details are right."""
         entry = entry_in(metadata, key)
         if entry is None:
             yield "I11", f"`{key}` cannot be read"
@@ -220,7 +221,7 @@ class LedgerModel:
                 yield "I11", f"`{key}` says {entry.landed(epoch)}, it landed as {landing.proof}"
 
     def _dropped(self, text: str, key: str) -> Iterator[Problem]:
-        """Only an entry of a one-shot producer may go, and only once its request is gone."""
+        """Check that a dropped entry is of a one-shot producer, and note that as forgotten."""
         if not self.is_one_shot(key):
             yield "I11", f"`{key}` was dropped: {text[:100]}"
         for one in self._landings(key):
@@ -228,7 +229,7 @@ class LedgerModel:
             self.forgotten[name] = max(made_ms, self.forgotten.get(name, -1))
 
     def is_one_shot(self, key: str) -> bool:
-        """Whether an entry is that of a one-shot producer, which goes in time."""
+        """Return whether an entry is that of a one-shot producer, which expires."""
         return all(one.request.producer.one_shot for one in self._landings(key))
 
     def _landings(self, key: str) -> Iterator[Landing]:
@@ -239,25 +240,25 @@ class LedgerModel:
 
 
 def _span(low: int, high: int) -> range:
-    """The epochs of a range; of a very long one (epochs that are timestamps) its end."""
+    """Return the epochs of a range; of a very long one (epochs that are timestamps) its end."""
     return range(max(low, high - 1_000), high + 1)
 
 
 def entry_in(metadata: TableMetadata, key: str) -> ProducerEntry | None:
-    """An entry of the ledger. None: there is none that can be read."""
+    """Return an entry of the ledger; None if none can be read."""
     text = metadata.properties.get(key)
     return None if text is None else _parsed(text)
 
 
 def is_frozen(metadata: TableMetadata, key: str) -> bool:
-    """Whether a property is an entry that an operator has frozen."""
+    """Return whether a property is an entry that an operator has frozen."""
     entry = entry_in(metadata, key) if parse_property_key(key) else None
     return entry is not None and entry.frozen is not None
 
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> ProducerEntry | None:
-    """Each text is looked at by several rules."""
+    """Parse an entry, once for the several rules that look at it."""
     try:
         return parse_entry(text)
     except InvalidMetadataError:
@@ -265,7 +266,7 @@ def _parsed(text: str) -> ProducerEntry | None:
 
 
 def _paths_of(sealed: EncodedRequest, read: Read) -> Iterator[str]:
-    """The files that a request adds, from its own bytes."""
+    """Yield the files that a request adds, from its own bytes."""
     for reference in sealed.request.manifests:
         content = sealed.manifest(reference) if reference.path is None else read(reference.path)
         if content is not None:

@@ -52,7 +52,7 @@ class SimHandle(asyncio.TimerHandle):
         return f"<SimHandle of {self._callback!r}>"
 
     def cancel(self) -> None:
-        """Handles leave the loop when their time comes."""
+        """Mark the handle; it leaves the loop when its time comes."""
         self._cancelled = True
         self._callback = self._args = None
 
@@ -83,11 +83,11 @@ class SimLoop(VirtualTimeLoop):
         self.set_task_factory(self._make_task)
 
     def pause(self, process: str) -> None:
-        """Let nothing of a process run until `resume`."""
+        """Hold back every step of a process until `resume`."""
         self._held.setdefault(process, [])
 
     def resume(self, process: str) -> None:
-        """Let a process go on with what has come meanwhile."""
+        """Resume a process with the steps that have come in the meantime."""
         self._ready.extend(self._held.pop(process, ()))
 
     # As the base class does it, without what it checks for those who debug.
@@ -139,7 +139,7 @@ class SimLoop(VirtualTimeLoop):
         return task
 
     def _run_once(self) -> None:
-        """Until the loop is to stop, not once: the base class asks as often, and slowly."""
+        """Run until the loop stops: the base class checks for that at each step, slowly."""
         ready, timers, held = self._ready, self._scheduled, self._held
         while True:
             if not ready:
@@ -173,7 +173,7 @@ class SimLoop(VirtualTimeLoop):
                 raise StuckError("no end of what happens at one time")
 
     def _let_time_pass(self) -> None:
-        """To the first timer that was not cancelled."""
+        """Advance the clock to the first timer that was not cancelled."""
         timers = self._scheduled
         while timers and timers[0][2]._cancelled:
             heappop(timers)
@@ -184,7 +184,9 @@ class SimLoop(VirtualTimeLoop):
             self._steps_max = min(self.steps + STEPS_AT_ONE_TIME_MAX, STEPS_MAX)
 
     def _permute(self) -> None:
-        """By creation first: sets of tasks are walked in the order of their addresses."""
+        """Shuffle the wake-ups of tasks. They are sorted by creation first, since sets of tasks
+        iterate in the order of their addresses.
+        """
         ready = self._ready
         places = [
             place

@@ -14,7 +14,7 @@ from committer.iceberg.metadata.snapshot import Snapshot
 
 
 def added_snapshots(before: TableMetadata, after: TableMetadata) -> list[Snapshot]:
-    """The snapshots that a swap has added, in their order."""
+    """Return the snapshots that a swap has added, in their order."""
     if after.snapshots[: len(before.snapshots)] == before.snapshots:
         return list(after.snapshots[len(before.snapshots) :])
     known = before.snapshots_by_id
@@ -22,7 +22,7 @@ def added_snapshots(before: TableMetadata, after: TableMetadata) -> list[Snapsho
 
 
 def is_set_back(before: TableMetadata, after: TableMetadata) -> bool:
-    """Whether a branch was moved to a snapshot that had been there, or is gone."""
+    """Return whether a swap moved a branch to an older snapshot, or removed it."""
     for name, ref in before.refs.items():
         head = after.refs.get(name)
         is_older = head is not None and head.snapshot_id in before.snapshots_by_id
@@ -32,7 +32,7 @@ def is_set_back(before: TableMetadata, after: TableMetadata) -> bool:
 
 
 def linear_history(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
-    """I4 of one swap: what a branch had stays behind its new head, and every ref stays.
+    """Check I4 of one swap: a branch's old head is an ancestor of its new one, and every ref stays.
 
     For a commit that adds to the table; one that rolls back says so and is not judged by this.
     """
@@ -51,7 +51,7 @@ def linear_history(before: TableMetadata, after: TableMetadata) -> Iterator[str]
 
 
 def sequence_numbers(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
-    """I5: one more for each snapshot, none in format version 1; row ids follow one another."""
+    """Check I5: each snapshot has the next sequence number (version 1: 0) and row id."""
     number, row_id = before.last_sequence_number, before.next_row_id or 0
     for snapshot in added_snapshots(before, after):
         number = 0 if after.format_version == 1 else number + 1
@@ -72,7 +72,7 @@ def sequence_numbers(before: TableMetadata, after: TableMetadata) -> Iterator[st
 
 
 def timestamps(metadata: TableMetadata) -> Iterator[str]:
-    """I8: both logs sorted, the last update behind both."""
+    """Check I8: both logs are sorted, and the last update is no older than either."""
     for name, log in (
         ("snapshot log", [entry.timestamp_ms for entry in metadata.snapshot_log]),
         ("metadata log", [entry.timestamp_ms for entry in metadata.metadata_log]),
@@ -88,7 +88,7 @@ def timestamps(metadata: TableMetadata) -> Iterator[str]:
 
 
 def ages(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
-    """I8 of one swap: no new snapshot is older than the one that it follows."""
+    """Check I8 of one swap: no new snapshot is older than its parent."""
     for snapshot in added_snapshots(before, after):
         parent_id = snapshot.parent_snapshot_id
         parent = None if parent_id is None else before.snapshot_by_id(parent_id)
@@ -100,7 +100,7 @@ def ages(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
 def metadata_log(
     before_location: str, before: TableMetadata, after: TableMetadata
 ) -> Iterator[str]:
-    """I4: the base of a swap is the newest entry of its metadata log."""
+    """Check I4: the base of a swap is the newest entry of its metadata log."""
     if after is before:
         return
     newest = after.metadata_log[-1].metadata_file if after.metadata_log else None

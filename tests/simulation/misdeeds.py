@@ -105,7 +105,7 @@ class Bench:
         return plan
 
     def found(self) -> set[str]:
-        """The invariants that were seen to be broken."""
+        """Return the invariants that were seen to be broken."""
         return {violation.invariant for violation in self.history.violations}
 
     def receipt(self, sealed: EncodedRequest, state: ReceiptState, **said: Any) -> Receipt:

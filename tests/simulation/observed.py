@@ -76,7 +76,7 @@ class ObservedStorage(_Observed):
         await self.inner.probe(prefix)
 
     async def close(self) -> None:
-        """The server outlives its clients."""
+        """Do nothing: the server outlives its clients."""
 
 
 class ObservedCatalog(_Observed):
@@ -142,7 +142,7 @@ class ObservedCatalog(_Observed):
         await self.inner.probe()
 
     async def close(self) -> None:
-        """The server outlives its clients."""
+        """Do nothing: the server outlives its clients."""
 
 
 class ObservedQueue(_Observed):
@@ -203,4 +203,4 @@ class ObservedQueue(_Observed):
         await self.inner.probe()
 
     async def close(self) -> None:
-        """The server outlives its clients."""
+        """Do nothing: the server outlives its clients."""

@@ -53,7 +53,7 @@ class Replayer:
         return bool(self._begun)
 
     async def replay(self, key: str, ports: Ports) -> None:
-        """Put a request back into the inbox, and ring."""
+        """Move a request back into the inbox, and ring."""
         self._begun.add(key)
         ports.history.replayed.add(published_key(key))
         with suppress(InvalidRequestError, NotFoundError):
@@ -135,7 +135,7 @@ class LedgerOperator:
         await self._accept_requests(ports)
 
     async def _accept_table(self, ports: Ports) -> None:
-        """`frazil table accept`: what there is is the truth from now on."""
+        """Run `frazil table accept`: the metadata as it is becomes the truth."""
         told = dict(ports.history.tampered)
         table = await ports.catalog.load(self._identifier)
         table_uuid = table.metadata.require_uuid()
@@ -154,7 +154,7 @@ class LedgerOperator:
         ports.history.tell(self.name, f"accepted {self._identifier}")
 
     async def _thaw_all(self, ports: Ports) -> None:
-        """Every frozen producer goes on, its rolled back epochs once more or not."""
+        """Thaw every frozen producer, with or without a redo of its rolled back epochs."""
         desk, table = _desk(ports), await ports.catalog.load(self._identifier)
         for one in standings(read_ledger(table.metadata)):
             if one.state not in (ProducerState.FROZEN, ProducerState.ROLLED_BACK):
@@ -186,7 +186,7 @@ class LedgerOperator:
                     ports.history.tell(self.name, f"forgot {one.name.producer}")
 
     async def _accept_requests(self, ports: Ports) -> None:
-        """`frazil quarantine replay --force`: they land when they are replayed, each once."""
+        """Run `frazil quarantine replay --force`: each request lands once when it is replayed."""
         table = await ports.catalog.load(self._identifier)
         table_uuid = table.metadata.require_uuid()
         for key in [found.key async for found in ports.quarantine.list(table_uuid)]:
@@ -217,7 +217,7 @@ def _desk(ports: Ports) -> ProducerAdmin:
 
 
 async def _announce(sealed: EncodedRequest, ports: Ports) -> None:
-    """Best effort: the committer finds it when it next lists the inbox."""
+    """Ring, best effort: the committer finds the request when it next lists the inbox."""
     request = sealed.request
     bell = Doorbell(
         request.table_uuid, sealed.key, line_digest(sealed.content), sealed.content, None

@@ -41,7 +41,7 @@ class Stage:
     context: Context = field(default_factory=copy_context)
 
     def later(self, delay_s: float, act: Callable[..., None], *args: object) -> None:
-        """Let the servers, or fate, do something later."""
+        """Schedule an act of the servers or of fate."""
         # As `call_later` does it, which asks for the time: half of what it takes.
         loop = self.loop
         loop.call_at(loop.clock.now_s + delay_s, act, *args, context=self.context)
@@ -51,16 +51,16 @@ class Body(Protocol):
     """The program of a process, run in each of its lives."""
 
     async def run(self, life: Life) -> None:
-        """Work until the end; started anew after a crash. Any exception ends the life."""
+        """Work until the end; a crash starts a new life. Any exception ends the life."""
 
     def stop(self) -> None:
         """End soon, in order (SIGTERM)."""
 
     def ended(self) -> None:
-        """A life is over, even one that never ran: a stop was meant for that life only."""
+        """Reset after a life, even one that never ran: a stop was meant for that life only."""
 
     def restart_otherwise(self, chance: float) -> None:
-        """Let the next life have other settings."""
+        """Change the settings of the next life."""
 
 
 class Life:
@@ -74,14 +74,14 @@ class Life:
         self.awaited: dict[asyncio.Future[Any], None] = {}
 
     def end(self) -> None:
-        """Nothing of this life has an effect any more, except what is on its way."""
+        """End this life: nothing of it has an effect any more, except calls on their way."""
         self.has_ended = True
         awaited, self.awaited = self.awaited, {}
         for future in awaited:
             future.cancel()
 
     def context(self) -> Context:
-        """For the tasks of this life."""
+        """Return a context for the tasks of this life."""
         context = copy_context()
         context.run(PROCESS.set, self.process.name)
         return context
@@ -139,12 +139,12 @@ class Process:
         self.is_done = True
 
     def pause(self, chance: float) -> None:
-        """Stand still for about the time of a lease, as by SIGSTOP."""
+        """Pause for about the time of a lease, as by SIGSTOP."""
         self.stage.loop.pause(self.name)
         self.stage.later(PAUSE_S * (0.5 + chance), self.stage.loop.resume, self.name)
 
     def befall(self, fault: Fault, chance: float) -> None:
-        """Let something befall the process itself; `chance` in [0, 1) decides how much of it."""
+        """Apply a fault of the process itself; `chance` in [0, 1) decides its extent."""
         if not self.is_running:
             return
         match fault:

@@ -84,7 +84,7 @@ class Checkpoint:
     generation: int = 0
 
     def restore(self, by: int) -> None:
-        """An older copy is put back; the source has gone on, so later offsets differ."""
+        """Restore an older copy; the source has gone on, so later offsets differ."""
         self.committed = max(-1, self.committed - by)
         self.generation += 1
         self.offsets = {
@@ -137,11 +137,11 @@ class SparkProducer:
                     await ports.world.sleep(5.0)
 
     def chance(self, what: str, epoch: int) -> float:
-        """Drawn by what it decides, so that leaving out one crash moves nothing else."""
+        """Draw a number by its purpose, so that leaving out one crash moves no other draw."""
         return draws(self._seed, f"{self.name} {what} {epoch} {self._runs}")[0]
 
     def restore_once(self, epoch: int) -> bool:
-        """Whether the checkpoint is put back now."""
+        """Restore the checkpoint if its epoch has come; return whether it was."""
         if epoch != self._plan.restored_at or self._has_restored:
             return False
         self._has_restored = True
@@ -149,7 +149,7 @@ class SparkProducer:
         return True
 
     def is_empty(self, epoch: int) -> bool:
-        """Whether the source has nothing for this epoch: the same for every run."""
+        """Return whether the source has nothing for this epoch: the same for every run."""
         name = f"{self.name} empty {epoch} {self.checkpoint.generation}"
         return draws(self._seed, name)[0] < self._plan.empty
 
@@ -162,7 +162,7 @@ class SparkProducer:
         return self._identifier
 
     def micro_batch(self, epoch: int) -> MicroBatch:
-        """The identity of this run of an epoch; Spark draws a new run id for each start."""
+        """Return the identity of this run of an epoch; Spark draws a new run id for each start."""
         return MicroBatch(self._query_id, _name(f"{self._query_id}/{self._runs}"), epoch)
 
 
@@ -245,7 +245,7 @@ class _Driver:
         return replace(written, files=files)
 
     async def _write_twice(self, table: LoadedTable, first: WrittenEpoch, sink: str) -> None:
-        """Two writes in one `foreachBatch` without sink names: the second must be refused."""
+        """Write twice in one `foreachBatch` without sink names: the second must be refused."""
         second = self._written(table, first.epoch, sink, other="-again")
         await write_files(self._ports, second.files)
         try:
@@ -271,7 +271,7 @@ class _Driver:
         return landed.attempt != written.attempt
 
     async def _publish_late(self, written: WrittenEpoch) -> None:
-        """The driver was given up and is replaced, and still it goes on."""
+        """Publish like a driver that was given up and replaced, but still runs."""
         await self._ports.world.sleep(2.0 + 40.0 * self._query.chance("late", written.epoch) ** 2)
         with suppress(FrazilError):
             await self._publisher.publish(written, PublishPolicy(on_quarantine="continue"))
@@ -366,7 +366,7 @@ class Malformed:
 
 
 def open_publisher(ports: Ports) -> Publisher:
-    """The real publisher, on a process's ports."""
+    """Open the real publisher on a process's ports."""
     return Publisher(
         catalog_name=CATALOG,
         tables=TableCache(catalog=ports.catalog, storage=ports.storage),
@@ -378,7 +378,7 @@ def open_publisher(ports: Ports) -> Publisher:
 
 
 def build_data_file(metadata: TableMetadata, attempt: UUID, name: str, *, rows: int) -> DataFile:
-    """A data file of the table's default spec, null in every partition field."""
+    """Build a data file of the table's default spec, null in every partition field."""
     spec = metadata.default_spec
     partition = (None,) * len(spec.fields)
     folder = partition_path(spec, metadata.current_schema, partition)

@@ -44,7 +44,9 @@ def untrue(
 
 
 def _is_claimed(request: CommitRequest, metadata: TableMetadata) -> bool:
-    """A gap that was closed counts as landed: nothing of it was durable."""
+    """Return whether the entry lists the epoch, as it lists a closed gap, which lost nothing
+    durable.
+    """
     entry = entry_in(metadata, property_key(request.producer.id, request.branch))
     ranges = entry.epochs.ranges if entry is not None else ()
     return any(low <= request.epoch <= high for low, high in ranges)

@@ -42,7 +42,7 @@ class SimMetrics(Metrics):
         self.instruments = cast("Instruments", _Silent())
 
     def crashed(self, where: str) -> None:
-        """Note a violation: no injected fault may look like a bug of the service."""
+        """Record a violation: no injected fault may look like a bug of the service."""
         if self.history is not None:
             self.history.violated("crash", f"`{where}`: {traceback.format_exc(limit=-4)}")
 
@@ -54,7 +54,7 @@ def shared_metrics() -> SimMetrics:
 
 @cache
 def base_settings() -> Settings:
-    """Settings with which a run of minutes sees everything happen."""
+    """Return settings with which a run of minutes sees everything happen."""
     settings = Settings(inbox=INBOX)
     return settings.model_copy(
         update={
@@ -114,7 +114,7 @@ class Replica:
         self._stop = asyncio.Event()
 
     def restart_otherwise(self, chance: float) -> None:
-        """With other settings or of another version: others of its kind go on with theirs."""
+        """Restart with other settings or as another version; the other replicas keep theirs."""
         self.is_before = not self.is_before and int(chance * 576) % 2 == 0
         batch = (1, 2, 5, 10_000)[int(chance * 4)]
         interval_ms = (0, 200, 1_000, 5_000)[int(chance * 16) % 4]

@@ -66,7 +66,7 @@ class Totals:
         return self.commits / self.cpu_s if self.cpu_s else 0.0
 
     def line(self) -> str:
-        """How far it is."""
+        """Return the progress in a line."""
         return (
             f"{self.seeds:,} seeds, {self.commits:,} commits of {self.requests:,} requests,"
             f" {self.fired.total():,} faults and {self.events.total():,} fates,"
@@ -75,7 +75,7 @@ class Totals:
         )
 
     def table(self) -> str:
-        """How often which fault has met which method."""
+        """Return a table of how often which fault has hit which method."""
         faults = [fault for fault in Fault if any(fired[1] is fault for fired in self.fired)]
         lines = [
             "fired of calls: "
@@ -124,8 +124,8 @@ def play_seeds(seeds: Iterable[int], *, jobs: int) -> Iterator[Summary]:
 
 
 def collect_between_runs() -> None:
-    """Let the garbage collector leave alone what stays to the end, and look at the rest after each
-    run: that leaves megabytes in cycles, and asking for them all the time takes a tenth of it.
+    """Restrict the garbage collector to the objects of one run, collected after it: a run leaves
+    megabytes in cycles, and collecting all the time takes a tenth of it.
     """
     gc.collect()
     gc.freeze()

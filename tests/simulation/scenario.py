@@ -107,7 +107,7 @@ def build_sim_table(
     version: int = 2,
     warehouse: str = WAREHOUSE,
 ) -> LoadedTable:
-    """A table of two columns, the same for the same seed and name."""
+    """Build a table of two columns, the same for the same seed and name."""
     chance = rng(seed, f"table {name}")
     location = "/".join((warehouse, *NAMESPACE, name))
     fields = (
@@ -134,7 +134,7 @@ def build_sim_table(
 
 
 def draw_scenario(seed: int, pace: CommitPacer | None = None) -> Scenario:
-    """The scenario of a seed, at a pace that is drawn if it is not given."""
+    """Draw the scenario of a seed, at a pace that is drawn if it is not given."""
     if pace is None:
         pace = rng(seed, "pace").choice(PACES)
     chance = rng(seed, "scenario")
@@ -174,7 +174,7 @@ _REPEATS_S = 20.0
 
 
 def _with_doublers(scenario: Scenario) -> Scenario:
-    """With clients that would have rows twice, in some seeds: all others stay as they are."""
+    """Add, in some seeds, clients that would have rows twice; all other seeds stay as they are."""
     chance = rng(scenario.seed, "doublers")
     roles, drawn = scenario.roles, chance.random()
     table, pause_s = chance.randrange(len(scenario.tables)), chance.choice((0.1, 0.5, 1.0))
@@ -193,7 +193,7 @@ def _with_doublers(scenario: Scenario) -> Scenario:
 
 
 def _weights(seed: int, chance: random.Random) -> dict[Fault, float]:
-    """`HELD` by a number of its own, and often none, so that older seeds mean what they meant."""
+    """Draw the weights; `HELD` has its own source and is often 0, so older seeds stay the same."""
     weights = {
         fault: chance.choice((0.0, 0.3, 1.0, 1.0, 4.0))
         for fault in Fault
@@ -267,8 +267,8 @@ def _roles(
 
 
 def _is_cut(seed: int) -> bool:
-    """Whether committers crash behind their swaps, and their snapshots expire before they are back:
-    then nothing but the ledger knows what is in the inbox still.
+    """Return whether committers crash behind their swaps, and their snapshots expire before they
+    are back: then only the ledger knows which requests in the inbox have landed.
     """
     return rng(seed, "cut").random() < 0.08
 
@@ -331,7 +331,7 @@ def _events(chance: random.Random, pace: CommitPacer) -> tuple[Event, ...]:
 
 
 def _crashes(seed: int, replicas: int) -> tuple[Event, ...]:
-    """Behind which everything expires: all committers, so that none settles what another landed."""
+    """Return crashes of all committers, followed by an expiry: none settles another's landing."""
     if not _is_cut(seed):
         return ()
     chance = rng(seed, "crashes")
@@ -344,7 +344,7 @@ def _crashes(seed: int, replicas: int) -> tuple[Event, ...]:
 
 
 def producer_role(name: str, plan: ProducerPlan, table: int = 0) -> Role:
-    """A streaming query on one of the tables."""
+    """Return a streaming query on one of the tables."""
     return Role(
         name,
         lambda seed, tables: SparkProducer(name, tables[table].identifier, plan, seed=seed),
@@ -372,12 +372,12 @@ def ledger_operator_role(name: str, plan: OperatorPlan, table: int = 0) -> Role:
 
 
 def malformed_role(name: str, count: int, table: int = 0) -> Role:
-    """A client that sends nonsense for one of the tables."""
+    """Return a client that sends nonsense for one of the tables."""
     return Role(name, lambda seed, tables: Malformed(name, tables[table], count=count, seed=seed))
 
 
 def claimant_role(name: str, count: int, pause_s: float, table: int = 0) -> Role:
-    """A client that claims others' files in one of the tables."""
+    """Return a client that claims others' files in one of the tables."""
     return Role(
         name,
         lambda seed, tables: Claimant(
@@ -387,7 +387,7 @@ def claimant_role(name: str, count: int, pause_s: float, table: int = 0) -> Role
 
 
 def repeater_role(name: str, count: int, pause_s: float, table: int = 0) -> Role:
-    """A client that sends one-shot requests again, long after they have landed."""
+    """Return a client that sends one-shot requests again, long after they have landed."""
     return Role(
         name,
         lambda seed, tables: Repeater(
@@ -397,7 +397,7 @@ def repeater_role(name: str, count: int, pause_s: float, table: int = 0) -> Role
 
 
 def foreign_role(name: str, plan: ForeignPlan, table: int = 0) -> Role:
-    """Another engine on one of the tables."""
+    """Return another engine on one of the tables."""
     return Role(
         name,
         lambda seed, tables: Foreign(name, tables[table].identifier, plan, seed=seed),

@@ -28,19 +28,19 @@ class SimQueueServer(MemoryServer):
         self._replica = _copies(self.shards)
 
     def replicate(self) -> None:
-        """Let the replica catch up. Later writes are lost if the server is."""
+        """Bring the replica up to date. Later writes are lost if the server is."""
         self._replica = _copies(self.shards)
 
     def fail_over(self) -> None:
-        """The replica takes over as it is: newer doorbells are lost, and so is that older ones were
-        handed out or acknowledged. Numbers go on: identifiers are made of the time.
+        """Promote the replica as it is: newer doorbells are lost, and so are deliveries and
+        acknowledgments of older ones. Numbers continue: identifiers are made of the time.
         """
         self.shards = _copies(self._replica)
         self.mailboxes = {}
         self.wake()
 
     def trim(self) -> None:
-        """Lose the older half of what was never handed out, in each shard (MAXLEN)."""
+        """Drop the older half of the doorbells not yet handed out, in each shard (MAXLEN)."""
         for number in range(SHARDS):
             shard = self.shards[number]
             for _ in range(len(shard.fresh) // 2):
@@ -62,7 +62,7 @@ class SimQueue(MemoryQueue):
     """A client that can lose an answer on its way."""
 
     def unsee(self, deliveries: Sequence[Delivery]) -> None:
-        """The answer with these was lost: handed out, but never seen by the client."""
+        """Lose the answer with these deliveries: handed out, but never seen by the client."""
         self._held.difference_update(delivery.token for delivery in deliveries)
 
 

@@ -38,7 +38,7 @@ class Shrinker:
         return len(scenario.roles) + len(scenario.events) + scenario.replicas + len(faults)
 
     def _fails(self, scenario: Scenario) -> bool:
-        """Whether it still fails; if so it is the smallest now."""
+        """Return whether the scenario still fails; if so, it is the smallest now."""
         if self.runs >= RUNS_MAX:
             return False
         self.runs += 1
@@ -78,7 +78,7 @@ class Shrinker:
 
 
 def _without_parts(parts: Sequence[T]) -> Iterator[tuple[T, ...]]:
-    """Without large parts first, then without each single one."""
+    """Yield the parts without large groups first, then without each single one."""
     size = len(parts)
     while size:
         for start in range(0, len(parts), size):

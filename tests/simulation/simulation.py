@@ -168,15 +168,15 @@ class Simulation:
             process.come_back()
 
     def _is_quiet(self) -> bool:
-        """Nothing waits, neither in the inbox nor in the queue, and nothing comes late."""
+        """Return whether inbox and queue hold no work, and no late call is on its way."""
         return not self.stage.late and not self._waiting() and not self._ringing()
 
     def _waiting(self) -> list[str]:
-        """Requests that should have ended."""
+        """Return the requests that should have ended."""
         return [key for key in self.invariants.backlog() if not self.invariants.may_wait(key)]
 
     def _ringing(self) -> dict[str, str]:
-        """Doorbells that should have been acknowledged."""
+        """Return the doorbells that should have been acknowledged."""
         if not self._scenario.with_queue:
             return {}
         return {
@@ -189,7 +189,7 @@ class Simulation:
         return f"requests {self._waiting()}, doorbells {self._ringing()} still wait"
 
     async def _stop_in_order(self) -> None:
-        """Nothing keeps an idle committer from ending at once."""
+        """Stop all committers; an idle one must end at once."""
         for process in self.replicas:
             process.stop_for_good()
         await self._until(
@@ -243,7 +243,7 @@ class Simulation:
         self.stage.later(OUTAGE_S_MAX * chance, partial(self.stage.outages.discard, port))
 
     def _replicate(self) -> None:
-        """Of a queue that fails over, the last seconds are lost."""
+        """Replicate a queue that fails over now and then: the last seconds are lost."""
         if any(event.fate is Fate.QUEUE_FAILS_OVER for event in self._scenario.events):
             self.servers.queue.replicate()
             if self.faults.is_on:
@@ -252,7 +252,7 @@ class Simulation:
     # --- The end ---------------------------------------------------------------------------------
 
     def _close(self) -> None:
-        """Leave nothing behind that would wait for ever."""
+        """Close the loop, and leave no task that would wait forever."""
         try:
             self.loop.run_until_complete(self._cancel_all())
         finally:

@@ -70,7 +70,7 @@ class TableView:
         return self.current.metadata
 
     def point(self, table: LoadedTable) -> Iterator[Problem]:
-        """A pointer was made, not moved: a new table, or one that was registered again."""
+        """Follow a pointer that was made, not moved: of a new table, or of one registered again."""
         before = self.current
         if before is not None and before.metadata_location != table.metadata_location:
             self.taken |= self.live(before.metadata) - self.live(table.metadata)
@@ -80,7 +80,7 @@ class TableView:
         yield from self._snapshots(table.metadata)
 
     def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> None:
-        """An operator has decided: see `LedgerModel.forgive`."""
+        """Apply an operator's decision: see `LedgerModel.forgive`."""
         forgiven = self.ledger.forgive(metadata, keys)
         if forgiven:
             self.again |= forgiven & self.live(metadata)
@@ -136,7 +136,7 @@ class TableView:
     def _kept(
         self, before: TableMetadata, contents: SnapshotContents, snapshot: Snapshot
     ) -> Iterator[Problem]:
-        """I4: an append keeps every file of the snapshot before it."""
+        """Check I4: an append keeps every file of the snapshot before it."""
         parent_id = snapshot.parent_snapshot_id
         parent = None if parent_id is None else before.snapshot_by_id(parent_id)
         if parent is None or snapshot.operation != "append":
@@ -152,7 +152,7 @@ class TableView:
     # --- The whole -------------------------------------------------------------------------------
 
     def live(self, metadata: TableMetadata) -> set[str]:
-        """The files of all branches and tags."""
+        """Return the files of all branches and tags."""
         found: set[str] = set()
         for ref in metadata.refs.values():
             snapshot = metadata.snapshot_by_id(ref.snapshot_id)
@@ -161,11 +161,11 @@ class TableView:
         return found
 
     def landed_paths(self) -> set[str]:
-        """The files of all requests that have landed, as far as that counts."""
+        """Return the files of all requests whose landing counts."""
         return {path for landing in self.ledger.landed.values() for path in landing.paths}
 
     def check(self) -> Iterator[Problem]:
-        """Everything that holds for a table at rest."""
+        """Check everything that holds for a table at rest."""
         metadata = self.metadata
         yield from (("I8", text) for text in timestamps(metadata))
         yield from self._snapshots(metadata)
@@ -179,12 +179,12 @@ class TableView:
         return (one for one in found if not (self.is_restored and one[0] == "I6"))
 
     def needed(self) -> Iterator[str]:
-        """Every object that a reader of the current metadata may come to."""
+        """Yield every object that a reader of the current metadata may open."""
         log = {entry.metadata_file for entry in self.metadata.metadata_log}
         return (location for location in sorted(self.reachable()) if location not in log)
 
     def reachable(self) -> Collection[str]:
-        """Every object that the current metadata names, directly or not."""
+        """Return every object that the current metadata names, directly or not."""
         assert self.current is not None
         location = self.current.metadata_location
         if self._reachable[0] != location:

@@ -47,8 +47,8 @@ FOUND_SINCE = {
 
 
 def play_long(seed: int) -> Outcome:
-    """Some of these came late in a long play. Where there were several committers, the catalog
-    refused nothing then.
+    """Play a seed twice as long: some of these came late. With several committers, the catalog
+    refuses nothing, as it was then.
     """
     scenario = draw_scenario(seed, SPARSE)
     weights = dict(scenario.weights)

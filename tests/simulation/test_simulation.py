@@ -13,7 +13,7 @@ from tests.simulation.simulation import Simulation
 
 
 def small(seed: int = 1, *, replicas: int = 2) -> Scenario:
-    """Two queries of a few epochs, and no faults."""
+    """Return a scenario of two queries of a few epochs, without faults."""
     plan = ProducerPlan(epochs=3)
     roles = tuple(producer_role(f"query-{number}", plan) for number in range(2))
     return Scenario(seed, (build_sim_table(seed),), roles, replicas=replicas)

@@ -18,7 +18,7 @@ ACCEPTED = print_entry(ProducerEntry(UUID(int=1), accepted=((7, UUID(int=2)),)))
 
 
 def read(text: str) -> ProducerEntry:
-    """As the ledger does."""
+    """Parse an entry as the ledger does."""
     entry = vars(ledger)["parse_entry"](text)
     assert isinstance(entry, ProducerEntry)
     return entry

@@ -19,7 +19,7 @@ class Trace:
         self._hash = blake2b(digest_size=16)
 
     def add(self, who: str, what: str, detail: str = "") -> None:
-        """Note what a process did, or what befell it."""
+        """Record an act or a fault of a process."""
         line = f"{self._now_s():9.3f} {who:<12} {what:<26} {detail}"
         unhashed, lines = self._unhashed, self.lines
         unhashed.append(line)
@@ -29,7 +29,7 @@ class Trace:
             lines.append(line)
 
     def note(self, who: str, text: str) -> None:
-        """Note something that says no more than what is noted already."""
+        """Show a line in the log without hashing it: it repeats what is recorded already."""
         if len(self.lines) < LINES_MAX:
             self.lines.append(f"{self._now_s():9.3f} {who:<12} · {text}")
 

@@ -20,7 +20,7 @@ IS_BEFORE: ContextVar[bool] = ContextVar("is_before", default=False)
 
 
 def parse_as_its_version(text: str) -> ProducerEntry:
-    """An entry as the committer reads it in whose context this is called."""
+    """Parse an entry as the committer does in whose context this is called."""
     entry = parse_entry(text)
     if not IS_BEFORE.get():
         return entry

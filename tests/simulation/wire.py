@@ -190,7 +190,7 @@ class Sent(Generic[T]):
             self._stage.later(self._back_s, self._tell, self._apply())
 
     def _apply(self, how: str = "", *, unseen: bool = False) -> Callable[[], T]:
-        """Take effect; return what tells the answer."""
+        """Take effect; return a function that returns the answer or raises the error."""
         if self._effect.blocks:
             return self._take_and_lose()
         answer = _outcome(self._effect.apply)
@@ -288,12 +288,12 @@ def _unsee(effect: Effect[T], answer: Callable[[], T]) -> None:
 
 
 def _stretched(chance: float) -> float:
-    """Most calls take about as long as others, one in thirty ten times as long."""
+    """Stretch a delay: most calls take about as long as others, one in thirty ten times as long."""
     return 0.3 + 1.4 * chance + (10.0 if chance > 0.97 else 0.0)
 
 
 def _shown(value: object) -> str:
-    """An answer, as far as it tells something in a line."""
+    """Format an answer for a line of the trace, as far as it says something there."""
     if value is None:
         return ""
     if isinstance(value, list | tuple):
