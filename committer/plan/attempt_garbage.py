@@ -46,7 +46,7 @@ class SentAttempt:
 
 
 def sent_attempt(plan: CommitPlan, before: Iterable[str]) -> SentAttempt:
-    """The record of an attempt. `before`: the catalog's objects, written before its swap."""
+    """Record an attempt. `before`: the catalog's objects, written before its swap."""
     base, manifest_list = plan.swap.base, plan.snapshot.manifest_list or ""
     return SentAttempt(
         base.metadata_location,
@@ -60,7 +60,7 @@ def sent_attempt(plan: CommitPlan, before: Iterable[str]) -> SentAttempt:
 
 
 def sequence_number_of(metadata: TableMetadata) -> int:
-    """The last sequence number; -1 in version 1, so that every snapshot is younger."""
+    """Return the last sequence number; -1 in version 1, so that every snapshot is younger."""
     return -1 if metadata.format_version == 1 else metadata.last_sequence_number
 
 
@@ -155,7 +155,8 @@ def _left_over(
 
 
 def named_after_all(left_over: LeftOver, table: LoadedTable) -> Reading[str | None]:
-    """The first of the files that the table names in spite of the proof; None if there is none.
+    """Return the first of the files that the table names in spite of the proof; None if there is
+    none.
 
     Errors: `InvalidMetadataError` for a manifest list that cannot be read.
     """
@@ -169,7 +170,8 @@ def named_after_all(left_over: LeftOver, table: LoadedTable) -> Reading[str | No
 
 
 def _may_name(left_over: LeftOver, metadata: TableMetadata) -> list[Snapshot]:
-    """Younger snapshots than the first base, the last of them; and the head of every branch."""
+    """Return snapshots younger than the first base, the last of them;
+    and the head of every branch."""
     after = left_over.after_sequence_number
     younger = [one for one in metadata.snapshots if one.sequence_number > after][-LISTS_MAX:]
     heads = {ref.snapshot_id for ref in metadata.refs.values()}

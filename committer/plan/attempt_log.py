@@ -49,7 +49,7 @@ class AttemptLog:
     # --- Events ---
 
     def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
-        """An attempt is about to be written and sent, the files in `before` with it."""
+        """Note an attempt that is about to be written and sent, the files in `before` with it."""
         attempt = sent_attempt(plan, before)
         self._sent[attempt.manifest_list] = attempt
         if len(self._sent) > ATTEMPTS_MAX:
@@ -57,17 +57,17 @@ class AttemptLog:
             self._stay |= oldest.manifests
 
     def refused(self, plan: CommitPlan) -> None:
-        """The answer is that the attempt never lands."""
+        """Note the answer that the attempt never lands."""
         manifest_list = plan.snapshot.manifest_list or ""
         if manifest_list in self._sent:
             self._sent[manifest_list] = replace(self._sent[manifest_list], may_land=False)
 
     def lost(self, plan: CommitPlan) -> None:
-        """The answer is lost."""
+        """Note that the answer is lost."""
         self._lost.append(plan)
 
     def loaded(self, state: TableState) -> None:
-        """Freshly read metadata resolves the attempts whose base it has replaced."""
+        """Resolve, by freshly read metadata, the attempts whose base it has replaced."""
         self.state = state
         landed, absent, lost = list(self._resolved.landed), list(self._resolved.absent), []
         for plan in self._lost:
@@ -79,14 +79,14 @@ class AttemptLog:
         self._lost, self._resolved = lost, Resolved(tuple(landed), tuple(absent))
 
     def landed(self, state: TableState) -> None:
-        """A commit of this committer has led to this state. It has replaced the base of every other
-        attempt.
+        """Note a commit of this committer that has led to this state. It has replaced the base of
+        every other attempt.
         """
         self.state = state
         self._lost.clear()
 
     def supersede(self, merged: str) -> None:
-        """No attempt after those that were sent includes this merged manifest."""
+        """Note that no attempt after those that were sent includes this merged manifest."""
         self._superseded.add(merged)
 
     # --- Answers ---
@@ -121,6 +121,7 @@ class AttemptLog:
 
 
 def _has_landed(plan: CommitPlan, state: TableState) -> bool:
-    """Attempts of one batch share a snapshot id, never the name of the manifest list."""
+    """Return whether the plan landed: attempts of one batch share a snapshot id,
+    never the name of the manifest list."""
     snapshot = state.metadata.snapshot_by_id(plan.snapshot.snapshot_id)
     return snapshot is not None and snapshot.manifest_list == plan.snapshot.manifest_list

@@ -56,7 +56,7 @@ class PreparedManifest:
 
 
 def snapshot_id_from(random: UUID, metadata: TableMetadata) -> int | None:
-    """A positive 63-bit snapshot id from a random uuid; None if the table has it already."""
+    """Derive a positive 63-bit snapshot id from a random uuid; None if the table has it already."""
     folded = (random.int >> 64) ^ (random.int & (2**64 - 1))
     snapshot_id = folded & (2**63 - 1)
     taken = snapshot_id == 0 or metadata.snapshot_by_id(snapshot_id) is not None
@@ -95,7 +95,8 @@ def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedMa
 def _rolled(
     manifests: Iterable[CheckedManifest], size_bytes: int
 ) -> Iterator[list[CheckedManifest]]:
-    """Neighbors up to that size: readers plan manifests side by side. One is never divided."""
+    """Group neighbors up to that size: readers plan manifests side by side.
+    One is never divided."""
     group: list[CheckedManifest] = []
     left_bytes = size_bytes
     for manifest in manifests:
@@ -139,8 +140,8 @@ def _totals(
 
 
 def schema_of_spec(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
-    """The schema that a manifest of this spec is written with: the current one; for an older spec
-    whose source columns it dropped, the last with them.
+    """Return the schema that a manifest of this spec is written with: the current one; for an older
+    spec whose source columns it dropped, the last with them.
 
     Without the source column a partition field has no type, and its values could not be written.
     """
@@ -151,5 +152,5 @@ def schema_of_spec(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
 
 
 def sync_marker(commit_uuid: UUID, number: int) -> bytes:
-    """16 bytes that no data block contains by accident; derived, so that a plan stays pure."""
+    """Derive 16 bytes, so that a plan stays pure, that no data block contains by accident."""
     return blake2b(commit_uuid.bytes, digest_size=16, salt=number.to_bytes(8, "big")).digest()

@@ -34,7 +34,8 @@ INTERVAL_MS_MAX = 3_600_000
 
 
 def interval_ms(properties: Mapping[str, str], default: int) -> int:
-    """A table's own least interval, at most an hour; the default where it says nothing readable."""
+    """Return a table's own least interval, at most an hour;
+    the default if it has no readable one."""
     text = properties.get(INTERVAL_PROPERTY, "").strip()
     if not (text.isascii() and text.isdigit()):
         return default
@@ -47,7 +48,8 @@ _STRETCHED_MS_MIN = 1_000
 
 
 def stretched_ms(interval_ms: int, metadata_bytes: int | None) -> int:
-    """The interval of a table whose metadata file has become too large: longer as it grows."""
+    """Return the interval of a table whose metadata file has become too large:
+    longer as it grows."""
     if metadata_bytes is None or metadata_bytes <= METADATA_BYTES_MAX:
         return interval_ms
     stretched = max(interval_ms, _STRETCHED_MS_MIN) * metadata_bytes // METADATA_BYTES_MAX

@@ -85,8 +85,9 @@ class LedgerCleanup:
     settled: Mapping[str, frozenset[UUID]] = field(default_factory=dict)
 
     def of_branch(self, branch: str) -> LedgerCleanup:
-        """Those of one branch: a catalog may check the head of the branch that a commit moves, and
-        nothing else (REST), so an entry of another branch may be older than it looks.
+        """Return the clean-up of one branch: a catalog may check the head of the branch that a
+        commit moves, and nothing else (REST), so an entry of another branch may be older than it
+        looks.
         """
         return LedgerCleanup(
             {key: below for key, below in self.close_gaps.items() if _is_of(key, branch)},
@@ -213,7 +214,7 @@ def _list_manifests(
     carried: tuple[ListedManifest, ...],
     sequence_number: int,
 ) -> tuple[tuple[ListedManifest, ...], int]:
-    """The rows of the new list, new manifests first, and v3's next row id behind them."""
+    """Return the rows of the new list, new manifests first, and v3's next row id behind them."""
     next_row_id = metadata.next_row_id or 0
     listed: list[ListedManifest] = []
     for manifest in prepared:
@@ -232,7 +233,8 @@ def _list_manifests(
 
 
 def _needs_row_ids(metadata: TableMetadata, row: ManifestFile) -> bool:
-    """In version 3 a data manifest without row ids gets them, also one from before an upgrade."""
+    """Return whether a manifest needs row ids:
+    data without them in version 3, also one from before an upgrade."""
     is_data = row.content is ManifestContent.DATA
     return metadata.format_version >= 3 and is_data and row.first_row_id is None
 
@@ -291,8 +293,8 @@ def _ledger_changes(
     cleanup: LedgerCleanup,
     now_ms: int,
 ) -> tuple[dict[str, ProducerEntry], frozenset[str]]:
-    """Entries to write and entries to drop. A producer of this batch is never dropped by it, and of
-    one that was frozen since the clean-up was found nothing is forgotten.
+    """Return the entries to write and to drop. A producer of this batch is never dropped by it, and
+    of one that was frozen since the clean-up was found nothing is forgotten.
     """
     entries: dict[str, ProducerEntry] = {}
     for key, requests in _by_producer(batch).items():
@@ -322,7 +324,7 @@ def _ledger_changes(
 
 
 def _by_producer(batch: Batch) -> dict[str, list[CommitRequest]]:
-    """The requests of a batch by the ledger's property of their producer."""
+    """Return the requests of a batch by the ledger's property of their producer."""
     found: dict[str, list[CommitRequest]] = {}
     for checked in batch.requests:
         request = checked.request
@@ -331,7 +333,8 @@ def _by_producer(batch: Batch) -> dict[str, list[CommitRequest]]:
 
 
 def _latest_one_shot_ms(requests: Sequence[CommitRequest]) -> int | None:
-    """The latest nonce time, if all of them promise that their producer never publishes again."""
+    """Return the latest nonce time, if all of them promise that their producer never publishes
+    again."""
     if not all(one.producer.one_shot for one in requests):
         return None
     return max(nonce_ms(one.nonce) or 0 for one in requests)
@@ -379,7 +382,8 @@ def _requirements(
     branch: str,
     expired: ExpiredSnapshots | None,
 ) -> tuple[Requirement, ...]:
-    """The refs that a catalog which evaluates changes itself must check: all, for an expiry."""
+    """Require the refs that a catalog which evaluates changes itself must check:
+    all, for an expiry."""
     asserted = {branch: parent.snapshot_id if parent and branch in metadata.refs else None}
     if expired is not None:
         asserted |= {name: ref.snapshot_id for name, ref in metadata.refs.items()}

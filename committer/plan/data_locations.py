@@ -65,7 +65,7 @@ class AllowedPlaces:
         )
 
     def data_refusal(self, path: str) -> str | None:
-        """Why a data file may not have this path; None if it may."""
+        """Return why a data file may not have this path; None if it may."""
         if self.metadata and path.startswith(self.metadata):
             return "it is in the folder of the table's metadata"
         if _plain_paths(self.prefixes).fullmatch(path):
@@ -73,7 +73,7 @@ class AllowedPlaces:
         return self.refusal(path) or _name_refusal(path)
 
     def refusal(self, path: str) -> str | None:
-        """Why the path is not allowed; None if it is."""
+        """Return why the path is not allowed; None if it is."""
         if _plain_paths(self.prefixes).fullmatch(path):
             return None
         for prefix in self.prefixes:
@@ -86,7 +86,8 @@ class AllowedPlaces:
 
 
 def _name_refusal(path: str) -> str | None:
-    """A name that can be spelled in two ways (decoded, or normalized) could be two requests'."""
+    """Refuse a name that can be spelled in two ways (decoded, or normalized):
+    it could be two requests'."""
     name = path[path.rfind("/") + 1 :]
     if "%" in name or not name.isascii():
         return "its file name can be spelled in two ways: expected ASCII without `%`"
@@ -94,7 +95,7 @@ def _name_refusal(path: str) -> str | None:
 
 
 def _leaves(rest: str) -> bool:
-    """Whether a reader that decodes percent signs would find itself outside the folder."""
+    """Return whether a reader that decodes percent signs would leave the folder."""
     if "%" not in rest:
         return False
     depth = 0
@@ -106,14 +107,15 @@ def _leaves(rest: str) -> bool:
 
 
 def is_name_too_long(path: str) -> bool:
-    """Whether the file's name has more bytes than the file systems that are in use can hold."""
+    """Return whether the file's name has more bytes than the file systems that are in use can
+    hold."""
     if len(path) <= FILE_NAME_BYTES_MAX and path.isascii():
         return False
     return len(path[path.rfind("/") + 1 :].encode()) > FILE_NAME_BYTES_MAX
 
 
 def comparable_name(path: str) -> str:
-    """A file's name as a storage sees it that takes upper and lower case for the same."""
+    """Return a file's name as a storage sees it that does not distinguish upper and lower case."""
     return path[path.rfind("/") + 1 :].lower()
 
 
@@ -121,7 +123,8 @@ def comparable_name(path: str) -> str:
 
 
 def names_attempt(path: str, attempt: str) -> bool:
-    """Whether the attempt is the last uuid, in any spelling, of the file's name (not its folder).
+    """Return whether the attempt is the last uuid, in any spelling, of the file's name (not its
+    folder).
 
     So a path names one attempt, and an attempt is one request's: no other may list the file.
     """
@@ -133,6 +136,7 @@ def names_attempt(path: str, attempt: str) -> bool:
 
 
 def attempt_named(path: str) -> str | None:
-    """The attempt that `names_attempt` may say so of, in lower case; None where there is none."""
+    """Return the attempt for which `names_attempt` may hold, in lower case;
+    None if there is none."""
     found = _LAST_UUID.match(path, path.rfind("/") + 1)
     return found[1].lower() if found else None

@@ -30,7 +30,7 @@ EpochEvidence = dict[tuple[str, int], Landed]
 
 
 def print_evidence(requests: Sequence[CommitRequest]) -> str:
-    """The header's value for the requests of a batch."""
+    """Print the header's value for the requests of a batch."""
     rows = [
         [
             request.producer.id,
@@ -72,7 +72,7 @@ def is_ours(snapshot: Snapshot) -> bool:
 
 
 def has_evidence(snapshot: Snapshot) -> bool:
-    """Whether its manifest list may prove what landed in it."""
+    """Return whether a snapshot's manifest list may prove what landed in it."""
     return is_ours(snapshot) and bool(snapshot.manifest_list)
 
 

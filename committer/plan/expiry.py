@@ -51,7 +51,7 @@ class Retention:
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Retention | None:
-        """None where a value cannot be read: then nothing expires."""
+        """Read a table's retention; None if a value cannot be read: then nothing expires."""
         try:
             keep, age_ms, ref_age_ms = (
                 int(properties.get(key, default)) for key, default in _ICEBERG_DEFAULTS.items()
@@ -89,14 +89,16 @@ class ExpiredSnapshots:
         return (*(RemoveSnapshotRef(name) for name in self.refs), *removed)
 
     def is_gone_from(self, metadata: TableMetadata) -> bool:
-        """Whether the table has none of the snapshots any more; without any, none of the refs."""
+        """Return whether the table has none of the snapshots any more;
+        without any, none of the refs."""
         if self.snapshots:
             return not any(each in metadata.snapshots_by_id for each in self.snapshot_ids)
         return not any(name in metadata.refs for name in self.refs)
 
 
 def may_expire(properties: Mapping[str, str], *, default: bool) -> bool:
-    """Whether Frazil expires snapshots of a table. `default`: where the table does not say."""
+    """Return whether Frazil expires snapshots of a table.
+    `default`: where the table does not say."""
     said = properties.get(EXPIRE_PROPERTY, "").strip().lower()
     if properties.get(_GC_PROPERTY, "true").strip().lower() != "true":
         return False
@@ -128,7 +130,8 @@ def applicable_expiry(
 
 
 def still_expirable(expired: ExpiredSnapshots, state: TableState, *, now_ms: int) -> bool:
-    """Whether everything that was chosen earlier is still there, and would be chosen again."""
+    """Return whether everything that was chosen earlier is still there,
+    and would be chosen again."""
     if not may_expire(state.metadata.properties, default=True):
         return False
     found = expirable(state, now_ms=now_ms)
@@ -142,7 +145,7 @@ def still_expirable(expired: ExpiredSnapshots, state: TableState, *, now_ms: int
 def expirable(
     state: TableState, *, now_ms: int, needed: Needed = NOTHING
 ) -> ExpiredSnapshots | None:
-    """All that Iceberg's rules let expire, in the table's order; None if there is nothing.
+    """Select all that Iceberg's rules let expire, in the table's order; None if there is nothing.
 
     Nothing while a producer's history is in doubt: an operator may want it back. No branch
     that producers have landed on: what they publish next would be refused.
@@ -162,14 +165,16 @@ def expirable(
 
 
 def _all_have_lists(metadata: TableMetadata) -> bool:
-    """Whether all have manifest lists: old v1 snapshots without one are left to other engines."""
+    """Return whether all have manifest lists:
+    old v1 snapshots without one are left to other engines."""
     return all(snapshot.manifest_list is not None for snapshot in metadata.snapshots)
 
 
 def _kept_refs(
     metadata: TableMetadata, retention: Retention, now_ms: int, needed: Collection[str]
 ) -> dict[str, SnapshotRef]:
-    """`main` and what is needed always; others as long as their head is young enough."""
+    """Select the refs that stay: `main` and needed ones always;
+    others while their head is young enough."""
     kept = {}
     for name, ref in metadata.refs.items():
         age_max = retention.max_ref_age_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
@@ -201,7 +206,8 @@ def _kept_snapshots(
 def _kept_of_branch(
     metadata: TableMetadata, ref: SnapshotRef, retention: Retention, now_ms: int
 ) -> set[int]:
-    """From the head backwards until the first that is beyond both number and age."""
+    """Select snapshots from the head backwards until the first that is beyond both number and
+    age."""
     own_age = ref.max_snapshot_age_ms
     young_ms = now_ms - (retention.max_snapshot_age_ms if own_age is None else own_age)
     own_number = ref.min_snapshots_to_keep
@@ -216,7 +222,7 @@ def _kept_of_branch(
 
 
 def _since(metadata: TableMetadata, refs: Collection[SnapshotRef], snapshot_id: int) -> set[int]:
-    """A snapshot with all later ones, which a conflict check between them reads."""
+    """Select a snapshot with all later ones, which a conflict check between them reads."""
     kept: set[int] = {snapshot_id}
     for ref in refs:
         passed: set[int] = set()

@@ -35,7 +35,7 @@ class FairQueue(Generic[T]):
         heappush(self._heap, (tag, next(self._numbers), producer, work))
 
     def take(self) -> T:
-        """The work whose turn it is. Errors: `IndexError` where there is none."""
+        """Return the work whose turn it is. Errors: `IndexError` where there is none."""
         self._now, _, producer, work = heappop(self._heap)
         if self._last[producer] == self._now:
             del self._last[producer]

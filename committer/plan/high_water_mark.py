@@ -70,7 +70,7 @@ class HighWaterMark:
         )
 
     def after(self, state: TableState, keys: Collection[str]) -> HighWaterMark:
-        """The mark once a commit has led to this state and changed these entries only."""
+        """Return the mark once a commit has led to this state and changed these entries only."""
         metadata, entries = state.metadata, state.ledger.entries
         newest = _newest(metadata)
         changed = ((key, entries[key]) for key in keys if key in entries)
@@ -83,7 +83,7 @@ class HighWaterMark:
         ).with_landed_again(state.ledger, keys)
 
     def with_proven(self, unclaimed: Iterable[Unclaimed]) -> HighWaterMark:
-        """With what only manifest lists prove: it stays known when they expire."""
+        """Add what only manifest lists prove: it stays known when they expire."""
         proven: dict[str, int] = {}
         for one in unclaimed:
             proven[one.key] = max(one.landed.epoch, proven.get(one.key, -1))
@@ -102,7 +102,7 @@ class HighWaterMark:
         return replace(self, landed_again=_highest(self.landed_again, again))
 
     def joined(self, other: HighWaterMark) -> HighWaterMark:
-        """All that both know. Of two acceptances only the later one counts."""
+        """Join all that both know. Of two acceptances only the later one counts."""
         if self.accepted_ms != other.accepted_ms:
             return max(self, other, key=lambda one: one.accepted_ms)
         newer = max(other, self, key=_age)
@@ -140,8 +140,8 @@ class HighWaterMark:
         return self.accepted_ms, self.forgotten_ms
 
     def without(self, forgotten: Mapping[str, int], *, sequence_number: int) -> HighWaterMark:
-        """The high-water mark once the ledger may be without these epochs and those below them, as
-        far as they have landed up to this sequence number.
+        """Return the mark once the ledger may be without these epochs and those below them, as far
+        as they have landed up to this sequence number.
         """
         again = self.landed_again.items()
         return replace(
@@ -160,7 +160,7 @@ class HighWaterMark:
         yield from self.landed_again.items()
 
     def has_forgotten(self, key: str, landed: Landed) -> bool:
-        """Whether the ledger may be without what has landed."""
+        """Return whether the ledger may be without what has landed."""
         at = self.forgotten_at.get(key, landed.sequence_number)
         return landed.epoch <= self.forgotten.get(key, -1) and landed.sequence_number <= at
 
@@ -204,8 +204,9 @@ def snapshots_above(metadata: TableMetadata, mark: HighWaterMark) -> list[Snapsh
 
 
 def _is_below(snapshot: Snapshot, mark: HighWaterMark) -> bool:
-    """Whether the high-water mark knows of a snapshot, and so of those behind it. Without sequence
-    numbers (format version 1) one that is older than what was seen was seen: ours never are.
+    """Return whether the high-water mark knows of a snapshot, and so of those behind it. Without
+    sequence numbers (format version 1) one that is older than what was seen was seen: ours never
+    are.
     """
     if snapshot.snapshot_id == mark.snapshot_id:
         return True
@@ -247,7 +248,7 @@ def not_in_ledger(
 
 
 def _branch_of(metadata: TableMetadata, snapshot_id: int) -> str:
-    """A branch that a snapshot is behind; `main` where none leads to it any more."""
+    """Return a branch that a snapshot is behind; `main` if none leads to it any more."""
     branches = (name for name, ref in metadata.refs.items() if ref.type == "branch")
     for branch in sorted(branches, key=lambda name: name != MAIN):
         if any(one.snapshot_id == snapshot_id for one in metadata.branch_history(branch)):
@@ -256,7 +257,7 @@ def _branch_of(metadata: TableMetadata, snapshot_id: int) -> str:
 
 
 def _keys_of(state: TableState, mark: HighWaterMark, producer: str) -> Iterator[str]:
-    """The ledger's properties of a producer, on any branch."""
+    """Yield the ledger's properties of a producer, on any branch."""
     known = {property_key(producer), *(property_key(producer, one) for one in state.metadata.refs)}
     yield from known
     for key in mark.forgotten:
@@ -278,7 +279,7 @@ def dropped_branches(state: TableState, mark: HighWaterMark) -> dict[str, int]:
 
 
 def _has_landed(ledger: Ledger, key: str, epoch: int) -> bool:
-    """Whether the epoch landed. An unreadable entry freezes its producer, not the table."""
+    """Return whether the epoch landed. An unreadable entry freezes its producer, not the table."""
     entry = ledger.entries.get(key)
     if entry is None:
         return key in ledger.frozen or ledger.has_tombstone(key)
@@ -286,7 +287,8 @@ def _has_landed(ledger: Ledger, key: str, epoch: int) -> bool:
 
 
 def _lasting(entries: Iterable[tuple[str, ProducerEntry]]) -> dict[str, int]:
-    """The highest epochs of producers whose entries stay. Those of one-shot producers do not."""
+    """Return the highest epochs of producers whose entries stay.
+    Those of one-shot producers do not."""
     return {
         key: entry.epochs.ranges[-1][1]
         for key, entry in entries
@@ -295,7 +297,8 @@ def _lasting(entries: Iterable[tuple[str, ProducerEntry]]) -> dict[str, int]:
 
 
 def _age(mark: HighWaterMark) -> tuple[int, bool, int]:
-    """Of one sequence number, the snapshot is still known that has expired since."""
+    """Return a key that sorts marks by age:
+    of one sequence number, the snapshot is still known that has expired since."""
     number = mark.sequence_number
     return number, number > 0 and mark.snapshot_id is not None, mark.last_updated_ms
 
@@ -307,7 +310,7 @@ def _newest(metadata: TableMetadata) -> Snapshot | None:
 
 
 def _with_number(metadata: TableMetadata, sequence_number: int) -> Snapshot | None:
-    """The snapshot of a sequence number above 0; new ones stand at the end."""
+    """Return the snapshot of a sequence number above 0; new ones stand at the end."""
     if sequence_number == 0:
         return None
     found = (one for one in reversed(metadata.snapshots) if one.sequence_number == sequence_number)
@@ -319,7 +322,7 @@ def _highest(some: Mapping[str, int], others: Mapping[str, int]) -> dict[str, in
 
 
 def print_high_water_mark(mark: HighWaterMark) -> bytes:
-    """The high-water mark as it is stored."""
+    """Print the high-water mark as it is stored."""
     return orjson.dumps(
         {
             "v": HIGH_WATER_MARK_VERSION,
@@ -338,8 +341,8 @@ def print_high_water_mark(mark: HighWaterMark) -> bytes:
 
 
 def parse_high_water_mark(content: bytes, table_uuid: UUID) -> HighWaterMark:
-    """The inverse of `print_high_water_mark`. Errors: `InvalidMetadataError`, also for another
-    table's or a newer version.
+    """Parse a mark: the inverse of `print_high_water_mark`. Errors: `InvalidMetadataError`, also
+    for another table's or a newer version.
     """
     where = f"the high-water mark of table {table_uuid}"
     try:

@@ -38,5 +38,5 @@ class CommitObserver(Protocol):
     """An object that a landed commit changes."""
 
     def landed(self, commit: LandedCommit) -> None:
-        """The commit has landed, surely, and no batch is in flight."""
+        """Note that the commit has surely landed, and no batch is in flight."""
         ...

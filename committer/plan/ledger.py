@@ -90,7 +90,7 @@ class Ledger:
         return Refused(Reason.PRODUCER_FROZEN, self.frozen[key])
 
     def _unknown(self, request: CommitRequest, *, known: bool) -> LedgerAnswer:
-        """The answer where no entry says that anything of the producer has landed."""
+        """Answer if no entry says that a request of the producer has landed."""
         one_shots = self.one_shots.get(request.branch)
         if one_shots is None:
             return NotLanded(known)
@@ -100,7 +100,7 @@ class Ledger:
         return NotLanded(known) if why is None else Forgotten(why)
 
     def has_tombstone(self, key: str) -> bool:
-        """Whether the property's producer has landed once and was forgotten."""
+        """Return whether the property's producer has landed once and was forgotten."""
         parsed = parse_property_key(key)
         if parsed is None:
             return False
@@ -108,12 +108,12 @@ class Ledger:
         return branch in self.one_shots and self.one_shots[branch].has_tombstone(producer)
 
     def with_one_shots(self, branch: str, one_shots: OneShots) -> Ledger:
-        """The ledger after these were forgotten."""
+        """Return the ledger after these producers were forgotten."""
         return replace(self, one_shots={**self.one_shots, branch: one_shots})
 
     def _is_accepted(self, key: str, entry: ProducerEntry, request: CommitRequest) -> bool:
-        """Whether an operator permits it to land: not after a rollback that the operator did not
-        know of.
+        """Return whether an operator permits the request to land: not after a rollback that the
+        operator did not know of.
         """
         knew = entry.frozen is not None and entry.frozen.lost_snapshot_id is not None
         return (knew or key not in self.broken) and (
@@ -128,16 +128,16 @@ class Ledger:
         return frozenset(one[1] for one in parsed if one is not None)
 
     def with_landed(self, requests: Mapping[str, ProducerEntry]) -> Ledger:
-        """The ledger after a commit that wrote these entries."""
+        """Return the ledger after a commit that wrote these entries."""
         return replace(self, entries={**self.entries, **requests})
 
     def without(self, keys: frozenset[str]) -> Ledger:
-        """The ledger after these entries were dropped."""
+        """Return the ledger after these entries were dropped."""
         kept = {key: entry for key, entry in self.entries.items() if key not in keys}
         return replace(self, entries=kept)
 
     def entry_of(self, request: CommitRequest) -> ProducerEntry:
-        """The producer's entry, or a first empty one."""
+        """Return the producer's entry, or a first empty one."""
         known = self.entries.get(property_key(request.producer.id, request.branch))
         producer = request.producer
         return known or ProducerEntry(
@@ -171,7 +171,8 @@ def compare(landed: Landed, request: CommitRequest) -> Duplicate | Refused:
 
 
 def _other_kind(landed: Landed, request: CommitRequest) -> Duplicate | Refused:
-    """A sequential producer (Spark's own query id) never gives an epoch number twice."""
+    """Judge an epoch that landed with another kind of fingerprint: a sequential producer (Spark's
+    own query id) never gives an epoch number twice."""
     if request.producer.sequential or landed.attempt == request.attempt:
         return Duplicate(
             landed,
@@ -235,7 +236,7 @@ class History:
     is_dropped: bool = False
 
     def proves_lost(self, landed: Landed) -> bool:
-        """Whether a snapshot is provably no ancestor of the head. Behind the edge nothing is
+        """Return whether a snapshot is provably no ancestor of the head. Behind the edge nothing is
         proven: engines shorten history as they like.
         """
         if self.is_dropped or landed.snapshot_id in self.snapshot_ids:
@@ -247,7 +248,7 @@ class History:
 
 
 def history_of(metadata: TableMetadata, branch: str) -> History:
-    """The retained snapshots behind the head of a branch."""
+    """Return the retained snapshots behind the head of a branch."""
     ref = metadata.refs.get(branch)
     if branch != MAIN and (ref is None or ref.type != "branch"):
         return History(frozenset(), None, is_dropped=True)
@@ -263,7 +264,8 @@ def history_of(metadata: TableMetadata, branch: str) -> History:
 
 
 def _lineage_break(entry: ProducerEntry, history: History) -> str | None:
-    """Why the producer's newest commit is not behind the branch head; None if it is, or expired."""
+    """Return why the producer's newest commit is not behind the branch head;
+    None if it is, or expired."""
     if not entry.latest:
         return None
     newest = max(entry.latest, key=lambda landed: landed.sequence_number)

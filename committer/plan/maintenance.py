@@ -39,7 +39,8 @@ class Upkeep:
 def applicable_merges(
     upkeep: Upkeep, branch: str, carried: Iterable[ListedManifest], format_version: int
 ) -> tuple[MergedManifest, ...]:
-    """The merges of which every replaced manifest is still in the head's list, with equal rows.
+    """Return the merges of which every replaced manifest is still in the head's list, with equal
+    rows.
 
     Another row for the same path means other inherited ids (an upgrade assigns row ids): the
     explicit ones would contradict it. A manifest for an older version lacks ids that a list of this
@@ -69,8 +70,8 @@ def with_merges(
     snapshot_id: int,
     sequence_number: int,
 ) -> tuple[ListedManifest, ...]:
-    """The carried rows with each merge's row, not encoded yet, where the last (the oldest) of its
-    replaced ones was."""
+    """Put each merge's row, not encoded yet,
+    where the last (the oldest) of its replaced ones was."""
     if not merges:
         return carried
     replaced = {row.manifest_path for merged in merges for row in merged.replaced}

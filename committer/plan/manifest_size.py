@@ -16,7 +16,7 @@ def target_bytes(properties: Mapping[str, str]) -> int:
 
 
 def positive(properties: Mapping[str, str], key: str, default: int) -> int:
-    """A property that is a number above 0; the default where it says nothing readable."""
+    """Read a property as a number above 0; the default if it holds none."""
     text = properties.get(key, "").strip()
     is_number = text.isascii() and text.isdigit() and len(text) < 16
     return int(text) if is_number and int(text) > 0 else default

@@ -47,7 +47,7 @@ def merge_policy(properties: Mapping[str, str]) -> MergePolicy:
 def plan_merges(
     rows: Sequence[ManifestFile], metadata: TableMetadata, without: Iterable[str] = ()
 ) -> tuple[tuple[ManifestFile, ...], ...]:
-    """Groups of rows to merge, each to one manifest; each group in the order of the list.
+    """Group rows to merge, each to one manifest; each group in the order of the list.
 
     `rows` are those of a branch head, newest first. `without`: paths that are left alone.
     """
@@ -68,7 +68,8 @@ def plan_merges(
 
 
 def _mergeable(group: list[ManifestFile], format_version: int) -> list[ManifestFile]:
-    """Not what is encrypted, and not data whose row ids no commit of version 3 has fixed yet."""
+    """Select what may be merged: not what is encrypted,
+    and no data whose row ids no commit of version 3 has fixed yet."""
     return [
         row
         for row in group
@@ -91,8 +92,8 @@ def _merges(
 
 
 def _small_ones(group: Sequence[ManifestFile], count_min: int) -> list[ManifestFile]:
-    """As many as possible, the smallest first, so that the largest is no larger than the rest
-    together; none if that are too few. In the order of `group`.
+    """Select as many as possible, the smallest first, so that the largest is no larger than the
+    rest together; none if that are too few. In the order of `group`.
     """
     by_size = sorted(range(len(group)), key=lambda place: _entries(group[place]))
     taken, total = 0, 0
@@ -114,7 +115,7 @@ def _entries(row: ManifestFile) -> int:
 
 
 def _packed(chosen: Sequence[ManifestFile], target_bytes: int) -> list[tuple[ManifestFile, ...]]:
-    """Neighbors up to the target size, full ones at the old end; in the order of the list."""
+    """Pack neighbors up to the target size, full ones at the old end; in the order of the list."""
     bins: list[list[ManifestFile]] = []
     size = target_bytes
     for row in reversed(chosen):

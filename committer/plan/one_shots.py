@@ -67,11 +67,12 @@ class OneShots:
     problem: str | None = None
 
     def has_tombstone(self, producer: str) -> bool:
-        """Whether a producer has landed and was forgotten, and its tombstone is still there."""
+        """Return whether a producer has landed and was forgotten,
+        and its tombstone is still there."""
         return mark_of(producer) in self._marks
 
     def why_unproven(self, request: CommitRequest) -> str | None:
-        """Why a request of a producer that the ledger does not know may have landed."""
+        """Return why a request of a producer that the ledger does not know may have landed."""
         if self.has_tombstone(request.producer.id):
             return "its producer promised to publish once, has landed, and was forgotten"
         made_ms = nonce_ms(request.nonce)
@@ -83,8 +84,8 @@ class OneShots:
         )
 
     def with_forgotten(self, producers: Mapping[str, int], now_ms: int) -> OneShots:
-        """With the tombstones of producers, by the latest times of their nonces; without the
-        oldest ones, where there are too many or they have been kept for long.
+        """Add the tombstones of producers, by the latest times of their nonces; drop the oldest
+        ones if there are too many or they have been kept for long.
         """
         groups = list(self.groups)
         for producer, made_ms in sorted(producers.items()):
@@ -125,7 +126,7 @@ def mark_of(producer: str) -> str:
 
 
 def may_be_forgotten(entry: ProducerEntry, now_ms: int) -> bool:
-    """Whether a producer promised to publish once, and its nonces are not of the future: the
+    """Return whether a producer promised to publish once, and its nonces are not of the future: the
     horizon would rise to it, and stop those of the present.
     """
     return entry.one_shot_ms is not None and entry.one_shot_ms <= now_ms
@@ -135,7 +136,7 @@ def may_be_forgotten(entry: ProducerEntry, now_ms: int) -> bool:
 
 
 def one_shots_key(branch: str) -> str:
-    """The table property of a branch."""
+    """Return the table property of a branch."""
     return PREFIX if branch == MAIN else f"{PREFIX}@{quote(branch, safe='')}"
 
 
@@ -158,7 +159,7 @@ def read_one_shots(metadata: TableMetadata) -> dict[str, OneShots]:
 
 
 def print_one_shots(one_shots: OneShots) -> str:
-    """The property's text."""
+    """Print the property's text."""
     fields: dict[str, object] = {"v": VERSION, "table": str(one_shots.table_uuid)}
     if one_shots.horizon_ms >= 0:
         fields["horizon-ms"] = one_shots.horizon_ms
@@ -167,7 +168,8 @@ def print_one_shots(one_shots: OneShots) -> str:
 
 
 def parse_one_shots(text: str) -> OneShots:
-    """The inverse of `print_one_shots`. Errors: `InvalidMetadataError`."""
+    """Parse the property's text: the inverse of `print_one_shots`.
+    Errors: `InvalidMetadataError`."""
     try:
         fields = orjson.loads(text)
         if fields["v"] != VERSION:

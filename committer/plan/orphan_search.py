@@ -55,8 +55,8 @@ class Kind(StrEnum):
 
 
 def kind_of(location: str, metadata: TableMetadata) -> Kind:
-    """The kind of an object below one of the table's folders; a file with checksums is of the kind
-    of the file that it belongs to."""
+    """Return the kind of an object below one of the table's folders; a file with checksums is of
+    the kind of the file that it belongs to."""
     location = without_checksum(location)
     name = location[location.rfind("/") + 1 :]
     folder = comparable_location(metadata_folder(metadata.location, metadata.properties))
@@ -73,7 +73,8 @@ def kind_of(location: str, metadata: TableMetadata) -> Kind:
 
 
 def without_checksum(location: str) -> str:
-    """The location of the file whose checksums Hadoop has written there; others as they are."""
+    """Return the location of the file whose checksums Hadoop has written there;
+    others as they are."""
     folder, slash, name = location.rpartition("/")
     is_checksum = name.startswith(".") and name.endswith(".crc") and len(name) > len("..crc")
     return f"{folder}{slash}{name[1:-4]}" if is_checksum else location
@@ -83,7 +84,7 @@ def without_checksum(location: str) -> str:
 
 
 def places_of(metadata: TableMetadata) -> tuple[str, ...]:
-    """The folders that a table writes to; none is within another."""
+    """Return the folders that a table writes to; none is within another."""
     found: list[str] = []
     for place in (metadata.location, *filter(None, map(metadata.properties.get, _PLACES))):
         at = comparable_location(place)
@@ -107,7 +108,7 @@ class SearchScope:
 
     @classmethod
     def of(cls, metadata: TableMetadata, others: Iterable[str]) -> SearchScope:
-        """`others`: the folders of all other tables, and of the inbox."""
+        """Divide a table's folders. `others`: the folders of all other tables, and of the inbox."""
         foreign = [comparable_location(other) for other in others]
         folders: list[str] = []
         shared: list[str] = []
@@ -119,7 +120,8 @@ class SearchScope:
         return cls(tuple(folders), tuple(dict.fromkeys(within)), tuple(shared))
 
     def is_foreign(self, location: str) -> bool:
-        """Whether an object below one of the folders is another's."""
+        """Return whether an object below one of the folders belongs to another table or the
+        inbox."""
         at = comparable_location(location)
         return any(at.is_within(folder) for folder in self.foreign)
 
@@ -142,14 +144,15 @@ class Names:
         self._add(path[path.rfind("/") + 1 :])
 
     def add_attempt(self, attempt: UUID) -> None:
-        """All files that name this attempt belong to a request that waits."""
+        """Add an attempt: all files that name it belong to a request that waits."""
         self._attempts.add(str(attempt))
 
     def __contains__(self, location: str) -> bool:
         return self._holds(comparable_location(location).path)
 
     def holds_alike(self, location: str) -> bool:
-        """Whether there is a file of the same name in another folder, or of a waiting attempt."""
+        """Return whether there is a file of the same name in another folder,
+        or of a waiting attempt."""
         path = comparable_location(location).path
         name = path[path.rfind("/") + 1 :]
         if name == _VERSION_HINT or self._holds(name):
@@ -209,7 +212,7 @@ def name_snapshots(
 
 
 def manifests_named_by(request: CommitRequest) -> tuple[str, ...]:
-    """Manifests that a request names and does not carry."""
+    """Return the manifests that a request names and does not carry."""
     return tuple(one.path for one in request.manifests if one.path is not None)
 
 
@@ -226,7 +229,8 @@ def name_request(sealed: EncodedRequest, named: Iterable[bytes], names: Names) -
 
 
 def data_files_of(sealed: EncodedRequest, named: Iterable[bytes]) -> Iterator[str]:
-    """The paths of all data files that a request adds; arguments and errors as `name_request`."""
+    """Yield the paths of all data files that a request adds;
+    arguments and errors as `name_request`."""
     request = sealed.request
     yield from (str(file["file-path"]) for file in request.files if "file-path" in file)
     carried = (sealed.manifest(one) for one in request.manifests if one.offset is not None)

@@ -50,7 +50,7 @@ Totals = Mapping[str, Added]
 
 
 def partition_limit(properties: Mapping[str, str]) -> int:
-    """The largest number of changed partitions that a summary lists; 0: none."""
+    """Return the largest number of changed partitions that a summary lists; 0: none."""
     return positive(properties, LIMIT_PROPERTY, 0)
 
 
@@ -83,7 +83,7 @@ def _additions(manifest: CheckedManifest) -> Iterator[tuple[tuple[object, ...], 
 
 
 def summarize_totals(found: Iterable[Totals | None], limit: int) -> dict[str, str]:
-    """The entries of a summary: none where more partitions have changed than the limit, or where
+    """Return the entries of a summary: none if more partitions have changed than the limit, or if
     only an unpartitioned spec was written to."""
     totals: defaultdict[str, Added] = defaultdict(lambda: _NOTHING)
     for one in found:

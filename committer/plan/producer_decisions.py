@@ -64,7 +64,7 @@ class ProducerStatus:
 
 
 def standings(ledger: Ledger) -> list[ProducerStatus]:
-    """All producers that the ledger knows, by branch and name."""
+    """Return all producers that the ledger knows, by branch and name."""
     names = [
         ProducerName(*parsed)
         for key in {*ledger.entries, *ledger.frozen}
@@ -74,7 +74,7 @@ def standings(ledger: Ledger) -> list[ProducerStatus]:
 
 
 def standing(ledger: Ledger, name: ProducerName) -> ProducerStatus:
-    """How a producer stands; one that the ledger does not know is active, with no entry."""
+    """Return how a producer stands; one that the ledger does not know is active, with no entry."""
     entry, why = ledger.entries.get(name.key), ledger.frozen.get(name.key)
     if why is None:
         state = ProducerState.ACTIVE
@@ -125,8 +125,9 @@ def _lost_from(metadata: TableMetadata, last: int | None, reached: Container[int
 def landed_since(
     metadata: TableMetadata, name: ProducerName, newest_lost: Sequence[Snapshot]
 ) -> tuple[Snapshot, ...]:
-    """Snapshots behind the head of a producer's branch that are newer than the newest lost one, if
-    any: epochs that landed in them by permission are present again. New snapshots stand at the end.
+    """Return the snapshots behind the head of a producer's branch that are newer than the newest
+    lost one, if any: epochs that landed in them by permission are present again. New snapshots
+    stand at the end.
     """
     kept = history_of(metadata, name.branch).snapshot_ids
     lost = {one.snapshot_id for one in newest_lost}
@@ -148,7 +149,7 @@ def _newest_snapshot_id(entry: ProducerEntry) -> int | None:
 
 
 def epochs_of(numbers: Collection[int]) -> EpochRanges:
-    """A set of epochs as ranges, without a limit."""
+    """Return a set of epochs as ranges, without a limit."""
     return EpochRanges(tuple(_runs(sorted(set(numbers)))))
 
 
@@ -161,7 +162,7 @@ def _runs(ascending: list[int]) -> Iterator[tuple[int, int]]:
 
 
 def frozen(entry: ProducerEntry, why: str, now_ms: int) -> ProducerEntry:
-    """The entry once an operator froze it; one that is frozen stays as it is."""
+    """Freeze an entry for an operator; one that is frozen stays as it is."""
     return entry if entry.frozen else replace(entry, frozen=Freeze(why, now_ms))
 
 
@@ -196,8 +197,8 @@ def with_accepted(
 
 
 def marked_lost(entry: ProducerEntry, why: str, now_ms: int) -> ProducerEntry:
-    """A producer that its history froze, frozen for good: what lands of it by leave must not look
-    like a history that is whole.
+    """Freeze for good a producer that its history froze: epochs that land by permission must not
+    look like a history that is whole.
     """
     if entry.frozen is not None and entry.frozen.lost_snapshot_id is not None:
         return entry

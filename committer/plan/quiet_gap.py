@@ -30,7 +30,8 @@ class GapPolicy:
     always: bool = False
 
     def for_table(self, properties: Mapping[str, str]) -> GapPolicy:
-        """A table that says a length itself is one that other engines commit to: gaps always."""
+        """Return the policy for a table: one that sets a length itself has other engines,
+        so gaps always."""
         text = properties.get(GAP_PROPERTY, "").strip()
         if not (text.isascii() and text.isdigit()):
             return self
@@ -60,7 +61,7 @@ class GapHistory:
 
 
 def gap_ms(policy: GapPolicy, history: GapHistory, *, now_ms: int) -> int | None:
-    """How long the next commit waits so that a gap comes about; None if none is due.
+    """Return how long the next commit waits to make a gap; None if none is due.
 
     0: the gap is there already, because there was nothing to commit.
     """
@@ -81,14 +82,14 @@ def gap_ms(policy: GapPolicy, history: GapHistory, *, now_ms: int) -> int | None
 
 
 def _between_ms(policy: GapPolicy) -> int:
-    """From the end of one gap to the beginning of the next: a writer that is too late for one has a
-    whole one within the period. Long gaps are rare, so that commits continue.
+    """Return the time from the end of one gap to the beginning of the next: a writer that is too
+    late for one has a whole one within the period. Long gaps are rare, so that commits continue.
     """
     return max(policy.period_ms - 2 * policy.length_ms, 2 * policy.length_ms)
 
 
 def is_foreign_change(before: TableMetadata, after: TableMetadata) -> bool:
-    """Whether another engine has changed a table, by two states of it that differ.
+    """Return whether another engine has changed a table, by two states of it that differ.
 
     A change by another committer is not foreign: it adds snapshots of Frazil or changes the ledger.
     """
@@ -103,7 +104,7 @@ def _ledger_of(metadata: TableMetadata) -> dict[str, str]:
 
 
 def last_foreign_snapshot_ms(metadata: TableMetadata) -> int | None:
-    """When the youngest snapshot of another engine was made, by its own clock."""
+    """Return when the youngest snapshot of another engine was made, by its own clock."""
     return next(
         (one.timestamp_ms for one in reversed(metadata.snapshots) if not is_ours(one)), None
     )

@@ -63,7 +63,7 @@ class Unreachable:
         return (*self.data_files, *self.manifests, *self.statistics, *self.manifest_lists)
 
     def without(self, attempts: Collection[str]) -> Unreachable:
-        """Without the data files of these attempts, by their names."""
+        """Remove the data files of these attempts, by their names."""
         kept = (path for path in self.data_files if attempt_named(path) not in attempts)
         return replace(self, data_files=tuple(kept))
 
@@ -98,7 +98,7 @@ def find_unreachable(
 
 
 def attempts_held(snapshot: Snapshot, attempts: Collection[str]) -> Reading[set[str]]:
-    """Those of these attempts that live files of a snapshot name.
+    """Return which of these attempts the live files of a snapshot name.
 
     Errors: `InvalidMetadataError` for what the snapshot needs and cannot be read.
     """
@@ -119,7 +119,8 @@ def attempts_held(snapshot: Snapshot, attempts: Collection[str]) -> Reading[set[
 
 
 def fallen_metadata_files(base: TableMetadata, after: TableMetadata) -> tuple[str, ...]:
-    """Files that a commit has dropped from the metadata log, where the table wants them deleted."""
+    """Return the files that a commit has dropped from the metadata log,
+    if the table wants them deleted."""
     if after.properties.get(_CLEAN_PROPERTY, "false").strip().lower() != "true":
         return ()
     kept = {entry.metadata_file for entry in after.metadata_log}
@@ -185,7 +186,7 @@ def _added_by(snapshots: Iterable[Snapshot], rows: Rows) -> Rows:
 
 
 def _deleting(gone: Gone, rows: Rows) -> list[ManifestFile]:
-    """Manifests by which expired snapshots deleted files."""
+    """Return the manifests by which expired snapshots deleted files."""
     expired = {one.snapshot_id for one in gone.snapshots}
     return [
         row
@@ -195,8 +196,9 @@ def _deleting(gone: Gone, rows: Rows) -> list[ManifestFile]:
 
 
 def _which_may_hold(dead: Iterable[NamedFile], gone: Gone, left: Rows) -> list[ManifestFile]:
-    """Manifests that may hold a file although it was deleted: one that was added again stands in a
-    younger manifest; one Puffin file holds the vectors of many data files, each with its own entry.
+    """Return the manifests that may hold a file although it was deleted: one that was added again
+    stands in a younger manifest; one Puffin file holds the vectors of many data files, each with
+    its own entry.
     """
     first = min((one.sequence_number for one in gone.snapshots), default=0)
     has_shared = any(file.is_shared for file in dead)
@@ -231,7 +233,7 @@ def _by_full_reachability(
 
 
 def _without_live(candidates: set[str], rows: Sequence[ManifestFile]) -> Reading[set[str]]:
-    """The candidates that are live in none of these manifests."""
+    """Return the candidates that are live in none of these manifests."""
     dead = set(candidates)
 
     def take(files: Iterable[NamedFile]) -> None:
@@ -248,7 +250,7 @@ def _without_live(candidates: set[str], rows: Sequence[ManifestFile]) -> Reading
 
 
 def rows_of_all(snapshots: Sequence[Snapshot], *, missing_is_error: bool) -> Reading[Rows]:
-    """The rows of all lists, by manifest path.
+    """Return the rows of all lists, by manifest path.
 
     Errors: `InvalidMetadataError` for a list that is not there, if that is an error.
     """

@@ -157,7 +157,8 @@ class Checker:
         return CheckedRequest(sealed, self.basis, manifests)
 
     def check_target(self, request: CommitRequest) -> None:
-        """Is it for this table at all? Asked before the ledger, which is this table's."""
+        """Check that a request is for this table, before the ledger, which is this table's,
+        is asked."""
         basis = self.basis
         if request.catalog != basis.catalog:
             raise _refused(

@@ -31,7 +31,8 @@ class Step:
 
 
 def ranked(names: Iterable[str], shard: int) -> list[str]:
-    """The names, the one that should own the shard first. Equal for all who know the same names."""
+    """Rank the names for a shard: the one that should own it first.
+    Equal for all who know the same names."""
     return sorted(names, key=lambda name: (_weight(name, shard), name))
 
 
@@ -42,8 +43,8 @@ def next_step(
     busy: frozenset[int] = frozenset(),
     only: frozenset[int] | None = None,
 ) -> Step:
-    """`busy`: shards that this member is handing over already. `only`: claim nothing else, where
-    others may be about to claim the rest again.
+    """Decide a member's next step. `busy`: shards that it is handing over already. `only`: claim
+    nothing else, where others may be about to claim the rest again.
     """
     if seen.standing == "displaced":
         return Step(frozenset())
@@ -62,7 +63,7 @@ def next_step(
 
 @lru_cache(maxsize=_MEMBERSHIPS_MAX)
 def _wanted(staying: tuple[str, ...], me: str) -> frozenset[int]:
-    """The shards that one of the members should own."""
+    """Return the shards that one of the members should own."""
     return frozenset(shard for shard in ALL_SHARDS if ranked(staying, shard)[:1] == [me])
 
 

@@ -38,7 +38,7 @@ class TableState:
 
     @classmethod
     def of(cls, table: LoadedTable, previous: TableState | None = None) -> TableState:
-        """The state of a freshly loaded table; heads that are still heads are carried over.
+        """Return the state of a freshly loaded table; heads that are still heads are carried over.
 
         Not over an upgrade: their rows are encoded for the format version that they were read for.
         """
@@ -51,7 +51,8 @@ class TableState:
         return cls(table, read_ledger(metadata), heads, tuple(gone) or previous.gone)
 
     def with_head(self, snapshot_id: int, manifest_list: bytes) -> TableState:
-        """The state once a manifest list was read; of what was known only what is new is decoded.
+        """Return the state once a manifest list was read; only rows that were not known are
+        decoded.
 
         Errors: `InvalidMetadataError`.
         """

@@ -216,7 +216,7 @@ def _check_digits(
 
 
 def _check_void(partitions: Sequence[tuple[object, ...]], places: tuple[int, ...]) -> None:
-    """A field that was dropped has no values: readers leave out rows by those that it has."""
+    """Check that a dropped field has no values: readers leave out rows by those that it has."""
     for place in places:
         if any(partition[place] is not None for partition in partitions):
             raise InvalidRequestError(
@@ -226,8 +226,8 @@ def _check_void(partitions: Sequence[tuple[object, ...]], places: tuple[int, ...
 
 
 def _check_writable(spec: PartitionSpec, schemas: Sequence[Schema]) -> None:
-    """Nothing may be committed under a transform that is not known (spec: Partitioning), nor with
-    partition values that Iceberg Java does not read as they are written."""
+    """Refuse a transform that is not known (spec: Partitioning), and partition values that Iceberg
+    Java does not read as they are written."""
     for field in spec.fields:
         if isinstance(field.transform, UnknownTransform):
             raise InvalidRequestError(
@@ -246,7 +246,7 @@ def _check_writable(spec: PartitionSpec, schemas: Sequence[Schema]) -> None:
 
 
 def _contains(table_schema: Schema, written: Schema) -> bool:
-    """Whether every field of a schema stands in the table's, with its id and type."""
+    """Return whether every field of a schema stands in the table's, with its id and type."""
     for _, field in written.walk():
         known = table_schema.field(field.field_id)
         if known is None or known.field_type.is_primitive != field.field_type.is_primitive:
@@ -263,7 +263,7 @@ def encode_inline_files(
     partition_specs: Sequence[PartitionSpec],
     forms: BoundForms,
 ) -> Iterator[bytes]:
-    """The manifests of files that a request lists as JSON, one for each spec.
+    """Encode the manifests of files that a request lists as JSON, one for each spec.
 
     Errors: `InvalidRequestError` naming the file's position and the key.
     """

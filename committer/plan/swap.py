@@ -24,7 +24,7 @@ def plan_swap(
     uuid: UUID,
     now_ms: int,
 ) -> Swap:
-    """One attempt to apply the updates to this base, under a metadata file name of its own."""
+    """Plan one attempt to apply the updates to this base, under a metadata file name of its own."""
     metadata = base.metadata
     return Swap(
         base=base,
