@@ -62,7 +62,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _explain(error: Exception) -> tuple[int, str]:
-    """The exit code, and what is said."""
+    """Return the exit code, and the message."""
     from committer.errors import AccessError, FrazilError, InvariantError, SettingsError
     from committer.extras import missing_package
 
@@ -91,7 +91,7 @@ def _complain(text: str, error: Exception) -> None:
 
 
 def _report(error: Exception) -> str:
-    """An internal error: where its trace is."""
+    """Report an internal error: where its trace is."""
     from tempfile import NamedTemporaryFile
     from traceback import print_exception
 

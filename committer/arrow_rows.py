@@ -23,17 +23,18 @@ _BOUNDS = pa.map_(_INT, pa.struct({"hex": _TEXT, "value": _TEXT, "human": _TEXT}
 
 
 def arrow_columns(kind: str) -> pa.Schema:
-    """The columns of a metadata table. Errors: `KeyError` for another kind."""
+    """Return the columns of a metadata table. Errors: `KeyError` for another kind."""
     return pa.schema(_COLUMNS[kind])
 
 
 def arrow_table(kind: str, rows: Iterable[Row]) -> pa.Table:
-    """All rows of a metadata table in memory. Errors: those of the rows."""
+    """Collect all rows of a metadata table in memory. Errors: those of the rows."""
     return pa.Table.from_batches(arrow_batches(kind, rows), schema=arrow_columns(kind))
 
 
 def arrow_batches(kind: str, rows: Iterable[Row]) -> Iterator[pa.RecordBatch]:
-    """The rows of a metadata table as they come, one batch in memory. Errors: those of the rows."""
+    """Yield the rows of a metadata table as they come, one batch in memory.
+    Errors: those of the rows."""
     schema, left = arrow_columns(kind), iter(rows)
     while batch := [_plain(row) for row in islice(left, _ROWS_PER_BATCH)]:
         yield pa.RecordBatch.from_pylist(batch, schema=schema)

@@ -29,7 +29,7 @@ _DYNAMODB_TABLE = "iceberg"
 
 
 def open_storage(aws: AwsAccess, world: World, *, prune_below: str = "") -> SchemeStorage:
-    """Local files, and S3 from the first location that needs it; nothing is asked yet.
+    """Open local files, and S3 from the first location that needs it; nothing is asked yet.
 
     `prune_below`: a folder strictly below which no empty local folders are left. Errors:
     `SettingsError`, later at a location on S3 too: without the extra, or for an unknown profile.
@@ -46,12 +46,12 @@ def open_storage(aws: AwsAccess, world: World, *, prune_below: str = "") -> Sche
 
 
 def is_dynamodb(uri: str) -> bool:
-    """Whether a catalog's URI names a DynamoDB table. Else it is a SQL catalog's URL."""
+    """Return whether a catalog's URI names a DynamoDB table. Else it is a SQL catalog's URL."""
     return uri.startswith(_DYNAMODB)
 
 
 def dynamodb_table(uri: str) -> str:
-    """The table of a DynamoDB catalog's URI.
+    """Return the table of a DynamoDB catalog's URI.
 
     Errors: `SettingsError` for a name that DynamoDB would not take.
     """
@@ -98,7 +98,7 @@ def _open_s3(aws: AwsAccess, world: World) -> Storage:
 
 
 def _options(aws: AwsAccess, endpoint_url: str, what: str) -> AwsOptions:
-    """Errors: `SettingsError` where the extra is not installed."""
+    """Convert options for AWS clients. Errors: `SettingsError` where the extra is not installed."""
     with named_extra(what, "aws"):
         from committer.aws.client import AwsOptions
     return AwsOptions(

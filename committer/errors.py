@@ -38,12 +38,13 @@ class FrazilError(Exception):
 
 
 def reason_of(error: Exception) -> str:
-    """One text for people: our messages stand for themselves, any other error needs its class."""
+    """Return one text for people: our messages stand for themselves,
+    any other error needs its class."""
     return str(error) if isinstance(error, FrazilError) else f"{type(error).__name__}: {error}"
 
 
 def _readable(message: str) -> str:
-    """One line of bounded length: what it quotes was written by others, for a terminal perhaps."""
+    """Return one line of bounded length: others wrote what it quotes, for a terminal perhaps."""
     if len(message) > _MESSAGE_MAX:
         message = f"{message[:_MESSAGE_MAX]}…"
     if message.isprintable():

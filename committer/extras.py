@@ -58,7 +58,7 @@ def named_extra(subject: str, *extras: Extra) -> Iterator[None]:
 def missing_package(
     error: ModuleNotFoundError, subject: str, *extras: Extra
 ) -> SettingsError | None:
-    """The sentence for a module that is not installed; None where no extra brings it."""
+    """Return the sentence for a module that is not installed; None if no extra brings it."""
     module = (error.name or "").partition(".")[0]
     if module in _ALWAYS:
         return SettingsError(f"Frazil is not installed whole, `{module}` is missing: {_run('')}")
@@ -69,7 +69,7 @@ def missing_package(
 
 
 def install_hint(extra: Extra) -> str:
-    """`install the extra `aws`: <command>`, with the command for this installation."""
+    """Return `install the extra `aws`: <command>`, with the command for this installation."""
     return f"install the extra `{extra}`: {_run(f'[{extra}]')}"
 
 

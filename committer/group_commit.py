@@ -44,7 +44,7 @@ class GroupCommit(Generic[Item, Answer]):
         self._running: set[asyncio.Task[None]] = set()
 
     async def call(self, item: Item) -> Answer:
-        """The answer for this item. Errors: whatever `work` says of it."""
+        """Return the answer for this item. Errors: whatever `work` says of it."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, future))
         if len(self._running) < self._lanes:

@@ -102,7 +102,7 @@ class EpochRanges:
 
     @classmethod
     def parse(cls, text: str) -> EpochRanges:
-        """The inverse of `str`. Errors: `ValueError`."""
+        """Parse ranges: the inverse of `str`. Errors: `ValueError`."""
         ranges = []
         for part in text.split(",") if text else []:
             low, _, high = part.partition("-")
@@ -168,11 +168,11 @@ class ProducerEntry:
         return bool(self.epochs.ranges or self.one_shot_ms)
 
     def landed(self, epoch: int) -> Landed | None:
-        """The details of an epoch, if they are still remembered."""
+        """Return the details of an epoch, if they are still remembered."""
         return next((landed for landed in self.latest if landed.epoch == epoch), None)
 
     def with_landed(self, *landed: Landed) -> ProducerEntry:
-        """With epochs that have landed, in their order."""
+        """Add epochs that have landed, in their order."""
         epochs = self.epochs
         for one in landed:
             epochs = epochs.with_epoch(one.epoch)
@@ -185,7 +185,7 @@ class ProducerEntry:
         )
 
     def without_settled(self, attempts: Container[UUID]) -> ProducerEntry:
-        """Without the details of these attempts, whose requests have left the inbox; of the last
+        """Drop the details of these attempts, whose requests have left the inbox; of the last
         epochs they stay.
         """
         last, others = self.latest[:LATEST_MIN], self.latest[LATEST_MIN:]
@@ -206,7 +206,7 @@ class ProducerEntry:
         )
 
     def with_name(self, name: str | None) -> ProducerEntry:
-        """The name that a producer gave last stays."""
+        """Set the name; the one that a producer gave last stays."""
         return replace(self, name=name) if name else self
 
     def without_gaps(self, below: int) -> ProducerEntry:
@@ -214,19 +214,20 @@ class ProducerEntry:
 
 
 def short_fingerprint(value: str) -> str:
-    """64 bits of a fingerprint's value: enough to tell two offsets apart, short enough to keep."""
+    """Hash a fingerprint's value to 64 bits:
+    enough to tell two offsets apart, short enough to keep."""
     return blake2b(value.encode(), digest_size=8).hexdigest()
 
 
 def property_key(producer: str, branch: str = MAIN) -> str:
-    """The table property of a producer on a branch."""
+    """Return the table property of a producer on a branch."""
     if branch == MAIN:
         return f"{LEDGER_PREFIX}.{producer}"
     return f"{LEDGER_PREFIX}@{quote(branch, safe='').replace('.', '%2E')}.{producer}"
 
 
 def parse_property_key(key: str) -> tuple[str, str] | None:
-    """`(producer, branch)` of a ledger property's key; None for any other property."""
+    """Parse a ledger property's key to `(producer, branch)`; None for any other property."""
     if key.startswith(LEDGER_PREFIX + "."):
         return key[len(LEDGER_PREFIX) + 1 :], MAIN
     if key.startswith(LEDGER_PREFIX + "@"):
@@ -236,7 +237,7 @@ def parse_property_key(key: str) -> tuple[str, str] | None:
 
 
 def print_entry(entry: ProducerEntry) -> str:
-    """The property's text: some two hundred bytes."""
+    """Print the property's text: some two hundred bytes."""
     fields: dict[str, object] = {
         "v": FROZEN_ENTRY_VERSION if entry.frozen else ENTRY_VERSION,
         "table": str(entry.table_uuid),
@@ -293,7 +294,8 @@ def _parse_freeze(fields: dict[str, object]) -> Freeze:
 
 
 def parse_entry(text: str) -> ProducerEntry:
-    """The inverse of `print_entry`. Errors: `InvalidMetadataError`, also for a newer version."""
+    """Parse an entry: the inverse of `print_entry`.
+    Errors: `InvalidMetadataError`, also for a newer version."""
     try:
         fields = orjson.loads(text)
         if fields["v"] not in (ENTRY_VERSION, FROZEN_ENTRY_VERSION):

@@ -26,7 +26,7 @@ def make_private_file(path: Path) -> None:
 
 
 def mode_below(folder: str, mode: int) -> int:
-    """The mode of what is made in a folder: what is made in a private one is private, too.
+    """Return the mode of what is made in a folder: what is made in a private one is private, too.
 
     Errors: `FileNotFoundError` for a folder that is not there.
     """

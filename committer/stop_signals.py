@@ -20,14 +20,14 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def end_at_once() -> None:
-    """From now on either signal ends the process. One that is ignored (`nohup`) stays so."""
+    """End the process at either signal from now on. One that is ignored (`nohup`) stays so."""
     for number in STOP_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
 
 
 def let_python_interrupt() -> None:
-    """From now on SIGINT is `KeyboardInterrupt` again, so that a command can tidy up."""
+    """Turn SIGINT into `KeyboardInterrupt` again from now on, so that a command can tidy up."""
     if signal.getsignal(signal.SIGINT) is _end:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -66,6 +66,6 @@ class StopRequest:
             stop.set()
 
     def outlive_loop(self) -> None:
-        """Be deaf to further signals: the process is about to end, with the code it has earned."""
+        """Ignore further signals: the process is about to end, with the code it has earned."""
         for number in STOP_SIGNALS:
             signal.signal(number, self._make)

@@ -49,7 +49,7 @@ class TableReader:
         self._storage, self._world = storage, world
 
     def load(self, identifier: TableIdentifier) -> LoadedTable:
-        """The table as the catalog names it now.
+        """Load the table as the catalog names it now.
 
         Errors: `NoSuchTableError`, which names the catalog and the tables beside; those of
         `open_catalog` and `Catalog.load`.
@@ -57,7 +57,7 @@ class TableReader:
         return self._runner.run(self._load(identifier))
 
     def read(self, location: str) -> bytes:
-        """The bytes at a location as metadata spells it; a local file without a loop.
+        """Read the bytes at a location as metadata spells it; a local file without a loop.
 
         Errors: `NotFoundError`, `AccessError`, `StorageUnavailableError`, `SettingsError`.
         """
@@ -119,7 +119,7 @@ async def _known_names(catalog: Catalog, identifier: TableIdentifier) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first of them, and how many there are beside."""
+    """List the first names, and how many there are beside."""
     shown = ", ".join(f"`{name}`" for name in names[:_NAMES_MAX])
     more = len(names) - _NAMES_MAX
     return f"{shown} and {more} more" if more > 0 else shown

@@ -15,7 +15,7 @@ else:
     from importlib import import_module
 
     def __getattr__(name: str) -> object:
-        """A public name; `__all__` is for `from frazil import *`."""
+        """Import a public name; `__all__` is for `from frazil import *`."""
         if name == "spark":
             return import_module("frazil.spark")
         if name == "__all__" or not name.startswith("_"):

@@ -35,7 +35,7 @@ def catalog_address(
     home: str | None,
     aws: Mapping[str, str] | None,
 ) -> CatalogAddress:
-    """The catalog of the arguments, the environment, the settings file or the defaults.
+    """Find the catalog of the arguments, the environment, the settings file or the defaults.
 
     Errors: `SettingsError` naming what is wrong; `TypeError` for a name in `aws` that is no
     setting.
@@ -58,11 +58,12 @@ class TableHandle:
         return self.loaded.metadata
 
     def reading(self, work: Callable[[TableReader], _T]) -> _T:
-        """The result of work with an open reader."""
+        """Return the result of work with an open reader."""
         return _reading(self.address, work)
 
     def refreshed(self) -> TableHandle:
-        """As it is now. Errors: also `NoSuchTableError` where another table has its name."""
+        """Load the table as it is now.
+        Errors: also `NoSuchTableError` where another table has its name."""
         fresh = load(self.address, self.loaded.identifier)
         known, found = self.metadata.table_uuid, fresh.metadata.table_uuid
         if known != found:
@@ -73,7 +74,7 @@ class TableHandle:
         return TableHandle(self.address, fresh)
 
     def find_snapshot(self, snapshot_id: int | None, ref: str | None = None) -> Snapshot | None:
-        """The snapshot of an id or a ref, else the current one. Errors: `NotFoundError`."""
+        """Return the snapshot of an id or a ref, else the current one. Errors: `NotFoundError`."""
         try:
             return find_snapshot(self.metadata, snapshot_id=snapshot_id, ref=ref)
         except NotFoundError as error:
@@ -84,7 +85,7 @@ class TableHandle:
 
 
 def load(address: CatalogAddress, identifier: TableIdentifier) -> LoadedTable:
-    """The table as its catalog names it now. Errors: those of `frazil.load_table`."""
+    """Load the table as its catalog names it now. Errors: those of `frazil.load_table`."""
     with named_extra("frazil.load_table", "read"):
         return _reading(address, lambda reader: reader.load(identifier))
 

@@ -38,39 +38,40 @@ class InspectTable:
         self._handle = handle
 
     def snapshots(self) -> pa.Table:
-        """The snapshots that the table still has, oldest first."""
+        """Return the snapshots that the table still has, oldest first."""
         return self._of_table("snapshots")
 
     def history(self) -> pa.Table:
-        """Which snapshot became current when, and whether it is in the current one's lineage."""
+        """Return which snapshot became current when,
+        and whether it is an ancestor of the current one."""
         return self._of_table("history")
 
     def refs(self) -> pa.Table:
-        """The branches and tags, by name."""
+        """Return the branches and tags, by name."""
         return self._of_table("refs")
 
     def metadata_log_entries(self) -> pa.Table:
-        """The metadata files, the current one last, each with the snapshot of then."""
+        """Return the metadata files, the current one last, each with the snapshot of then."""
         return self._of_table("metadata_log_entries")
 
     def manifests(self, snapshot_id: int | None = None) -> pa.Table:
-        """The manifests of a snapshot, in the order of its manifest list."""
+        """Return the manifests of a snapshot, in the order of its manifest list."""
         return self._of_snapshot("manifests", snapshot_id)
 
     def entries(self, snapshot_id: int | None = None) -> pa.Table:
-        """The entries of a snapshot's manifests, deleted ones too, without metrics."""
+        """Return the entries of a snapshot's manifests, deleted ones too, without metrics."""
         return self._of_snapshot("entries", snapshot_id)
 
     def files(self, snapshot_id: int | None = None) -> pa.Table:
-        """The live files of a snapshot, of data and of deletes, with metrics."""
+        """Return the live files of a snapshot, of data and of deletes, with metrics."""
         return self._of_snapshot("files", snapshot_id)
 
     def data_files(self, snapshot_id: int | None = None) -> pa.Table:
-        """The live data files of a snapshot, with metrics."""
+        """Return the live data files of a snapshot, with metrics."""
         return self._of_snapshot("data_files", snapshot_id)
 
     def delete_files(self, snapshot_id: int | None = None) -> pa.Table:
-        """The live delete files of a snapshot, with metrics."""
+        """Return the live delete files of a snapshot, with metrics."""
         return self._of_snapshot("delete_files", snapshot_id)
 
     def partitions(self, snapshot_id: int | None = None) -> pa.Table:
@@ -78,23 +79,24 @@ class InspectTable:
         return self._of_snapshot("partitions", snapshot_id)
 
     def all_manifests(self) -> pa.Table:
-        """The manifests of every snapshot, once for each that has it (`reference_snapshot_id`)."""
+        """Return the manifests of every snapshot,
+        once for each that has it (`reference_snapshot_id`)."""
         return self._of_table("all_manifests")
 
     def all_entries(self) -> pa.Table:
-        """The entries of every manifest that any snapshot has."""
+        """Return the entries of every manifest that any snapshot has."""
         return self._of_table("all_entries")
 
     def all_files(self) -> pa.Table:
-        """The live files of every manifest that any snapshot has."""
+        """Return the live files of every manifest that any snapshot has."""
         return self._of_table("all_files")
 
     def all_data_files(self) -> pa.Table:
-        """The live data files of every manifest that any snapshot has."""
+        """Return the live data files of every manifest that any snapshot has."""
         return self._of_table("all_data_files")
 
     def all_delete_files(self) -> pa.Table:
-        """The live delete files of every manifest that any snapshot has."""
+        """Return the live delete files of every manifest that any snapshot has."""
         return self._of_table("all_delete_files")
 
     def _of_table(self, kind: str) -> pa.Table:

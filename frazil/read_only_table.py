@@ -74,7 +74,7 @@ class Table:
         return f"Table({'.'.join(self.name())!r}, {self.metadata_location!r})"
 
     def name(self) -> tuple[str, ...]:
-        """The levels of its namespace, then its name: `("db", "flights")`."""
+        """Return the levels of its namespace, then its name: `("db", "flights")`."""
         identifier = self._handle.loaded.identifier
         return (*identifier.namespace, identifier.name)
 
@@ -114,70 +114,72 @@ class Table:
         return self.metadata.last_sequence_number
 
     def location(self) -> str:
-        """The folder of the table."""
+        """Return the folder of the table."""
         return self.metadata.location
 
     def schema(self) -> Schema:
-        """The current schema."""
+        """Return the current schema."""
         return self.metadata.current_schema
 
     def schemas(self) -> dict[int, Schema]:
-        """All schemas by their id."""
+        """Return all schemas by their id."""
         return {schema.schema_id: schema for schema in self.metadata.schemas}
 
     def spec(self) -> PartitionSpec:
-        """The partition spec that new files have."""
+        """Return the partition spec that new files have."""
         return self.metadata.default_spec
 
     def specs(self) -> dict[int, PartitionSpec]:
-        """All partition specs by their id."""
+        """Return all partition specs by their id."""
         return {spec.spec_id: spec for spec in self.metadata.partition_specs}
 
     def last_partition_id(self) -> int:
-        """The highest id that a partition field has had; 999 if there was none."""
+        """Return the highest id that a partition field has had; 999 if there was none."""
         return self.metadata.last_partition_id
 
     def sort_order(self) -> SortOrder:
-        """The sort order that new files ought to have."""
+        """Return the sort order that new files ought to have."""
         return self.metadata.default_sort_order
 
     def sort_orders(self) -> dict[int, SortOrder]:
-        """All sort orders by their id."""
+        """Return all sort orders by their id."""
         return {order.order_id: order for order in self.metadata.sort_orders}
 
     # --- Snapshots -------------------------------------------------------------------------------
 
     def current_snapshot(self) -> Snapshot | None:
-        """The snapshot that a reader sees; None for a table that has none yet."""
+        """Return the snapshot that a reader sees; None for a table that has none yet."""
         return self.metadata.current_snapshot
 
     def snapshots(self) -> list[Snapshot]:
-        """The snapshots that the table still has, in the order of the metadata: oldest first."""
+        """Return the snapshots that the table still has, in the order of the metadata:
+        oldest first."""
         return list(self.metadata.snapshots)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of an id; None if the table has it no longer, or never had it."""
+        """Return the snapshot of an id; None if the table has it no longer, or never had it."""
         return self.metadata.snapshot_by_id(snapshot_id)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """The snapshot that a branch or tag names; None if there is no such ref."""
+        """Return the snapshot that a branch or tag names; None if there is no such ref."""
         return self.metadata.branch_head(name)
 
     def snapshot_as_of_timestamp(
         self, timestamp_ms: int, inclusive: bool = True
     ) -> Snapshot | None:
-        """The snapshot that was current at a time, in ms since 1970 UTC, by the snapshot log.
+        """Return the snapshot that was current at a time, in ms since 1970 UTC, by the snapshot
+        log.
 
         Not `inclusive`: just before that time. None before the first, or if it has expired.
         """
         return snapshot_as_of(self.metadata, timestamp_ms if inclusive else timestamp_ms - 1)
 
     def history(self) -> list[SnapshotLogEntry]:
-        """Which snapshot became current when (ms since 1970 UTC), oldest first."""
+        """Return which snapshot became current when (ms since 1970 UTC), oldest first."""
         return list(self.metadata.snapshot_log)
 
     def refs(self) -> dict[str, SnapshotRef]:
-        """The branches and tags by their name."""
+        """Return the branches and tags by their name."""
         return dict(self.metadata.refs)
 
     # --- Files -----------------------------------------------------------------------------------
@@ -189,7 +191,7 @@ class Table:
         case_sensitive: bool = True,
         snapshot_id: int | None = None,
     ) -> TableScan:
-        """A scan of the current snapshot, or of another one; nothing is read yet.
+        """Return a scan of the current snapshot, or of another one; nothing is read yet.
 
         `row_filter`: the rows that are wanted, as text close to SQL (`docs/reference/filters.md`).
         `selected_fields`: names of columns, dotted where they are nested; `"*"` for all.

@@ -35,11 +35,11 @@ class TableScan:
     ref: str | None = None
 
     def filter(self, row_filter: str | Expression) -> TableScan:
-        """Want only rows that match this too. Errors: `InvalidFilterError`."""
+        """Keep only rows that match this too. Errors: `InvalidFilterError`."""
         return replace(self, row_filter=And.of(self.row_filter, parsed_filter(row_filter)))
 
     def select(self, *field_names: str) -> TableScan:
-        """Want only these columns, of those that were wanted."""
+        """Keep only these columns, of those that were wanted."""
         wanted = self.selected_fields
         kept = field_names if _ALL in wanted else tuple(n for n in wanted if n in field_names)
         return replace(self, selected_fields=kept)
@@ -58,15 +58,16 @@ class TableScan:
         return replace(self, ref=name)
 
     def with_case_sensitive(self, case_sensitive: bool = True) -> TableScan:
-        """Whether names of columns must have the case that the schema gives them."""
+        """Set whether names of columns must have the case that the schema gives them."""
         return replace(self, case_sensitive=case_sensitive)
 
     def snapshot(self) -> Snapshot | None:
-        """The snapshot that is scanned; None for a table that has none. Errors: `NotFoundError`."""
+        """Return the snapshot that is scanned; None for a table that has none.
+        Errors: `NotFoundError`."""
         return self._handle.find_snapshot(self.snapshot_id, self.ref)
 
     def projection(self) -> Schema:
-        """The schema of the wanted columns, as the snapshot is read.
+        """Return the schema of the wanted columns, as the snapshot is read.
 
         Errors: `NotFoundError` for the snapshot; `InvalidFilterError` for a column that is not
         there.
@@ -77,7 +78,8 @@ class TableScan:
         return select_columns(schema, self.selected_fields, case_sensitive=self.case_sensitive)
 
     def plan_files(self, *, with_metrics: bool = False) -> list[FileScanTask]:
-        """The data files that may hold wanted rows: each with `file`, `delete_files`, `residual`.
+        """Return the data files that may hold wanted rows: each with `file`, `delete_files`,
+        `residual`.
 
         In the order of the manifest list. Files have column metrics (counts, bounds by field id)
         only `with_metrics`, which reads more. Memory grows with the files that are found. Errors:
@@ -102,5 +104,5 @@ class TableScan:
 
 
 def parsed_filter(row_filter: str | Expression) -> Expression:
-    """A filter, also from its text. Errors: `InvalidFilterError`."""
+    """Parse a filter if it is text. Errors: `InvalidFilterError`."""
     return parse_where(row_filter) if isinstance(row_filter, str) else row_filter

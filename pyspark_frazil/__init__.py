@@ -52,7 +52,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types f
             return make_stream_writer(self._all_options(), schema, overwrite=overwrite)
 
     def _named_extra(self) -> AbstractContextManager[None]:
-        """A package that is not installed becomes a sentence, with the command that installs it."""
+        """Turn a missing package into a sentence with the command that installs it."""
         from committer.extras import named_extra
 
         return named_extra("format `frazil`", "spark")

@@ -43,7 +43,8 @@ def conform_batch(
 
 
 def _member(source: pa.Array | None, column: Column, rows: int, owner: pa.Array | None) -> pa.Array:
-    """The array for a column or a struct member. `owner` is the struct, whose nulls excuse ours."""
+    """Return the array for a column or a struct member.
+    `owner` is the struct, whose nulls excuse ours."""
     if source is None:
         return _filled(column, rows)
     array = _conform(source, column)
@@ -93,7 +94,8 @@ def _struct(array: pa.StructArray, column: Column) -> pa.Array:
 
 
 def _list_or_map(array: pa.Array, column: Column) -> pa.Array:
-    """Same offsets and nulls, other children. The children stay whole when the array is a slice."""
+    """Rebuild a list or map with the same offsets and nulls, and other children.
+    The children stay whole when the array is a slice."""
     if pa.types.is_large_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     array = _without_hidden_rows(array)
@@ -119,7 +121,7 @@ def _entries(entries: pa.StructArray, column: Column) -> pa.Array:
 
 
 def _without_hidden_rows(array: pa.Array) -> pa.Array:
-    """The array itself, unless its children hold more than its rows show.
+    """Return the array itself, unless its children hold more than its rows show.
 
     A null list may own elements, and a slice shares the children of the whole; neither may fail a
     check, and neither is worth carrying along. Taking every row makes a tight copy.

@@ -79,7 +79,7 @@ class MatchedColumns:
     columns: tuple[Column, ...]
 
     def conform(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with the table's columns. Columns that fit already are not copied.
+        """Return the batch with the table's columns. Columns that fit already are not copied.
 
         Errors: `PublishError` names a required column that holds nulls, or a value that does not
         fit (a text that is no uuid, a binary of another length than the fixed column).
@@ -118,7 +118,7 @@ class _Matcher:
     problems: list[Problem] = field(default_factory=list)
 
     def members(self, found: list[pa.Field], struct: StructType, path: str) -> tuple[Column, ...]:
-        """The writable members of a struct (or of the table), in the table's order."""
+        """Return the writable members of a struct (or of the table), in the table's order."""
         positions = self._positions(found, struct, path)
         columns = [
             self._member(found, positions.get(wanted.field_id), wanted, path + wanted.name)
@@ -127,7 +127,8 @@ class _Matcher:
         return tuple(column for column in columns if column is not None)
 
     def _positions(self, found: list[pa.Field], struct: StructType, path: str) -> dict[int, int]:
-        """Field id to position among the DataFrame's fields; reports what is left over."""
+        """Map field ids to positions among the DataFrame's fields;
+        report fields that are left over."""
         positions: dict[int, int] = {}
         for position, candidate in enumerate(found):
             wanted = self._wanted(candidate.name, struct)
@@ -179,7 +180,7 @@ class _Matcher:
         return _constant(wanted, path, None)
 
     def _filled(self, wanted: NestedField, path: str) -> Column:
-        """A column of the write default. A struct's own is `{}`: its members have theirs."""
+        """Return a column of the write default. A struct's own is `{}`: its members have theirs."""
         if isinstance(wanted.field_type, StructType) and wanted.write_default is not None:
             inner = self.members([], wanted.field_type, path + ".")
             kind = pa.struct([column.target for column in inner])
@@ -189,7 +190,7 @@ class _Matcher:
     def _value(
         self, found: pa.DataType, wanted: IcebergType, path: str
     ) -> tuple[pa.DataType, tuple[Column, ...]]:
-        """The type to write, and how what is inside of it is reached."""
+        """Return the type to write, and the columns inside of it."""
         match wanted:
             case StructType() if pa.types.is_struct(found):
                 return self._struct(found, wanted, path)

@@ -64,7 +64,7 @@ _UNWRITABLE = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def is_writable(kind: IcebergType) -> bool:
-    """Whether a Parquet column of this type is written here.
+    """Return whether a Parquet column of this type is written here.
 
     The others default to null, so a file that lacks them reads as null. spec: Default values.
     """
@@ -72,7 +72,8 @@ def is_writable(kind: IcebergType) -> bool:
 
 
 def arrow_type(kind: IcebergType) -> pa.DataType:
-    """Errors: `UnsupportedError` for a type that `is_writable` denies."""
+    """Convert a type to Arrow's.
+    Errors: `UnsupportedError` for a type that `is_writable` denies."""
     match kind:
         case DecimalType():
             return pa.decimal128(kind.precision, kind.scale)
@@ -95,14 +96,13 @@ def arrow_field(field: NestedField) -> pa.Field:
 
 
 def arrow_schema(schema: Schema) -> pa.Schema:
-    """The columns of a data file that has all columns of the table which can be written."""
+    """Return the columns of a data file that has all columns of the table which can be written."""
     return pa.schema([arrow_field(f) for f in schema.fields if is_writable(f.field_type)])
 
 
 def field_of(field: NestedField, kind: pa.DataType) -> pa.Field:
-    """A column or struct member. Its name is made safe as Iceberg's own Parquet writer does it:
-
-    readers find columns by id, but some of them stumble over a dot in a name.
+    """Make a column or struct member. Its name is made safe as Iceberg's own Parquet writer does
+    it: readers find columns by id, but some of them stumble over a dot in a name.
     """
     return _with_id(safe_name(field.name), kind, field.field_id, not field.required)
 
@@ -124,13 +124,14 @@ def _with_id(name: str, kind: pa.DataType, field_id: int, nullable: bool) -> pa.
 
 
 def field_id(field: pa.Field) -> int | None:
-    """The id that an Arrow field carries, if any."""
+    """Return the id that an Arrow field carries, if any."""
     metadata = field.metadata or {}
     return int(metadata[FIELD_ID]) if FIELD_ID in metadata else None
 
 
 def children(kind: pa.DataType) -> list[pa.Field]:
-    """The fields directly inside a nested type, in Parquet's depth-first order; else none."""
+    """Return the fields directly inside a nested type, in Parquet's depth-first order;
+    else none."""
     if pa.types.is_struct(kind):
         return [kind.field(index) for index in range(kind.num_fields)]
     if pa.types.is_map(kind):
@@ -161,7 +162,8 @@ _EXACT: list[tuple[Callable[[pa.DataType], bool], IcebergType]] = [
 
 
 def primitive_of(kind: pa.DataType) -> IcebergType | None:
-    """The Iceberg primitive that holds every value of an Arrow type; None if there is none."""
+    """Return the Iceberg primitive that holds every value of an Arrow type;
+    None if there is none."""
     if pa.types.is_dictionary(kind):
         return primitive_of(kind.value_type)
     if pa.types.is_timestamp(kind):
@@ -182,7 +184,7 @@ def _timestamp(*, nanos: bool, zoned: bool) -> IcebergType:
 
 
 def iceberg_type(kind: pa.DataType, ids: Iterator[int]) -> IcebergType:
-    """The table type for an Arrow type; nested fields take their ids from `ids`.
+    """Return the table type for an Arrow type; nested fields take their ids from `ids`.
 
     Errors: `UnsupportedError` for an Arrow type that Iceberg has nothing for.
     """
@@ -207,14 +209,14 @@ def _nested_field(field: pa.Field, number: int, ids: Iterator[int]) -> NestedFie
 
 
 def iceberg_schema(schema: pa.Schema) -> Schema:
-    """The schema of a new table for such columns: ids from 1, a level at a time."""
+    """Return the schema of a new table for such columns: ids from 1, a level at a time."""
     ids = iter(range(1, 1 << 31))
     numbered = [(field, next(ids)) for field in schema]
     return Schema(tuple(_nested_field(field, number, ids) for field, number in numbered))
 
 
 def describe(kind: IcebergType) -> str:
-    """The type as a person would write it in a sentence: `decimal(9, 2)`, `list<long>`."""
+    """Print the type as a person would write it in a sentence: `decimal(9, 2)`, `list<long>`."""
     match kind:
         case StructType():
             return (
@@ -228,7 +230,7 @@ def describe(kind: IcebergType) -> str:
 
 
 def describe_arrow(kind: pa.DataType) -> str:
-    """The Iceberg words for an Arrow type, or Arrow's own where Iceberg has none."""
+    """Describe an Arrow type in Iceberg's words, or in Arrow's own if Iceberg has none."""
     try:
         return describe(iceberg_type(kind, iter(range(1, 1 << 31))))
     except UnsupportedError:

@@ -15,7 +15,7 @@ from workers.arrow_types import arrow_type
 
 
 def physical(array: pa.Array) -> pa.Array:
-    """Dates, times and timestamps as their integers, uuids as 16 bytes; the rest unchanged."""
+    """Convert dates, times and timestamps to their integers, uuids to 16 bytes; keep the rest."""
     if isinstance(array, pa.ExtensionArray):
         return array.storage
     if pa.types.is_date32(array.type):
@@ -26,7 +26,7 @@ def physical(array: pa.Array) -> pa.Array:
 
 
 def to_values(array: pa.Array, kind: IcebergType) -> list[object]:
-    """The values of an array that holds `kind` (a result of `arrow_type`)."""
+    """Return the values of an array that holds `kind` (a result of `arrow_type`)."""
     values: list[object] = physical(array).to_pylist()
     if isinstance(kind, UUIDType):
         return [UUID(bytes=value) if isinstance(value, bytes) else None for value in values]
@@ -34,7 +34,7 @@ def to_values(array: pa.Array, kind: IcebergType) -> list[object]:
 
 
 def to_array(values: Sequence[object], kind: IcebergType) -> pa.Array:
-    """An array of `arrow_type(kind)` with these values."""
+    """Build an array of `arrow_type(kind)` with these values."""
     target = arrow_type(kind)
     if isinstance(kind, UUIDType):
         stored = [value.bytes if isinstance(value, UUID) else None for value in values]

@@ -47,8 +47,8 @@ class BacklogWaiter:
         self._log = SparseLog(_log, world)
 
     async def wait(self, table_uuid: UUID, told: int, policy: BacklogPolicy) -> int | None:
-        """`told`: the last reported backlog. Return that at the end of the wait; None if there was
-        none. A queue that does not answer ends it.
+        """Wait while the backlog is too large; `told`: the last reported one. Return that at the
+        end of the wait; None if there was none. A queue that does not answer ends it.
         """
         if told <= policy.requests_max or not policy.wait_s:
             return None

@@ -39,7 +39,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         publish_batch(self._options, messages)
 
     def abort(self, messages: Sequence[FilesWritten | None]) -> None:
-        """As `FrazilStreamWriter.abort`."""
+        """Delete the files of a failed write, as `FrazilStreamWriter.abort`."""
         from workers.unpublished import delete_unpublished  # executors do without it
 
         delete_unpublished(messages, self._target.s3)

@@ -32,11 +32,11 @@ class BlockingPublisher:
             raise
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """As `Publisher.load_table`."""
+        """Load a table, as `Publisher.load_table`."""
         return self._runner.run(self._connections.publisher.load_table(identifier))
 
     def publish(self, written: WrittenEpoch, policy: PublishPolicy) -> Receipt:
-        """As `Publisher.publish`."""
+        """Publish an epoch, as `Publisher.publish`."""
         return self._runner.run(self._connections.publisher.publish(written, policy))
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ _idle: dict[tuple[int, WorkerSettings], list[BlockingPublisher]] = {}
 
 @contextmanager
 def borrow_publisher(settings: WorkerSettings) -> Iterator[BlockingPublisher]:
-    """A publisher of this process, opened if all are in use, and kept for the next caller."""
+    """Lend a publisher of this process, opened if all are in use, and kept for the next caller."""
     idle = _idle.setdefault((os.getpid(), settings), [])
     publisher = idle.pop() if idle else BlockingPublisher(settings)
     try:

@@ -137,7 +137,8 @@ class MetricsCollector:
         return totals
 
     def _range(self, leaf: Leaf, chunks: Sequence[pq.ColumnChunkMetaData]) -> _Range | None:
-        """The smallest and greatest value over all row groups; None if a group hides its own."""
+        """Return the smallest and greatest value over all row groups;
+        None if a group hides its own."""
         ranges: list[_Range] = []
         for number, chunk in enumerate(chunks):
             statistics = chunk.statistics
@@ -156,7 +157,8 @@ class MetricsCollector:
 def metrics_leaves(
     file_schema: pa.Schema, table: Schema, modes: Mapping[int, MetricsMode]
 ) -> tuple[Leaf, ...]:
-    """The Parquet columns of a file in footer order. pyarrow does not show a footer's field ids."""
+    """Return the Parquet columns of a file in footer order. pyarrow does not show a footer's field
+    ids."""
     return tuple(
         Leaf(leaf_id, _kind(table, leaf_id), path, repeated, modes[leaf_id])
         for leaf_id, path, repeated in _walk(list(file_schema), (), False)
@@ -216,7 +218,7 @@ def _min_max(column: pa.ChunkedArray) -> _Range:
 
 
 def _raw(leaf: Leaf, value: _Raw) -> _Raw:
-    """Wide decimals are big-endian bytes, which do not compare as numbers do."""
+    """Return wide decimals as integers: their big-endian bytes do not compare as numbers do."""
     if isinstance(leaf.kind, DecimalType) and isinstance(value, bytes):
         return int.from_bytes(value, "big", signed=True)
     return value
@@ -250,7 +252,7 @@ def _value(kind: IcebergType, raw: _Raw) -> object:
 
 
 def _offset(group: pq.RowGroupMetaData) -> int:
-    """Where a row group starts: at its first column's dictionary, or data."""
+    """Return where a row group starts: at its first column's dictionary, or data."""
     first = group.column(0)
     offset: int = first.data_page_offset
     if first.dictionary_page_offset is not None:

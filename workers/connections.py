@@ -39,7 +39,7 @@ class Connections:
 
 
 async def open_connections(settings: WorkerSettings) -> Connections:
-    """Errors: `SettingsError` naming the setting."""
+    """Open storage, catalog, keys and queue. Errors: `SettingsError` naming the setting."""
     world = RealWorld()
     storage = open_storage(settings.aws, world, prune_below=settings.inbox)
     storage.adapter(settings.inbox)
@@ -62,7 +62,7 @@ async def open_connections(settings: WorkerSettings) -> Connections:
 
 
 async def _open_catalog(settings: WorkerSettings, storage: Storage, world: World) -> Catalog:
-    """A writer makes no catalog. Errors: as `open_connections`."""
+    """Open the catalog: a writer makes none. Errors: as `open_connections`."""
     try:
         return await open_catalog(
             settings.catalog_uri,

@@ -19,7 +19,8 @@ from workers.stream_writer import FrazilStreamWriter
 def make_batch_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool
 ) -> FrazilBatchWriter:
-    """Errors: `SettingsError` for options, `PublishError` for a table or rows that do not fit."""
+    """Make a batch writer.
+    Errors: `SettingsError` for options, `PublishError` for a table or rows that do not fit."""
     if overwrite:
         raise SettingsError(
             'format `frazil` only appends: use mode("append"). To replace rows, delete the old ones'
@@ -32,7 +33,7 @@ def make_batch_writer(
 def make_stream_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool
 ) -> FrazilStreamWriter:
-    """Errors: as `make_batch_writer`."""
+    """Make a stream writer. Errors: as `make_batch_writer`."""
     if overwrite:
         raise SettingsError(
             'format `frazil` only appends: use outputMode("append"), not "complete". An aggregate'

@@ -86,7 +86,8 @@ def _sync(path: Path) -> None:
 
 
 def local_path(location: str) -> Path:
-    """Errors: `UnsupportedError` for a location that is not on this machine."""
+    """Return the path of a location.
+    Errors: `UnsupportedError` for one that is not on this machine."""
     match = _LOCAL.fullmatch(location)
     if match is None:
         raise UnsupportedError(
@@ -96,7 +97,7 @@ def local_path(location: str) -> Path:
 
 
 def open_file_system(location: str, s3: S3Access) -> FileSystem:
-    """The file system that a table's location is on; nothing is asked yet.
+    """Return the file system that a table's location is on; nothing is asked yet.
 
     Errors: `UnsupportedError` for a place not known here.
     """

@@ -109,7 +109,8 @@ class PartitionedWriter:
         limits: WriterLimits | None = None,
         files: FileSystem | None = None,
     ) -> None:
-        """Errors: `UnsupportedError` for a format, property, transform or place not known here."""
+        """Prepare to write. Errors: `UnsupportedError` for an unknown format, property,
+        transform or place."""
         self._target = target
         self._schema = file_schema
         self._names = names
@@ -151,7 +152,7 @@ class PartitionedWriter:
                 self._add((), piece)
 
     def _stage(self, piece: pa.RecordBatch) -> None:
-        """Splitting costs by the partition, so rows are collected before they are split."""
+        """Collect rows before they are split: splitting costs by the partition."""
         if self._staged.size_bytes + batch_bytes(piece) > self._staged_bytes_max:
             self._split_staged()
         self._make_room(batch_bytes(piece))
@@ -193,7 +194,8 @@ class PartitionedWriter:
     # --- Files out -------------------------------------------------------------------------------
 
     def _row_group_bytes(self, lane: _Lane) -> int:
-        """How much a buffer may hold: a row group, or less where the file is nearly full."""
+        """Return how many bytes a buffer may hold:
+        a row group, or less if the file is nearly full."""
         written = lane.file.size_bytes if lane.file else 0
         left = (self._options.target_file_bytes - written) * self._arrow_bytes // self._disk_bytes
         return min(self._options.row_group_bytes, self._limits.buffered_bytes, left)
@@ -290,7 +292,8 @@ def _buffered(lane: _Lane) -> int:
 
 
 def _pieces(batch: pa.RecordBatch, size_max: int) -> list[pa.RecordBatch]:
-    """The batch in slices of about that many bytes: Spark's batches are bounded by rows alone."""
+    """Slice the batch to pieces of about that many bytes:
+    Spark bounds its batches by rows alone."""
     if not batch.num_rows:
         return []
     count = -(-batch_bytes(batch) // size_max)

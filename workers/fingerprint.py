@@ -25,7 +25,7 @@ _warned: set[str] = set()
 
 
 def fingerprint_of(checkpoint: str | None, batch_id: int, s3: S3Access) -> Fingerprint:
-    """The fingerprint of a Spark micro-batch, the strongest that can be had."""
+    """Return the fingerprint of a Spark micro-batch, the strongest that can be had."""
     if checkpoint is None:
         _warn_once("its checkpoint location is not known here", about="")
         return epoch_fingerprint(batch_id)
@@ -39,12 +39,12 @@ def fingerprint_of(checkpoint: str | None, batch_id: int, s3: S3Access) -> Finge
 
 
 def epoch_fingerprint(epoch: int) -> Fingerprint:
-    """The fingerprint of an epoch of which only the number is known."""
+    """Return the fingerprint of an epoch of which only the number is known."""
     return Fingerprint(kind=EPOCH, value=str(epoch))
 
 
 def local_path(location: str) -> Path | None:
-    """The file of a location without scheme, or of scheme `file`; None for any other."""
+    """Return the file of a location without scheme, or of scheme `file`; None for any other."""
     if location.startswith("file:"):
         return Path("/" + location.removeprefix("file:").lstrip("/"))
     return None if "://" in location else Path(location)

@@ -18,7 +18,7 @@ _CHECKPOINT, _NAME = "checkpointLocation", "queryName"
 def sink(
     table: str, producer: str | None = None, sink: str = "", **options: str
 ) -> Callable[[Any, int], None]:
-    """A function for `foreachBatch` that appends each micro-batch to `table`, once.
+    """Return a function for `foreachBatch` that appends each micro-batch to `table`, once.
 
     `producer`: the stable name of this query; on Spark Connect it is required, because the query is
     unknown there. Elsewhere it is the query's own id. `sink` distinguishes two writes of one query
@@ -36,8 +36,8 @@ def sink(
 
 
 def _identity(dataframe: Any, batch_id: int, producer: str | None) -> dict[str, str]:
-    """The options that say whose epoch this is, and what the query is called. On classic Spark the
-    tasks know it themselves.
+    """Return the options that say whose epoch this is, and what the query is called. On classic
+    Spark the tasks know it themselves.
     """
     context = _context(dataframe)
     query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
@@ -54,7 +54,7 @@ def _identity(dataframe: Any, batch_id: int, producer: str | None) -> dict[str, 
 
 
 def _context(dataframe: Any) -> Any:
-    """The SparkContext; None on Spark Connect."""
+    """Return the SparkContext; None on Spark Connect."""
     from pyspark.errors import PySparkException
 
     try:
@@ -64,8 +64,8 @@ def _context(dataframe: Any) -> Any:
 
 
 def _known(context: Any, query_id: str) -> dict[str, str]:
-    """Where the query keeps its checkpoint, and its name if it has one, asked of the JVM; nothing
-    where that does not say.
+    """Ask the JVM where the query keeps its checkpoint, and its name if it has one; return nothing
+    if the JVM does not answer that.
 
     The micro-batch runs in a clone of the user's session, which does not know the query.
     """

@@ -32,7 +32,7 @@ class MicroBatch:
     checkpoints: str | None = None
 
     def nonce(self, sink: str) -> UUID:
-        """The same for all tasks and the commit, without a word between them."""
+        """Derive the nonce: the same for all tasks and the commit, without a word between them."""
         return uuid5(_NONCES, f"{self.run_id}/{sink}/{self.batch_id}")
 
 
@@ -46,7 +46,8 @@ class WriteIdentity:
 
     @classmethod
     def of(cls, options: WriteOptions, source: MicroBatch | UUID) -> Self:
-        """`source`: the micro-batch; of any other write, a nonce that the driver has drawn.
+        """Derive a write's identity. `source`: the micro-batch; of any other write, a nonce that
+        the driver has drawn.
 
         The producer is the name given, else Spark's query id, else the nonce, used once.
         """

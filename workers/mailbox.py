@@ -34,7 +34,7 @@ class Mailbox:
         self._reader: _Key | None = None
 
     async def take(self, request: CommitRequest, *, wait_s: float) -> Receipt | None:
-        """The final receipt; None if it does not come within `wait_s`.
+        """Return the final receipt; None if it does not come within `wait_s`.
 
         Errors: `QueueUnavailableError`.
         """
@@ -57,7 +57,7 @@ class Mailbox:
                 self._hand_on()
 
     async def _wait(self, key: _Key, left_s: float) -> None:
-        """Until there is a receipt, or it is this one's turn to read, or the time is over."""
+        """Wait until there is a receipt, it is this request's turn to read, or the time is over."""
         future = self._waiting[key] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(left_s):

@@ -26,7 +26,7 @@ _BLOCKS_MAX = 64
 
 
 def hash_longs(values: Longs) -> Hashes:
-    """The hash of each value as eight little-endian bytes."""
+    """Hash each value as eight little-endian bytes."""
     words = np.ascontiguousarray(values, "<i8").view("<u4")
     hashes = np.zeros(len(values), np.uint32)
     for half in (0, 1):
@@ -35,7 +35,7 @@ def hash_longs(values: Longs) -> Hashes:
 
 
 def hash_ranges(content: Bytes, starts: Longs, lengths: Longs) -> Hashes:
-    """The hash of each `content[start : start + length]`."""
+    """Hash each `content[start : start + length]`."""
     blocks = lengths >> 2
     by_blocks = np.argsort(-blocks, kind="stable")
     blocks, starts, lengths = blocks[by_blocks], starts[by_blocks], lengths[by_blocks]
@@ -60,7 +60,7 @@ def _hash_blocks(hashes: Hashes, content: Bytes, starts: Longs, blocks: Longs) -
 
 
 def _tail(content: Bytes, starts: Longs, lengths: Longs) -> Hashes:
-    """The last zero to three bytes of each row as a little-endian number."""
+    """Return the last zero to three bytes of each row as a little-endian number."""
     tail = np.zeros(len(starts), np.uint32)
     for byte in range(3):
         rows = np.flatnonzero(lengths > byte)

@@ -52,7 +52,7 @@ class WriteOptions:
 
 
 def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
-    """Errors: `SettingsError` naming the option."""
+    """Parse the options of a write. Errors: `SettingsError` naming the option."""
     given = {name.lower(): value for name, value in options.items()}
     _refuse_unknown(given)
     producer, epoch = given.get("producer") or None, _number(given, "epoch")
@@ -91,7 +91,7 @@ def _refuse_unknown(given: Mapping[str, str]) -> None:
 
 
 def _table(given: Mapping[str, str]) -> str:
-    """The option, or what was given to `start` or `save`."""
+    """Return the table's name: the option, or the argument of `start` or `save`."""
     table, path = given.get("table", ""), given.get("path", "")
     if table and path and table != path:
         raise SettingsError(f"option `table` says `{table}`, but the path is `{path}`: give one")
@@ -112,7 +112,7 @@ def _table(given: Mapping[str, str]) -> str:
 
 
 def _choice(given: Mapping[str, str], name: str, choices: tuple[str, str]) -> str:
-    """The first choice is the default."""
+    """Read a choice; the first one is the default."""
     value = given.get(name, choices[0]).lower()
     if value not in choices:
         raise SettingsError(

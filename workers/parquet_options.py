@@ -52,7 +52,7 @@ class ParquetOptions:
     level: int | None
 
     def writer_arguments(self) -> dict[str, object]:
-        """Keyword arguments of `pyarrow.parquet.ParquetWriter`."""
+        """Return keyword arguments of `pyarrow.parquet.ParquetWriter`."""
         return {
             "compression": self.codec,
             "compression_level": self.level,
@@ -66,7 +66,8 @@ class ParquetOptions:
 
 
 def parquet_options(properties: Mapping[str, str]) -> ParquetOptions:
-    """Parquet is written for any default format of the table: a table may mix formats.
+    """Read the table's properties. Parquet is written for any default format: a table may mix
+    formats.
 
     Errors: `UnsupportedError` names the property that asks for what no writer knows.
     """

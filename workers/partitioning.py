@@ -47,7 +47,7 @@ _RADIX_MAX = (1 << 15) - 1
 
 
 def apply_transform(transform: Transform, array: pa.Array) -> pa.Array:
-    """The partition values of a column; dates, times and uuids in their physical form.
+    """Compute the partition values of a column; dates, times and uuids in their physical form.
 
     Errors: `UnsupportedError` for a transform that this version does not know.
     """
@@ -72,7 +72,7 @@ class Partitioner:
     fields: tuple[_BoundField, ...]
 
     def split(self, batch: pa.RecordBatch) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-        """The batch cut into one batch per partition; rows keep their order.
+        """Cut the batch into one batch per partition; rows keep their order.
 
         Each part owns its memory, or is the whole batch: a part that waits long does not hold on
         to the rows of the others.
@@ -97,7 +97,7 @@ class Partitioner:
             yield partition, pc.take(batch, pa.array(narrow[start:end]), boundscheck=False)
 
     def _partitions(self, arrays: Sequence[pa.Array], rows: Rows) -> list[Partition]:
-        """The partition tuples of the given rows."""
+        """Return the partition tuples of the given rows."""
         picked = pa.array(rows)
         columns = [
             to_values(array.take(picked), bound.result_type)
@@ -157,7 +157,7 @@ def _bind(
 
 
 def _path(fields: Sequence[pa.Field], wanted: int) -> tuple[int, ...]:
-    """Child positions down to a column, through structs; empty for one that files leave out."""
+    """Return child positions down to a column, through structs; empty for a column not in files."""
     for position, candidate in enumerate(fields):
         if field_id(candidate) == wanted:
             return (position,)
@@ -167,7 +167,8 @@ def _path(fields: Sequence[pa.Field], wanted: int) -> tuple[int, ...]:
 
 
 def _codes(arrays: Sequence[pa.Array], rows: int) -> Codes:
-    """A number per row, equal for equal partitions. Nulls are a value, so are NaN and -0.0."""
+    """Return a number per row, equal for equal partitions.
+    Nulls are a value, so are NaN and -0.0."""
     codes, size = np.zeros(rows, np.int64), 1
     for array in arrays:
         if array.null_count == rows:

@@ -61,7 +61,7 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
 
 
 def _check_names(options: WriteOptions) -> None:
-    """A name that is too long is better refused before the rows are written than after."""
+    """Refuse a name that is too long before the rows are written rather than after."""
     query = str(UUID(int=0))
     producer_of(options, MicroBatch(query, query, 0))
 
@@ -76,7 +76,7 @@ def _check_writable(target: TargetTable, schema: StructType) -> None:
 
 
 def _arrow_schema(schema: StructType) -> pa.Schema:
-    """The schema that Spark's batches will have."""
+    """Return the schema that Spark's batches will have."""
     has_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
     try:
         return to_arrow_schema(schema, **({"timezone": "UTC"} if has_zone else {}))
@@ -133,8 +133,8 @@ def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Re
 def producer_of(
     options: WriteOptions, source: MicroBatch | UUID, application: str | None = None
 ) -> Producer:
-    """The identity of a write, and what it promises. `source` as of `WriteIdentity.of`; a write
-    without a query's name has the name of its `application`.
+    """Derive the identity of a write, and what it promises. `source` as of `WriteIdentity.of`; a
+    write without a query's name has the name of its `application`.
     """
     is_named, is_batch = options.producer is not None, isinstance(source, UUID)
     try:
@@ -150,7 +150,7 @@ def producer_of(
 
 
 def _printable(name: str | None) -> str | None:
-    """The name, as far as it can be shown."""
+    """Return the name, as far as it can be shown."""
     text = "".join(filter(str.isprintable, name or ""))
     return text[:_NAME_CHARACTERS_MAX] or None
 
@@ -203,12 +203,13 @@ def _publish(
 
 
 def _with_files(messages: Sequence[FilesWritten]) -> list[FilesWritten]:
-    """A micro-batch whose rows were all filtered away has messages, but no files."""
+    """Return messages with files: a micro-batch whose rows were all filtered away has some
+    without."""
     return [message for message in messages if message.files]
 
 
 def _checkpoint_of_session(options: WriteOptions, micro_batch: MicroBatch) -> str | None:
-    """Where Spark keeps the checkpoint of a named query, if the session's conf says so."""
+    """Return where Spark keeps the checkpoint of a named query, if the session's conf says so."""
     if micro_batch.checkpoints is None or options.query_name is None:
         return None
     return f"{micro_batch.checkpoints.rstrip('/')}/{options.query_name}"

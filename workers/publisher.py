@@ -129,7 +129,7 @@ class Publisher:
         self._backlog = BacklogWaiter(queue, world) if queue is not None else None
 
     async def load_table(self, identifier: TableIdentifier) -> LoadedTable:
-        """The table as it is now. Absent: `NoSuchTableError`."""
+        """Load the table as it is now. Absent: `NoSuchTableError`."""
         table = await self._tables.current(identifier)
         self._seen_s[identifier] = self._world.monotonic_s()
         return table
@@ -158,7 +158,7 @@ class Publisher:
     # --- Before it is durable --------------------------------------------------------------------
 
     async def _table_of(self, written: WrittenEpoch) -> LoadedTable:
-        """The table, which may have changed since the files were written for it."""
+        """Return the table, which may have changed since the files were written for it."""
         known = self._tables.known(written.identifier)
         seen_s = self._seen_s.get(written.identifier)
         is_recent = seen_s is not None and self._world.monotonic_s() - seen_s < _TABLE_S_MAX
@@ -179,7 +179,8 @@ class Publisher:
             return
 
     def _has_none_in_quarantine(self, written: WrittenEpoch) -> bool:
-        """Whether all earlier epochs were found well, and the last of them was seen to commit."""
+        """Return whether all earlier epochs were found well,
+        and the last of them was seen to commit."""
         committed = self._committed.get((written.table_uuid, written.producer.id))
         return committed is not None and committed < written.epoch
 
@@ -232,7 +233,8 @@ class Publisher:
         return found
 
     async def _refuse_second_write(self, written: WrittenEpoch) -> None:
-        """The first write of this attempt may have landed and left the inbox already.
+        """Refuse a second write: the first one of this attempt may have landed and left the inbox
+        already.
 
         Asked in this order: a request that leaves the inbox has landed before that (or is in
         quarantine), so the table that is read afterwards says so.
@@ -258,8 +260,8 @@ class Publisher:
         return True
 
     async def _sealed(self, metadata: TableMetadata, written: WrittenEpoch) -> EncodedRequest:
-        """Errors: `PublishError` where the committer would not take the request for its size. One
-        epoch is one request, so that it lands whole or not at all: it is never split.
+        """Encode one request, which is never split, so that it lands whole or not at all. Errors:
+        `PublishError` if the committer would not take it for its size.
         """
         try:
             return await self._seal(metadata, written)
@@ -308,7 +310,8 @@ class Publisher:
         return sealed
 
     async def _published_before(self, sealed: EncodedRequest) -> EncodedRequest | None:
-        """A repeated commit of one attempt is no second write."""
+        """Return the request if the inbox has it:
+        a repeated commit of one attempt is no second write."""
         key = sealed.request.inbox_key
         try:
             found = read_request(await self._inbox.get(key), key=key)
@@ -319,7 +322,7 @@ class Publisher:
     # --- After it is durable ---------------------------------------------------------------------
 
     def _open_mailbox(self) -> Mailbox | None:
-        """The address of receipts of all tables; None without a queue."""
+        """Return the mailbox for receipts of all tables; None without a queue."""
         if self._mailbox is None and self._queue is not None:
             self._mailbox = Mailbox(self._queue, self._world, str(self._world.uuid()))
         return self._mailbox
@@ -374,7 +377,8 @@ class Publisher:
 
 
 def encode_manifests(metadata: TableMetadata, written: WrittenEpoch) -> list[InlineManifest]:
-    """One manifest per partition spec. Equal files give equal bytes, so a repeat is recognized."""
+    """Encode one manifest per partition spec.
+    Equal files give equal bytes, so a repeat is recognized."""
     schema = next(each for each in metadata.schemas if each.schema_id == written.schema_id)
     specs = {spec.spec_id: spec for spec in metadata.partition_specs}
     manifests = []
@@ -399,7 +403,7 @@ def _sync(written: WrittenEpoch, spec_id: int) -> bytes:
 
 
 def _misfit(metadata: TableMetadata, written: WrittenEpoch) -> str | None:
-    """Why the files cannot be published to this table; None if they can."""
+    """Return why the files cannot be published to this table; None if they can."""
     where = f"table `{written.identifier}`"
     if metadata.table_uuid != written.table_uuid:
         return (

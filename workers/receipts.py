@@ -63,7 +63,7 @@ class ReceiptWaiter:
         self._world = world
 
     async def wait(self, target: Target, *, timeout_s: float) -> Receipt | None:
-        """The final receipt; None if there is none within `timeout_s`."""
+        """Return the final receipt; None if there is none within `timeout_s`."""
         end_s = self._world.monotonic_s() + timeout_s
         mailbox = target.mailbox
         while (left_s := end_s - self._world.monotonic_s()) > 0:
@@ -119,7 +119,7 @@ class ReceiptWaiter:
         return _quarantined(target, record.reason, record.message)
 
     async def _is_replayed(self, key: str) -> bool:
-        """Whether an operator has replayed it from quarantine and it has not landed yet."""
+        """Return whether an operator has replayed it from quarantine and it has not landed yet."""
         return await self._inbox.holds(key) or await self._quarantine.holds(key)
 
 

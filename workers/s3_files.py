@@ -44,8 +44,8 @@ class S3Files:
         self._s3 = _connect(access)
 
     def create(self, location: str) -> pa.NativeFile:
-        """As `FileSystem.create`. Nothing is claimed: two concurrent writers of one location are
-        not detected.
+        """Create a file, as `FileSystem.create`. Two concurrent writers of one location are not
+        detected.
         """
         path = s3_path(location)
         if self._is_taken(path):
@@ -53,15 +53,15 @@ class S3Files:
         return self._s3.open_output_stream(path)
 
     def make_durable(self, locations: Iterable[str]) -> None:
-        """An object is durable once it is there."""
+        """Do nothing: an object is durable once it is there."""
 
     def delete(self, location: str) -> None:
-        """If the folder gets empty, pyarrow leaves an empty object as its marker."""
+        """Delete a file; if the folder gets empty, pyarrow leaves an empty object as its marker."""
         with contextlib.suppress(FileNotFoundError):
             self._s3.delete_file(s3_path(location))
 
     def read(self, location: str) -> bytes:
-        """A whole object. Errors: `OSError`."""
+        """Read a whole object. Errors: `OSError`."""
         with self._s3.open_input_stream(s3_path(location)) as stream:
             return bytes(stream.read())
 
@@ -76,12 +76,13 @@ class S3Files:
 
 
 def is_s3(location: str) -> bool:
-    """Whether a location is on S3."""
+    """Return whether a location is on S3."""
     return _S3.fullmatch(location) is not None
 
 
 def s3_path(location: str) -> str:
-    """`bucket/key`, the key letter for letter. Errors: `UnsupportedError` for any other place."""
+    """Return `bucket/key`, the key letter for letter.
+    Errors: `UnsupportedError` for any other place."""
     match = _S3.fullmatch(location)
     if match is None:
         raise UnsupportedError(f"location {location}: expected s3://BUCKET/…")
@@ -90,7 +91,7 @@ def s3_path(location: str) -> str:
 
 @cache
 def _connect(access: S3Access) -> fs.S3FileSystem:
-    """One client a process: it keeps connections, and renews credentials by itself."""
+    """Connect once a process: the client keeps connections, and renews credentials by itself."""
     endpoint = urlsplit(access.endpoint_url)
     return fs.S3FileSystem(
         region=access.region or None,

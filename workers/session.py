@@ -73,7 +73,8 @@ def _configure_builder(builder: Any, settings: Mapping[str, str]) -> None:
 
 
 def _choose_interpreter(builder: Any) -> None:
-    """On one machine: Spark's own choice, the `python3` of the search path, may lack the packages.
+    """Choose the interpreter on one machine: the `python3` of the search path, Spark's own choice,
+    may lack the packages.
 
     On a cluster the user names one that exists on all machines.
     """
@@ -90,7 +91,7 @@ def _configure_session(spark: Any, settings: Mapping[str, str]) -> None:
 
 
 def configured_source(settings: Mapping[str, str]) -> type:
-    """A data source `frazil` with these settings as options of each write.
+    """Make a data source `frazil` with these settings as options of each write.
 
     It has no importable name, so Spark ships it by value, with the settings in it.
     """

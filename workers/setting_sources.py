@@ -55,7 +55,7 @@ class SettingSources:
 
 
 def _in_one_spelling(environment: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Frazil's variables in capitals: the committer reads them in any case."""
+    """Return Frazil's variables in capitals: the committer reads them in any case."""
     return {
         name.upper() if name.upper().startswith("FRAZIL_") else name: value
         for name, value in environment.items()
@@ -63,7 +63,7 @@ def _in_one_spelling(environment: Mapping[str, str | None]) -> dict[str, str | N
 
 
 def aws_access(found: SettingSources) -> AwsAccess:
-    """The group `aws`. Errors: `SettingsError` naming the setting."""
+    """Read the group `aws`. Errors: `SettingsError` naming the setting."""
     style = found.get("aws.s3_addressing_style") or "auto"
     if style not in ADDRESSING_STYLES:
         raise SettingsError(

@@ -21,7 +21,8 @@ class SparseLog:
         self._told: dict[str, tuple[float, int]] = {}
 
     def warning(self, message: str, *arguments: object) -> None:
-        """`message`, before its arguments are filled in, is the kind."""
+        """Log a warning, once a period for each kind:
+        `message`, before its arguments are filled in."""
         now_s = self._world.monotonic_s()
         told_s, held_back = self._told.get(message, (None, 0))
         if told_s is not None and now_s - told_s < PERIOD_S:

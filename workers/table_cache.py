@@ -39,11 +39,12 @@ class TableCache:
         self._tables: dict[TableIdentifier, LoadedTable] = {}
 
     def known(self, identifier: TableIdentifier) -> LoadedTable | None:
-        """The table as it was last seen."""
+        """Return the table as it was last seen; None if it was not."""
         return self._tables.get(identifier)
 
     async def current(self, identifier: TableIdentifier) -> LoadedTable:
-        """The table as its pointer names it now. Absent: `NoSuchTableError`."""
+        """Load the table as its pointer names it now, unless it is known.
+        Absent: `NoSuchTableError`."""
         location = await self._catalog.current_location(identifier)
         known = self._tables.get(identifier)
         if known is None or known.metadata_location != location:
@@ -54,8 +55,8 @@ class TableCache:
 
 
 def parse_without_history(content: bytes) -> TableMetadata:
-    """A table as if it had no snapshots: a writer needs none, and thousands of them, read again in
-    each micro-batch of a busy table, would cost it more than its rows do.
+    """Parse a table as if it had no snapshots: a writer needs none, and thousands of them, read
+    again in each micro-batch of a busy table, would cost it more than its rows do.
     """
     try:
         document = orjson.loads(content)

@@ -43,7 +43,7 @@ class TaskInput:
 
     @classmethod
     def of_running_task(cls) -> TaskInput:
-        """The connection that the calling Spark worker reads from."""
+        """Find the connection that the calling Spark worker reads from."""
         frame: FrameType | None = sys._getframe()
         while frame is not None:
             code = frame.f_code
@@ -55,7 +55,7 @@ class TaskInput:
         return cls(None)
 
     def require_whole(self) -> None:
-        """Errors: `PublishError` where the rows have stopped without their end."""
+        """Require the end of the rows. Errors: `PublishError` if they have stopped without it."""
         if self._stream is not None and _has_ended(self._stream):
             raise PublishError(
                 "Spark closed the connection before the last row: the task was cancelled, or what"
@@ -63,13 +63,15 @@ class TaskInput:
             )
 
     def require_listener(self) -> None:
-        """Errors: `PublishError` where Spark has given the task up meanwhile."""
+        """Require that Spark waits for the task.
+        Errors: `PublishError` if it has given the task up."""
         if self._stream is not None and _is_closed(self._stream):
             raise PublishError("Spark has given the task up: its files are deleted")
 
 
 def _has_descriptor(stream: TaskStream) -> bool:
-    """Not so for a worker without Spark's daemon, whose stream reads and writes."""
+    """Return whether a stream has a descriptor:
+    not in a worker without Spark's daemon, whose stream reads and writes."""
     try:
         stream.fileno()
     except (OSError, ValueError):
@@ -87,8 +89,8 @@ def _has_ended(stream: TaskStream) -> bool:
 
 
 def _is_closed(stream: TaskStream) -> bool:
-    """Whether the other side has closed the connection, as far as it can be seen without reading
-    what it has sent before.
+    """Return whether the other side has closed the connection, as far as it can be seen without
+    reading what it has sent before.
     """
     with socket.socket(fileno=os.dup(stream.fileno())) as connection:
         try:
@@ -101,8 +103,8 @@ def _is_closed(stream: TaskStream) -> bool:
 
 @contextmanager
 def ending_in_order() -> Iterator[None]:
-    """Inside, a signal that ends the worker raises `SystemExit` first, so that what is open is
-    deleted. SIGKILL cannot be heard.
+    """Raise `SystemExit` inside on a signal that ends the worker, so that open files are deleted.
+    SIGKILL cannot be heard.
     """
 
     def end(number: int, _: FrameType | None) -> None:

@@ -50,7 +50,7 @@ class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no
 
 
 def current_micro_batch() -> MicroBatch | None:
-    """The micro-batch that the running task belongs to; None outside a streaming query."""
+    """Return the micro-batch that the running task belongs to; None outside a streaming query."""
     return read_micro_batch(TaskContext.get().getLocalProperty)
 
 
@@ -105,7 +105,8 @@ def write_files(
 
 
 def _warn_of_slow_transport(bytes_per_batch: str | None) -> None:
-    """Any other value makes Spark compute the size of all columns for every row."""
+    """Warn if batches by bytes are on: Spark then computes the size of all columns for every
+    row."""
     if bytes_per_batch == _BYTES_PER_BATCH_OFF or _BYTES_PER_BATCH in _warned:
         return
     _warned.add(_BYTES_PER_BATCH)

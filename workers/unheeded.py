@@ -91,7 +91,7 @@ def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
 
 
 def unheeded(metadata: TableMetadata) -> list[str]:
-    """The sort order, and the properties with their values."""
+    """List the sort order, and the properties with their values."""
     order = next(
         (one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id),
         None,

@@ -39,7 +39,7 @@ def month(array: pa.Array) -> pa.Array:
 
 
 def day(array: pa.Array) -> pa.Array:
-    """Days as int32, not as Arrow dates: the partition value is a number of days."""
+    """Return days as int32, not as Arrow dates: the partition value is a number of days."""
     return _like(array, _days(array).astype(np.int32))
 
 
@@ -61,7 +61,8 @@ def truncate(array: pa.Array, width: int) -> pa.Array:
 
 
 def integers(array: pa.Array) -> npt.NDArray[np.int32] | npt.NDArray[np.int64]:
-    """The numbers behind an int, long, date, time or timestamp array; anything where it is null."""
+    """Return the numbers behind an int, long, date, time or timestamp array;
+    anything where it is null."""
     rows = slice(array.offset, array.offset + len(array))
     if array.type.bit_width == 32:
         return _buffer(array, 1, np.int32)[rows]
@@ -74,7 +75,7 @@ def _buffer(array: pa.Array, number: int, kind: type[_Number]) -> npt.NDArray[_N
 
 
 def _like(array: pa.Array, values: npt.NDArray[np.generic]) -> pa.Array:
-    """The values with the nulls of `array`."""
+    """Return the values with the nulls of `array`."""
     if not array.null_count:
         return pa.array(values)
     return pa.array(values, mask=array.is_null().to_numpy(zero_copy_only=False))
@@ -90,7 +91,7 @@ def _hashes(array: pa.Array) -> Hashes:
 
 
 def _ranges(array: pa.Array) -> tuple[Bytes, Longs, Longs]:
-    """The bytes of each value: content, starts, lengths."""
+    """Return the bytes of each value: content, starts, lengths."""
     kind, rows = array.type, np.arange(len(array), dtype=np.int64)
     if pa.types.is_decimal(kind):
         return _decimal_ranges(array)
@@ -104,7 +105,8 @@ def _ranges(array: pa.Array) -> tuple[Bytes, Longs, Longs]:
 
 
 def _decimal_ranges(array: pa.Array) -> tuple[Bytes, Longs, Longs]:
-    """Unscaled values, big-endian, in the fewest bytes. Arrow keeps 16 bytes, little-endian."""
+    """Return unscaled values, big-endian, in the fewest bytes.
+    Arrow keeps 16 bytes, little-endian."""
     big = np.ascontiguousarray(_decimal_bytes(array)[:, ::-1])
     sign = (big[:, :1].view(np.int8) >> 7).view(np.uint8)
     magnitude = big ^ sign
@@ -135,7 +137,7 @@ def _truncate_decimal(array: pa.Array, width: int) -> pa.Array:
 
 
 def _truncate_wide(words: Longs, width: int) -> Longs:
-    """(high * 2^64 + low) mod width from 32-bit limbs, then a 128-bit subtraction.
+    """Compute (high * 2^64 + low) mod width from 32-bit limbs, then a 128-bit subtraction.
 
     A width takes at most 31 bits, so no step leaves 64 bits.
     """

@@ -65,7 +65,8 @@ async def open_client(service: Literal["dynamodb"], options: AwsOptions) -> Dyna
 async def open_client(
     service: Literal["s3", "dynamodb"], options: AwsOptions
 ) -> S3Client | DynamoDBClient:
-    """A client of the running event loop that sends each call once. Close it with `close_client`.
+    """Open a client of the running event loop that sends each call once. Close it with
+    `close_client`.
 
     Errors: `SettingsError` for an unknown profile, a missing region or a malformed endpoint;
     `AccessError` where the credentials cannot be had.
@@ -157,9 +158,10 @@ class _SendsOnce(AIOHTTPSession):
         return session
 
     async def send(self, request: Any) -> Any:
-        """By itself aiohttp waits for ever while a body is sent, or has to be asked for: it watches
-        for the answer only once all is sent. And of a refusal that breaks off, where an object was
-        asked for, the library raises errors that are not its own.
+        """Send a request, and limit the time. By itself aiohttp waits for ever while a body is
+        sent, or has to be asked for: it watches for the answer only once all is sent. And of a
+        refusal that breaks off, where an object was asked for, the library raises errors that are
+        not its own.
         """
         try:
             async with asyncio.timeout(self._sent_s_max(request)):
@@ -201,15 +203,15 @@ _ALWAYS_THERE = {
 def _refuse_empty_answer(
     http_response: Any, parsed: dict[str, Any], model: Any, **_: object
 ) -> None:
-    """As `_refuse_foreign_answer`, for S3."""
+    """Refuse an empty answer, as `_refuse_foreign_answer`, for S3."""
     wanted = _ALWAYS_THERE.get(model.name)
     if wanted and http_response.status_code < 300 and wanted not in parsed:
         raise ResponseParserError(f"not S3 has answered {model.name}: no {wanted}")
 
 
 async def _refuse_foreign_answer(http_response: Any, **_: Any) -> None:
-    """A gateway on the way may say 200 to anything, or damage an answer; the library would take
-    that for "done", or for an item that is not there.
+    """Refuse the answer of another server: a gateway on the way may say 200 to anything, or damage
+    an answer; the library would take that for "done", or for an item that is not there.
     """
     headers, content = http_response.headers, await http_response.content
     if (checksum := headers.get("x-amz-crc32")) and checksum != str(crc32(content)):
@@ -232,7 +234,8 @@ def _is_json(content: bytes) -> bool:
 
 
 def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:
-    """To ask the server first (`Expect: 100-continue`) costs a round trip, and saves only bytes."""
+    """Send small bodies at once: to ask the server first (`Expect:
+    100-continue`) costs a round trip, and saves only bytes."""
     body = params.get("body")
     if isinstance(body, BytesIO) and body.getbuffer().nbytes < _SMALL_BYTES:
         params["headers"].pop("Expect", None)

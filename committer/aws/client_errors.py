@@ -102,31 +102,31 @@ AWS_ERRORS = (boto.BotoCoreError, boto.ClientError, ResponseParserError)
 
 
 def code_of(error: Exception) -> str:
-    """The service's error code; empty where no service answered."""
+    """Return the service's error code; empty if no service answered."""
     if not isinstance(error, boto.ClientError):
         return ""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
 def answer_of(error: Exception) -> Mapping[str, Any]:
-    """The service's answer in full; empty where no service answered."""
+    """Return the service's answer in full; empty if no service answered."""
     return error.response if isinstance(error, boto.ClientError) else {}
 
 
 def refusal(code: str, message: str) -> Exception:
-    """The error of one item of an answer that is itself no error, for the questions below."""
+    """Make the error of one item of an answer that is itself no error, for the questions below."""
     return boto.ClientError({"Error": {"Code": code, "Message": message}}, "one of many")
 
 
 def status_of(error: Exception) -> int:
-    """The HTTP status of the answer; 0 without an answer."""
+    """Return the HTTP status of the answer; 0 without an answer."""
     if not isinstance(error, boto.ClientError):
         return 0
     return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
 def is_throttled(error: Exception) -> bool:
-    """The service asked to be called less often; it has applied nothing."""
+    """Return whether the service asked to be called less often; it has applied nothing."""
     return code_of(error) in _THROTTLED or status_of(error) == 429
 
 
@@ -144,8 +144,9 @@ def is_passing(error: Exception) -> bool:
 
 
 def surely_not_applied(error: Exception) -> bool:
-    """Nothing was sent, or the service answered that it refused. Else it may have applied it, or
-    may still: a gateway that has passed it on may lose patience and refuse in words of its own.
+    """Return whether nothing was sent, or the service answered that it refused. Else it may have
+    applied it, or may still: a gateway that has passed it on may lose patience and refuse in words
+    of its own.
     """
     if isinstance(error, boto.ClientError):
         return is_throttled(error) or (_says_why(error) and 300 <= status_of(error) < 500)
@@ -158,7 +159,8 @@ def surely_not_applied(error: Exception) -> bool:
 
 
 def _says_why(error: Exception) -> bool:
-    """Whether the answer has an error code of AWS: in place of a missing one stands the status."""
+    """Return whether the answer has an error code of AWS:
+    in place of a missing one stands the status."""
     code = code_of(error)
     return bool(code) and not code.isdecimal()
 

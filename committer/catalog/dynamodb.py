@@ -113,7 +113,7 @@ class DynamoDbCatalog:
         return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
-        """One call; the port says what the answers mean.
+        """Swap in one call; the port says what the answers mean.
 
         Never `Rejected`: DynamoDB judges no change. A call that it refuses reveals a fault of the
         table or of this client, never of a batch's requests.
@@ -131,7 +131,7 @@ class DynamoDbCatalog:
         return self._committed(swap, stamp.version)
 
     def _pointer_of(self, base: LoadedTable) -> Pointer:
-        """The base as it was read; without its `v` if this client has not read it."""
+        """Return the base as it was read; without its `v` if this client has not read it."""
         known = self._pointers.get(base.identifier)
         if known is not None and known.location == base.metadata_location:
             return known
@@ -215,7 +215,7 @@ class DynamoDbCatalog:
         )
 
     async def _move(self, identifier: TableIdentifier, to: TableIdentifier, item: Item) -> bool:
-        """False if the item is not any more as it was read."""
+        """Move a table; False if its item was changed since it was read."""
         call = layout.move_item(self._table_name, identifier, to, item, self._stamp())
         try:
             await self._client.transact_write_items(**call)
@@ -229,7 +229,7 @@ class DynamoDbCatalog:
         return True
 
     async def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
-        """The index lags behind the table by a moment, so a table of just now may be missing."""
+        """List tables by the index, which lags behind: a table of just now may be missing."""
         names = await self._names(namespace)
         if not names:
             await self._require_namespace(namespace)
@@ -248,8 +248,8 @@ class DynamoDbCatalog:
                 raise self._error(error, "PutItem") from error
 
     async def list_namespaces(self) -> list[Namespace]:
-        """Those that were created, and their parents: others write tables without a namespace's
-        item, and only reading the whole table could find these.
+        """List namespaces that were created, and their parents: others write tables without a
+        namespace's item, and only reading the whole table could find these.
         """
         return await self._namespaces("")
 
@@ -263,7 +263,7 @@ class DynamoDbCatalog:
         return with_parents(tuple(text.split(".")) for text in texts)
 
     async def _require_namespace(self, namespace: Namespace) -> None:
-        """It has an item, or one below it has, or a table of others is in it."""
+        """Require an item of the namespace or of one below it, or a table that others put in it."""
         text = join_namespace(namespace)
         if await self._item(layout.namespace_key(namespace)):
             return
@@ -300,13 +300,13 @@ class DynamoDbCatalog:
         return item
 
     async def _item(self, key: Mapping[str, Any]) -> Item:
-        """Empty where there is none."""
+        """Return an item; empty if there is none."""
         call = layout.get_item(self._table_name, key)
         answer = await self._asked(self._client.get_item(**call), "GetItem")
         return answer.get("Item", {})
 
     async def _query(self, query: QueryInputTypeDef) -> list[Item]:
-        """All pages."""
+        """Return the items of all pages."""
         items: list[Item] = []
         while True:
             answer = await self._asked(self._client.query(**query), "Query")

@@ -19,7 +19,7 @@ _PASSING = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "Trans
 def frazil_error(
     error: Exception, action: str, client: DynamoDBClient, table_name: str
 ) -> FrazilError:
-    """The error to raise for a call that was surely not applied, or that may be repeated."""
+    """Return the error to raise for a call that was surely not applied, or that may be repeated."""
     what = f"dynamodb:{action} on table `{table_name}`"
     if code_of(error) == "ResourceNotFoundException":
         return AccessError(f"{what}: {missing(client, table_name)}")
@@ -29,13 +29,13 @@ def frazil_error(
 
 
 def missing(client: DynamoDBClient, table_name: str) -> str:
-    """Names the region and endpoint of the search: a wrong region gives the same answer."""
+    """Name the region and endpoint of the search: a wrong region gives the same answer."""
     where = f"region {client.meta.region_name} ({client.meta.endpoint_url})"
     return f"there is no DynamoDB table `{table_name}` in {where}"
 
 
 def standing_item(error: Exception) -> Item | None:
-    """The item for which a write's condition failed, empty if there is none; else None."""
+    """Return the item for which a write's condition failed, empty if there is none; else None."""
     if code_of(error) != f"{_CONDITION_FAILED}Exception":
         return None
     item: Item = answer_of(error).get("Item", {})
@@ -43,14 +43,14 @@ def standing_item(error: Exception) -> Item | None:
 
 
 def failed_conditions(error: Exception) -> list[int]:
-    """The positions of the actions of a transaction whose conditions failed."""
+    """Return the positions of the actions of a transaction whose conditions failed."""
     reasons = _reasons(error)
     return [place for place, code in enumerate(reasons) if code == _CONDITION_FAILED]
 
 
 def _reasons(error: Exception) -> list[str]:
-    """Why a transaction was cancelled: a code for each action, `None` as a text for those that
-    would have passed.
+    """Return why a transaction was cancelled: a code for each action, `None` as a text for those
+    that would have passed.
     """
     reasons = answer_of(error).get("CancellationReasons", [])
     return [str(reason.get("Code")) for reason in reasons]

@@ -71,8 +71,8 @@ class Stamp:
 
 
 def table_key(identifier: TableIdentifier) -> dict[str, UniversalAttributeValueTypeDef]:
-    """The key of a table's item. Errors: `UnsupportedError` for a name that cannot be told apart
-    from others once it is joined by dots.
+    """Return the key of a table's item. Errors: `UnsupportedError` for a name that cannot be told
+    apart from others once it is joined by dots.
     """
     namespace = join_namespace(identifier.namespace)
     if not identifier.name or "." in identifier.name:
@@ -93,12 +93,12 @@ def table_key(identifier: TableIdentifier) -> dict[str, UniversalAttributeValueT
 
 
 def namespace_key(namespace: Namespace) -> dict[str, UniversalAttributeValueTypeDef]:
-    """The key of a namespace's item. Errors: as `join_namespace`."""
+    """Return the key of a namespace's item. Errors: as `join_namespace`."""
     return {IDENTIFIER: _text(NAMESPACE_ITEM), NAMESPACE: _text(join_namespace(namespace))}
 
 
 def text_of(item: Item, name: str) -> str:
-    """A text attribute; empty where there is none."""
+    """Return a text attribute; empty if there is none."""
     return str(item.get(name, {}).get("S", ""))
 
 
@@ -118,7 +118,7 @@ def parse_pointer(identifier: TableIdentifier, item: Item) -> Pointer:
 
 
 def parse_names(namespace: Namespace, items: list[Item]) -> list[str]:
-    """Names of the tables among the items of a namespace in the index, in their order."""
+    """Return names of the tables among the items of a namespace in the index, in their order."""
     prefix = f"{join_namespace(namespace)}."
     identifiers = (text_of(item, IDENTIFIER) for item in items)
     return [one.removeprefix(prefix) for one in identifiers if one.startswith(prefix)]
@@ -135,7 +135,8 @@ def get_item(
 
 
 def query_namespaces(table_name: str, prefix: str = "") -> QueryInputTypeDef:
-    """Every namespace's item, or those whose text begins with `prefix`; strongly consistent."""
+    """Query every namespace's item, or those whose text begins with `prefix`;
+    strongly consistent."""
     query: QueryInputTypeDef = {
         "TableName": table_name,
         "ConsistentRead": True,
@@ -155,7 +156,7 @@ def query_namespaces(table_name: str, prefix: str = "") -> QueryInputTypeDef:
 
 
 def query_tables(table_name: str, namespace: Namespace) -> QueryInputTypeDef:
-    """The items of a namespace by the index, which follows the table a moment later."""
+    """Query the items of a namespace by the index, which follows the table a moment later."""
     return {
         "TableName": table_name,
         "IndexName": INDEX,
@@ -171,7 +172,7 @@ def query_tables(table_name: str, namespace: Namespace) -> QueryInputTypeDef:
 def update_pointer(
     table_name: str, identifier: TableIdentifier, base: Pointer, location: str, stamp: Stamp
 ) -> UpdateItemInputTypeDef:
-    """The swap. A failed condition answers with the current item."""
+    """Build the call of a swap. A failed condition answers with the current item."""
     condition = "#location = :base"
     values = {
         ":base": _text(base.location),
@@ -203,13 +204,13 @@ def update_pointer(
 def put_table(
     table_name: str, identifier: TableIdentifier, location: str, stamp: Stamp
 ) -> PutItemInputTypeDef:
-    """A new table's item, unless its name is taken."""
+    """Put a new table's item, unless its name is taken."""
     item = {**table_key(identifier), TABLE_TYPE: _text(ICEBERG), LOCATION: _text(location)}
     return _put(table_name, item, stamp)
 
 
 def put_namespace(table_name: str, namespace: Namespace, stamp: Stamp) -> PutItemInputTypeDef:
-    """A new namespace's item, unless there is one."""
+    """Put a new namespace's item, unless there is one."""
     return _put(table_name, namespace_key(namespace), stamp)
 
 
@@ -268,7 +269,7 @@ def move_item(
 
 
 def create_table(table_name: str) -> CreateTableInputTypeDef:
-    """The table and its index, paid for by request."""
+    """Create the table and its index, paid for by request."""
     return {
         "TableName": table_name,
         "BillingMode": "PAY_PER_REQUEST",

@@ -51,7 +51,7 @@ async def ensure_table(
 
 
 async def _describe(client: DynamoDBClient, table_name: str) -> Mapping[str, Any]:
-    """The table as the service describes it; empty where there is none."""
+    """Return the table as the service describes it; empty if there is none."""
     try:
         answer = await client.describe_table(TableName=table_name)
     except AWS_ERRORS as error:
@@ -81,7 +81,7 @@ def _check_layout(table_name: str, found: Mapping[str, Any]) -> None:
 
 
 def _keys(table: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The keys of the table and of the catalog's index, printed, by what they are keys of."""
+    """Yield the keys of the table and of the catalog's index, printed, by what they are keys of."""
     defined = table.get("AttributeDefinitions", ())
     types = {one["AttributeName"]: one["AttributeType"] for one in defined}
 

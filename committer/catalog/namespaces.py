@@ -15,7 +15,7 @@ Namespace = tuple[str, ...]
 
 
 def join_namespace(namespace: Namespace) -> str:
-    """`("a", "b")` → `a.b`.
+    """Join levels: `("a", "b")` → `a.b`.
 
     Errors: `UnsupportedError` for a name that could not be split again.
     """
@@ -29,7 +29,8 @@ def join_namespace(namespace: Namespace) -> str:
 
 @contextmanager
 def absent_if_unsupported() -> Iterator[None]:
-    """A name that no table can have is that of none: who asks for such a table need not wait."""
+    """Turn a name that no table can have into that of an absent table:
+    its callers need not wait."""
     try:
         yield
     except UnsupportedError as error:

@@ -124,7 +124,7 @@ class SqlCatalog:
     async def on_engine(
         cls, *, engine: Engine, name: str, storage: Storage, create: bool = True
     ) -> SqlCatalog:
-        """As `open`, on an engine that `sql_engine.open_engine` built."""
+        """Open a catalog as `open`, on an engine that `sql_engine.open_engine` built."""
         executor = ThreadPoolExecutor(threads(engine), thread_name_prefix="sql-catalog")
         try:
             has_type = await _hop(executor, lambda: _check_layout(engine, create=create))
@@ -320,7 +320,7 @@ class SqlCatalog:
             raise frazil_error(error) from error
 
     def _write(self, work: Callable[[Connection], _T]) -> _T:
-        """One transaction. `IntegrityError` is the caller's to judge."""
+        """Run one transaction. `IntegrityError` is the caller's to judge."""
         try:
             with self._writer.begin() as connection:
                 return work(connection)

@@ -105,12 +105,13 @@ def open_engine(
 
 
 def threads(engine: Engine) -> int:
-    """How many calls may be in the database at once. SQLite has one writer; more would wait."""
+    """Return how many calls may be in the database at once.
+    SQLite has one writer; more would wait."""
     return 1 if engine.dialect.name == "sqlite" else _SERVER_THREADS
 
 
 def writing(engine: Engine) -> Engine:
-    """The same engine for transactions that write."""
+    """Return the same engine for transactions that write."""
     return engine.execution_options(**{_WRITES: True})
 
 
@@ -125,7 +126,7 @@ def fault_of(error: BaseException) -> Fault:
 
 
 def frazil_error(error: SQLAlchemyError) -> FrazilError:
-    """The error to raise for a transaction that was surely not committed."""
+    """Return the error to raise for a transaction that was surely not committed."""
     fault = fault_of(error)
     message = f"catalog database: {fault.value}: {cause_of(error)}"
     match fault:
@@ -140,7 +141,7 @@ def frazil_error(error: SQLAlchemyError) -> FrazilError:
 
 
 def open_error(error: SQLAlchemyError, engine: Engine) -> FrazilError:
-    """The error to raise for the first connection of a process."""
+    """Return the error to raise for the first connection of a process."""
     where = engine.url.render_as_string(hide_password=True)
     if _is_missing_folder(error):
         return SettingsError(
@@ -152,13 +153,13 @@ def open_error(error: SQLAlchemyError, engine: Engine) -> FrazilError:
 
 
 def no_catalog(engine: Engine) -> NotFoundError:
-    """The error to raise where there is no catalog, and none is to be made."""
+    """Return the error to raise where there is no catalog, and none is to be made."""
     where = engine.url.render_as_string(hide_password=True)
     return NotFoundError(f"there is no catalog at {where} yet: `frazil table create` makes one")
 
 
 def cause_of(error: BaseException) -> str:
-    """The driver's own words, without the statement and its parameters."""
+    """Return the driver's own words, without the statement and its parameters."""
     return str(getattr(error, "orig", None) or error).strip()
 
 
@@ -199,7 +200,7 @@ def _follow_file(engine: Engine, *, create: bool) -> None:
 
 
 def _is_absent(path: Path) -> bool:
-    """If the folder cannot be searched, SQLite reports it."""
+    """Return whether a file is absent; SQLite reports a folder that cannot be searched."""
     try:
         path.stat()
     except FileNotFoundError:

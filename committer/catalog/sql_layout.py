@@ -61,7 +61,7 @@ def _namespaces() -> Table:
 
 
 def create_layout() -> tuple[CreateTable, CreateTable]:
-    """The statements that make schema V1 where it is missing."""
+    """Return the statements that make schema V1 where it is missing."""
     return (
         CreateTable(_tables(has_type=True), if_not_exists=True),
         CreateTable(_namespaces(), if_not_exists=True),

@@ -26,7 +26,8 @@ _ROUNDS_MAX = 10
 
 
 def metadata_object(metadata: TableMetadata, location: str) -> NewObject:
-    """The metadata file of a table. Equal input gives equal bytes, so a repeat is recognized."""
+    """Return a table's metadata file. Equal input gives equal bytes, so a repeat is recognized.
+    Equal input gives equal bytes, so a repeat is recognized."""
     return NewObject(location, print_metadata_file(metadata, location))
 
 

@@ -24,7 +24,7 @@ _Parts = TypeVar("_Parts", bound="RequestParts")
 
 
 def read_settings(**overrides: object) -> Settings:
-    """All settings. Errors: `SettingsError`."""
+    """Load all settings. Errors: `SettingsError`."""
     from committer.settings.service_settings import load_settings
 
     return load_settings(**overrides)
@@ -90,7 +90,7 @@ def named_owner(settings: Settings) -> Iterator[None]:
 
 
 def catalog_text(settings: Settings) -> str:
-    """The catalog that a command looks in."""
+    """Return the catalog that a command looks in."""
     return str(catalog_address(settings))
 
 
@@ -110,7 +110,7 @@ def _remedy(home: Path) -> str:
 
 
 def parse_identifier(text: str) -> TableIdentifier:
-    """A table's name from the command line. Errors: `typer.BadParameter`."""
+    """Parse a table's name from the command line. Errors: `typer.BadParameter`."""
     from committer.request.table_identifier import TableIdentifier
 
     try:

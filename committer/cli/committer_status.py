@@ -106,7 +106,7 @@ def _get(address: str) -> tuple[int, bytes]:
 
 
 def describe_answer(answer: Answer, table: str | None) -> Description:
-    """As JSON. With a name, that table alone."""
+    """Describe the answer as JSON. With a name, that table alone."""
     said = None
     if answer.status is not None:
         said = answer.status.model_dump()
@@ -127,7 +127,7 @@ _HEADERS = (
 
 
 def answer_views(answer: Answer, table: str | None) -> list[View]:
-    """All that a committer says, for a caller that can ask nothing else."""
+    """Show all that a committer says, for a caller that can ask nothing else."""
     facts, status = committer_facts(answer), answer.status
     if status is not None:
         facts |= {
@@ -148,8 +148,8 @@ def table_views(answer: Answer, table: str | None) -> list[View]:
 
 
 def committer_facts(answer: Answer, quarantined: int | None = None) -> Description:
-    """How it is: what only a committer knows. `quarantined`: how many requests were found there;
-    their reasons are shown if the committer knows as many.
+    """Return the facts that only a committer knows. `quarantined`: how many requests were found
+    there; their reasons are shown if the committer knows as many.
     """
     status = answer.status
     if status is None:
@@ -216,7 +216,7 @@ def _shards_text(shards: ShardsStatus | None) -> str:
 
 
 def members_text(members: Sequence[MemberStatus]) -> str:
-    """The committers that share the shards, and how many each has; empty if there is none."""
+    """List the committers that share the shards, and how many each has; empty if there is none."""
     each = (f"{one.name} {one.shards}{' (leaving)' if one.is_leaving else ''}" for one in members)
     return f"{counted(len(members), 'committer')}: {', '.join(each)}" if members else ""
 

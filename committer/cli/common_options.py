@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 
 def complete_table(incomplete: str) -> list[str]:
-    """Names for the shell, of the catalog that the settings name; none where it cannot be read."""
+    """Complete names for the shell, of the catalog that the settings name;
+    none if it cannot be read."""
     from committer.cli.command_session import run_with_parts
     from committer.errors import FrazilError
 

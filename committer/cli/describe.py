@@ -17,7 +17,7 @@ Description = dict[str, object]
 
 
 def readable_metrics(file: DataFile, schema: Schema) -> dict[str, Description]:
-    """Metrics by column name; a column that the schema does not have is called by its id."""
+    """Return metrics by column name; a column that the schema does not have is called by its id."""
     sources: dict[str, Mapping[int, object]] = {
         "column_size": file.column_sizes or {},
         "value_count": file.value_counts or {},
@@ -36,7 +36,7 @@ def readable_metrics(file: DataFile, schema: Schema) -> dict[str, Description]:
 
 
 def _decoded(bounds: Mapping[int, bytes] | None, schema: Schema) -> dict[int, object]:
-    """Bounds as text; hexadecimal where their type has no such form or they are broken."""
+    """Return bounds as text; hexadecimal if their type has no such form or they are broken."""
     described = describe_bounds(bounds, bound_describers(schema)) or {}
     rows = {int(field_id): cast(Row, row) for field_id, row in described.items()}
     return {field_id: row.get("human", row["hex"]) for field_id, row in rows.items()}
@@ -56,13 +56,13 @@ def describe_blob(blob: BlobMetadata) -> Description:
 
 
 def spec_text(spec: PartitionSpec, schema: Schema) -> str:
-    """`month(at), bucket[8](name)`; empty if unpartitioned."""
+    """Print a spec: `month(at), bucket[8](name)`; empty if unpartitioned."""
     name = partial(_column, schema=schema)
     return ", ".join(f"{field.transform}({name(field.source_id)})" for field in spec.fields)
 
 
 def order_text(metadata: TableMetadata) -> str:
-    """The default sort order as a list of keys; empty if unsorted."""
+    """Print the default sort order as a list of keys; empty if unsorted."""
     name = partial(_column, schema=metadata.current_schema)
     return ", ".join(
         f"{field.transform}({name(field.source_id)}) {field.direction} {field.null_order}"

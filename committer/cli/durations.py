@@ -11,7 +11,7 @@ _DURATION = re.compile(r"([0-9]{1,9})(s|min|h|d)")
 
 
 def parse_duration_ms(text: str, option: str | None = None) -> int:
-    """The milliseconds of `3d`. Errors: `typer.BadParameter`."""
+    """Parse `3d` to milliseconds. Errors: `typer.BadParameter`."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise typer.BadParameter(

@@ -13,8 +13,8 @@ _MEMORY_BYTES_MAX = 64 << 20
 
 
 def file_lines(rows: Iterable[Row]) -> Iterator[bytes]:
-    """One line of JSON a file, data files first. Memory holds their paths; the lines wait on disk
-    where they are more than 64 MiB."""
+    """Yield one line of JSON a file, data files first.
+    Memory holds their paths; the lines wait on disk where they are more than 64 MiB."""
     places: list[tuple[tuple[bool, str], int, int]] = []
     end = 0
     with SpooledTemporaryFile(max_size=_MEMORY_BYTES_MAX) as spool:

@@ -213,7 +213,7 @@ def record_facts(record: QuarantineRecord) -> Description:
 
 
 def inspect_request(content: bytes) -> Inspection:
-    """A commit request: its line, then each manifest that it carries."""
+    """Describe a commit request: its line, then each manifest that it carries."""
     try:
         sealed = read_request(content)
     except InvalidRequestError as error:
@@ -267,7 +267,7 @@ def _listed_files(files: Sequence[Document]) -> Rows:
 
 
 def _row_count(file: Document) -> int:
-    """Of a file that is listed as JSON; 0 if it does not say a number."""
+    """Return the record count of a file that is listed as JSON; 0 if it does not say a number."""
     count = file.get("record-count")
     return count if isinstance(count, int) else 0
 
@@ -284,12 +284,12 @@ def _inspect_carried(
 
 
 def without_details(views: Sequence[View]) -> list[View]:
-    """The views that do not repeat for each file."""
+    """Return the views that do not repeat for each file."""
     return [view for view in views if not (isinstance(view, Rows) and view.is_detail)]
 
 
 def shortened(views: Sequence[View], rows_max: int) -> list[View]:
-    """Tables end after so many rows, and say in their titles how many are left out."""
+    """Cut tables after so many rows, and say in their titles how many are left out."""
     return [_shortened(view, rows_max) if isinstance(view, Rows) else view for view in views]
 
 

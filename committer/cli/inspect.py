@@ -41,7 +41,7 @@ def inspect(
 
 
 def _read(file: str) -> bytes:
-    """A path may be relative; a location is read as the storage adapters read it."""
+    """Read a path, which may be relative, or a location as the storage adapters read it."""
     from committer.storage.local_files import read
 
     if file.lower().startswith("file:"):

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(help="Keys that requests are signed with.", no_args_is_help=True)
+app = typer.Typer(help="Create keys that requests are signed with.", no_args_is_help=True)
 
 _SECRET_BYTES = 32
 
 
 @app.callback()
 def _key() -> None:
-    """Keys that requests are signed with."""
+    """Create keys that requests are signed with."""
 
 
 @app.command()
@@ -53,7 +53,7 @@ def new(
 
 
 def _quoted(text: str) -> str:
-    """A TOML string, or key."""
+    """Print a TOML string, or key."""
     import json
 
     return json.dumps(text, ensure_ascii=False)

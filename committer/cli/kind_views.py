@@ -15,7 +15,7 @@ Column = tuple[str, str | Callable[[Row], object]]
 
 
 def kind_view(kind: str, rows: Iterable[Row]) -> Rows:
-    """The rows of a metadata table under headers."""
+    """Show the rows of a metadata table under headers."""
     columns = _COLUMNS[kind]
     cells = [tuple(_cell(row, of) for _, of in columns) for row in rows]
     return Rows(kind, [header for header, _ in columns], cells)

@@ -18,7 +18,7 @@ Row = Sequence[str]
 
 
 def table_lines(headers: Row, rows: Sequence[Row], width: int | None) -> Iterator[str]:
-    """A table, or blocks where a table does not fit."""
+    """Yield the lines of a table, or of blocks if a table does not fit."""
     columns = list(zip(headers, *rows, strict=True))
     widths = [max(map(_natural, column)) for column in columns]
     if width is not None:
@@ -37,7 +37,8 @@ def table_lines(headers: Row, rows: Sequence[Row], width: int | None) -> Iterato
 
 
 def fact_lines(facts: Mapping[str, str], width: int | None) -> Iterator[str]:
-    """Names and values, one to a line; a value that does not fit beside its name is below it."""
+    """Yield names and values, one to a line;
+    a value that does not fit beside its name is below it."""
     indent = max(map(cell_len, facts), default=0) + len(_GAP)
     for name, value in facts.items():
         if width is not None and _longest_word(value) > width - indent:
@@ -80,7 +81,7 @@ def _blocks(headers: Row, rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: int | None) -> Iterator[str]:
-    """The text's lines, broken between words."""
+    """Yield the text's lines, broken between words."""
     for line in text.split("\n"):
         if width is None or cell_len(line) <= width:
             yield line

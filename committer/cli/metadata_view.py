@@ -34,7 +34,8 @@ def metadata_facts(metadata: TableMetadata) -> Description:
 
 
 def describe_table(table: OpenTable) -> Description:
-    """A table as one object; schema, spec, order and refs in the specification's JSON form.
+    """Describe a table as one object; schema, spec, order and refs in the specification's JSON
+    form.
 
     `table` is null for a bare metadata file.
     """
@@ -92,7 +93,7 @@ def _snapshot_row(snapshot: Snapshot, metadata: TableMetadata) -> tuple[object, 
 
 
 def _change(summary: object, what: str) -> str:
-    """`+3 -1 = 12`, of what the summary says."""
+    """Print `+3 -1 = 12`, of what the summary says."""
     if not isinstance(summary, dict):
         return ""
     added, deleted = summary.get(f"added-{what}"), summary.get(f"deleted-{what}")

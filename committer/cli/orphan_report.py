@@ -64,7 +64,7 @@ class Report:
 
 
 def is_meant(orphan: Orphan, *, outside: bool) -> bool:
-    """Whether a removal would delete it."""
+    """Return whether a removal would delete it."""
     return orphan.why_it_stays is None and (outside or not orphan.is_outside)
 
 
@@ -83,7 +83,8 @@ def _sources(parts: Parts) -> Sources:
 async def open_search(
     parts: Parts, identifier: TableIdentifier
 ) -> tuple[OrphanFinder, SearchScope]:
-    """A search that has read what names files, and where it looks. Errors: those of the search."""
+    """Open a search that has read what names files, and where it looks.
+    Errors: those of the search."""
     search = await OrphanFinder.of(_sources(parts), identifier)
     ground = await search.look_around()
     if not ground.folders:
@@ -115,7 +116,7 @@ async def remove_orphans(
 
 
 def describe(orphan: Orphan, now_ms: int) -> Description:
-    """An orphan for programs. Ages follow the clock of the report."""
+    """Describe an orphan for programs. Ages follow the clock of the report."""
     return {
         "location": orphan.location,
         "kind": orphan.kind.value,

@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def print_json(value: Mapping[str, object]) -> None:
-    """One object on one line; 64-bit integers are numbers."""
+    """Print one object on one line; 64-bit integers are numbers."""
     print_lines([json_line(value)])
 
 
@@ -27,12 +27,12 @@ def print_json_lines(values: Iterable[Mapping[str, object]]) -> None:
 
 
 def json_line(value: object) -> bytes:
-    """JSON without a line feed, also of what JSON has no form for."""
+    """Print JSON without a line feed, also of values that JSON has no form for."""
     return orjson.dumps(value, default=_plain)
 
 
 def print_lines(lines: Iterable[bytes]) -> None:
-    """Lines that are JSON already."""
+    """Print lines that are JSON already."""
     for line in lines:
         sys.stdout.write(line.decode() + "\n")
 
@@ -45,13 +45,13 @@ def _plain(value: object) -> object:
 def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
 ) -> None:
-    """A table that loses nothing: whole lines in a pipe, and whole words on a screen."""
+    """Print a table that loses nothing: whole lines in a pipe, and whole words on a screen."""
     found = [tuple(_cell(value) for value in row) for row in rows]
     _print(title, table_lines(headers, found, _width()))
 
 
 def print_facts(facts: Mapping[str, object], *, title: str | None = None) -> None:
-    """Names with their values, one to a line."""
+    """Print names with their values, one to a line."""
     found = {name: _cell(value) for name, value in facts.items()}
     _print(title, fact_lines(found, _width()))
 
@@ -64,12 +64,12 @@ def _print(title: str | None, lines: Iterable[str]) -> None:
 
 
 def _width() -> int | None:
-    """Columns of the screen; None if the output is no terminal."""
+    """Return the columns of the screen; None if the output is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _cell(value: object) -> str:
-    """Control characters (a line feed in a name, say) never reach the terminal."""
+    """Print a cell; control characters (a line feed in a name, say) never reach the terminal."""
     if value is None:
         return ""
     text = ("false", "true")[value] if isinstance(value, bool) else str(value)
@@ -79,7 +79,7 @@ def _cell(value: object) -> str:
 
 
 def time_text(time_ms: int | None) -> str:
-    """`2026-11-22 15:04:05Z`, in UTC; the plain number where no calendar reaches."""
+    """Print `2026-11-22 15:04:05Z`, in UTC; the plain number where no calendar reaches."""
     if time_ms is None:
         return ""
     try:
@@ -89,7 +89,7 @@ def time_text(time_ms: int | None) -> str:
 
 
 def age_text(age_ms: int | None) -> str:
-    """An age in the unit that fits."""
+    """Print an age in the unit that fits."""
     if age_ms is None:
         return ""
     seconds = max(0, age_ms) / 1000
@@ -100,12 +100,12 @@ def age_text(age_ms: int | None) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 table`, `2 tables`."""
+    """Print `1 table`, `2 tables`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def say(text: str) -> None:
-    """A remark for the person at the terminal."""
+    """Print a remark for the person at the terminal."""
     sys.stderr.write(text + "\n")
 
 

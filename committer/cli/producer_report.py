@@ -63,12 +63,12 @@ class Found:
 
 
 async def list_producers(parts: Parts, table: TableIdentifier) -> list[ProducerStatus]:
-    """All producers of a table. Errors: `NotFoundError`; those of the catalog."""
+    """Return all producers of a table. Errors: `NotFoundError`; those of the catalog."""
     return standings(read_ledger((await parts.catalog.load(table)).metadata))
 
 
 async def find(parts: Parts, table: TableIdentifier, name: ProducerName) -> Found:
-    """One producer. Errors: `NotFoundError`; those of catalog and storage."""
+    """Find one producer. Errors: `NotFoundError`; those of catalog and storage."""
     loaded = await parts.catalog.load(table)
     desk, table_uuid = operator(parts), loaded.metadata.require_uuid()
     standing = await desk.standing(loaded, name)
@@ -119,7 +119,8 @@ def advice(found: Found) -> str:
 
 
 def choose_epochs(found: Found, *, skip: bool, redo: bool, epochs: str | None) -> EpochRanges:
-    """The epochs that may land again. Errors: `typer.BadParameter` where the choice is open."""
+    """Choose the epochs that may land again.
+    Errors: `typer.BadParameter` where the choice is open."""
     if epochs is not None:
         if not redo:
             raise typer.BadParameter("--epochs needs --redo-lost: it names the epochs to redo")

@@ -166,7 +166,8 @@ def _tell_refused(refused: Mapping[str, str]) -> None:
 
 
 def _tell(outcomes: list[Replayed]) -> None:
-    """Keys that were replayed on stdout, the others with why not. Exit code 1 if there are any."""
+    """Print keys that were replayed on stdout, the others with why not.
+    Exit code 1 if there are any."""
     from committer.cli.printing import say
 
     for one in outcomes:
@@ -217,7 +218,7 @@ def discard(
 async def _choose(
     parts: RequestParts, keys: list[str] | None, every: bool, filters: Filters
 ) -> list[str]:
-    """The keys of the named requests, or of all that the filters accept."""
+    """Return the keys of the named requests, or of all that the filters accept."""
     from committer.cli.quarantine_selection import find_all, find_keys
 
     if bool(keys) == every or (keys and filters != Filters()):

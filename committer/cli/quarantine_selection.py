@@ -103,7 +103,7 @@ def _known(reason: str) -> Reason | None:
 
 
 async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
-    """All that the filters accept, in ascending order of key."""
+    """Find all that the filters accept, in ascending order of key."""
     listed = [one async for one in parts.quarantine.list()]
     limit = asyncio.Semaphore(_READS_AT_ONCE)
 
@@ -117,7 +117,8 @@ async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
 
 
 async def _read(parts: RequestParts, listed: Outstanding) -> Quarantined | None:
-    """None if it is no longer there. One without a readable record is shown all the same."""
+    """Read a request; None if it is no longer there.
+    One without a readable record is shown all the same."""
     try:
         record = await parts.quarantine.record(listed.key)
     except NotFoundError:
@@ -133,13 +134,13 @@ async def _read(parts: RequestParts, listed: Outstanding) -> Quarantined | None:
 
 
 async def find_keys(parts: RequestParts, abbreviations: Sequence[str]) -> list[str]:
-    """The keys that are meant. Errors: `NotFoundError` for none, or more than one."""
+    """Find the keys that are meant. Errors: `NotFoundError` for none, or more than one."""
     keys = {listed.key async for listed in parts.quarantine.list()}
     return [choose_key(text, keys) for text in abbreviations]
 
 
 def choose_key(text: str, keys: Iterable[str]) -> str:
-    """The key itself, or the only one that starts or ends so, or whose attempt starts so."""
+    """Find the key itself, or the only one that starts or ends so, or whose attempt starts so."""
     known = sorted(keys)
     if text in known:
         return text
@@ -158,7 +159,7 @@ def choose_key(text: str, keys: Iterable[str]) -> str:
 
 
 async def load(parts: RequestParts, key: str) -> bytes:
-    """The quarantine object."""
+    """Read the quarantine object."""
     return await parts.storage.get(parts.quarantine.location(key))
 
 
@@ -240,7 +241,7 @@ async def _refused(
 
 
 async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> _Meant:
-    """The requests by table and producer; those that --force does not help are `refused`."""
+    """Group the requests by table and producer; those that --force does not help are `refused`."""
     meant: defaultdict[tuple[TableIdentifier, ProducerName], list[EncodedRequest]]
     meant = defaultdict(list)
     for key in keys:
@@ -256,7 +257,7 @@ async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> 
 
 
 async def _why_not_replayed(parts: Parts, key: str) -> str | None:
-    """The reason for which a replay would refuse it; None if that cannot be found out."""
+    """Return the reason for which a replay would refuse it; None if that cannot be found out."""
     try:
         sealed, _ = await parts.replays.get(key)
         absent = await absent_data_file(parts.storage, sealed)
@@ -266,7 +267,7 @@ async def _why_not_replayed(parts: Parts, key: str) -> str | None:
 
 
 async def _acceptable(parts: Parts, key: str) -> EncodedRequest:
-    """The request, if it is the ledger alone that is against it.
+    """Return the request, if the ledger alone is against it.
 
     Errors: `UnsupportedError` for another reason; `InvalidRequestError`; `NotFoundError`.
     """
@@ -282,7 +283,8 @@ async def _acceptable(parts: Parts, key: str) -> EncodedRequest:
 
 
 async def _announce(parts: RequestParts, sealed: EncodedRequest) -> str | None:
-    """Why it was not announced; then the committer finds it when it next lists the inbox."""
+    """Announce a request, or return why not;
+    then the committer finds it when it next lists the inbox."""
     if parts.queue is None:
         return None
     request = sealed.request

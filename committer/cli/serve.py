@@ -57,7 +57,7 @@ def serve(
 
 
 def _say_where_things_are(settings: Settings) -> None:
-    """For people only: a program that reads the log gets events."""
+    """Say where things are, to people only: a program that reads the log gets events."""
     if settings.service.log_format == "console":
         typer.echo(_where_things_are(settings), err=True)
 

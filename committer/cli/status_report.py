@@ -187,7 +187,7 @@ async def _all_tables(catalog: Catalog) -> list[TableIdentifier]:
 async def _load(
     catalog: Catalog, name: TableIdentifier, turn: asyncio.Semaphore, report: Report
 ) -> LoadedTable | None:
-    """None if it cannot be read, or was dropped meanwhile."""
+    """Load a table; None if it cannot be read, or was dropped meanwhile."""
     async with turn:
         with suppress(NotFoundError):
             return await _ask(f"table {name}", catalog.load(name), report)
@@ -195,7 +195,8 @@ async def _load(
 
 
 def _landed(table: LoadedTable) -> list[LandedProducer]:
-    """The entries of the ledger; one that is another table's, or unreadable, claims nothing."""
+    """Return the entries of the ledger; one that is another table's, or unreadable,
+    claims nothing."""
     found = []
     for key, text in table.metadata.properties.items():
         parsed = parse_property_key(key)
@@ -216,7 +217,7 @@ def _entry(text: str) -> ProducerEntry | None:
 
 
 def describe(report: Report) -> Description:
-    """One object; a part that did not answer is null and has a condition."""
+    """Describe a report as one object; a part that did not answer is null and has a condition."""
     depth, total = report.depth, report.total
     return {
         "queue": {
@@ -282,7 +283,8 @@ def _name(table_uuid: str, report: Report) -> str | None:
 
 
 def views(report: Report, committer: Description) -> list[View]:
-    """`committer`: what it says of itself; the numbers are those that were looked up now."""
+    """Show a report. `committer`: what it says of itself;
+    the numbers are those that were looked up now."""
     shown: list[View] = [Facts("status", {**committer, **_facts(report, committer)})]
     if report.waiting:
         shown.append(
@@ -311,7 +313,7 @@ _LANDED = ("table", "producer", "query", "branch", "last epoch", "epochs", "snap
 
 
 def _landed_rows(report: Report) -> list[tuple[object, ...]]:
-    """A row for each producer; those that write once share one for each table and branch."""
+    """Return a row for each producer; those that write once share one for each table and branch."""
     rows: list[tuple[object, ...]] = []
     one_shot: dict[tuple[str, str], list[Description]] = {}
     for landed in report.landed:
@@ -332,7 +334,8 @@ def _landed_rows(report: Report) -> list[tuple[object, ...]]:
 
 
 def _names(producers: Sequence[Description]) -> str:
-    """One name, and how many others there are: those of jobs may be as many as their runs."""
+    """Return one name, and how many others there are:
+    those of jobs may be as many as their runs."""
     names = sorted({str(one["query_name"]) for one in producers if one["query_name"]})
     others = f" and {counted(len(names) - 1, 'other')}" if len(names) > 1 else ""
     return f"{names[0]}{others}" if names else ""
@@ -349,7 +352,7 @@ def _query(table_uuid: str, producer: str, report: Report) -> str:
 
 
 def _unknown(report: Report) -> str:
-    """A table that is not known by its uuid has no requests to ask for."""
+    """Return why a number is unknown: a table without a known uuid has no requests to ask for."""
     return "no answer" if "inbox" in report.conditions else "not asked"
 
 

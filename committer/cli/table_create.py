@@ -85,7 +85,7 @@ class _Shape:
 
 
 def _parse_schema(text: str) -> Schema:
-    """Columns as typed, the specification's JSON, or the name of a file with that."""
+    """Parse columns as typed, the specification's JSON, or the name of a file with that."""
     import orjson
 
     from committer.cli.table_text import parse_columns
@@ -109,7 +109,7 @@ def _parse_schema(text: str) -> Schema:
 
 
 async def _named_by_namespace(parts: Parts, identifier: TableIdentifier) -> str:
-    """Where the table's namespace wants it; empty where that is left to the warehouse."""
+    """Return the location where the table's namespace wants it; empty if the warehouse decides."""
     folder = await parts.catalog.default_location(identifier.namespace)
     return f"{folder.rstrip('/')}/{identifier.name}" if folder else ""
 

@@ -102,7 +102,8 @@ def _show(table: OpenTable, kind: str, rows: Iterator[Row]) -> None:
 
 
 def _write_arrow(file: str, kind: str, rows: Iterator[Row]) -> None:
-    """Errors: `SettingsError` without pyarrow, `AccessError` for a file that cannot be made."""
+    """Write an Arrow file.
+    Errors: `SettingsError` without pyarrow, `AccessError` for a file that cannot be made."""
     from committer.errors import AccessError
     from committer.extras import named_extra
 

@@ -76,8 +76,8 @@ def drop(name: TableArgument, yes: Yes = False) -> None:
 
 
 async def _say_what_waits(parts: Parts, identifier: TableIdentifier) -> bool:
-    """Whether requests wait for the table; says how many. A table that cannot be read keeps its
-    own trouble to itself: it may still be renamed and dropped.
+    """Return whether requests wait for the table, and say how many. A table that cannot be read
+    keeps its own trouble to itself: it may still be renamed and dropped.
     """
     from committer.cli.printing import counted, say
     from committer.errors import InvalidMetadataError

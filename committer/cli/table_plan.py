@@ -63,7 +63,8 @@ def plan(
 
 
 def _filter(where: str | None, where_json: str | None) -> Expression:
-    """Errors: `typer.BadParameter` for what cannot be read, and for two filters."""
+    """Parse the filter. Errors: `typer.BadParameter` for text that cannot be read,
+    and for two filters."""
     import orjson
 
     from committer.errors import FrazilError

@@ -67,7 +67,7 @@ _PLACES = ("write.data.path", "write.metadata.path")
 
 
 def parse_properties(pairs: Iterable[str], *, hint: str) -> dict[str, str]:
-    """`KEY=VALUE` each, checked. Errors: `typer.BadParameter`."""
+    """Parse `KEY=VALUE` pairs, and check them. Errors: `typer.BadParameter`."""
     properties: dict[str, str] = {}
     for pair in pairs:
         key, separator, text = pair.partition("=")
@@ -104,5 +104,5 @@ def check_keys(keys: Sequence[str], *, hint: str) -> None:
 
 
 def places_of(properties: Mapping[str, str]) -> list[str]:
-    """Locations that properties name."""
+    """Return the locations that properties name."""
     return [properties[key] for key in _PLACES if properties.get(key)]

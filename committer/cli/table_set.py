@@ -60,7 +60,7 @@ def set_(
 
 
 def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
-    """Errors: `typer.BadParameter` where a table's files would lie around the inbox."""
+    """Refuse locations around the inbox. Errors: `typer.BadParameter`."""
     from committer.cli.table_properties import places_of
     from committer.settings.service_settings import is_inside
 

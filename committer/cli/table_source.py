@@ -158,7 +158,7 @@ def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> 
 
 
 def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable:
-    """Settings are read only for what does not lie on this machine."""
+    """Open a metadata file; settings are read only for one that does not lie on this machine."""
     from committer.errors import FrazilError
     from committer.iceberg.metadata.table_metadata import parse_table_metadata
 
@@ -174,7 +174,8 @@ def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable
 
 
 def _file_reader(stack: ExitStack) -> Read:
-    """Reads local files directly, anything else by a reader, which is opened for the first."""
+    """Return a function that reads local files directly, others by a reader,
+    opened for the first."""
     from committer.storage import local_files
     from committer.storage.scheme import scheme_of
 
@@ -203,7 +204,8 @@ def _parse_move(text: str) -> _Move:
 
 
 def _moving(read: Read, moves: Sequence[_Move]) -> Read:
-    """Reads files below an old prefix at the new one; the longest old prefix counts."""
+    """Return a function that reads files below an old prefix at the new one;
+    the longest old prefix counts."""
     longest_first = sorted(moves, key=lambda move: -len(move.old))
 
     def read_moved(location: str) -> bytes:
@@ -214,14 +216,14 @@ def _moving(read: Read, moves: Sequence[_Move]) -> Read:
 
 
 def _moved(location: str, start: str, other: str) -> str | None:
-    """The location below `other`, if it is below `start`: whole parts of the path count."""
+    """Move the location below `other`, if it is below `start`: whole parts of the path count."""
     rest = location.removeprefix(start)
     is_below = location.startswith(start) and rest[:1] in ("", "/")
     return other + rest if is_below else None
 
 
 def _location(text: str) -> str:
-    """A location as it is; a path of this machine made absolute, and without `file:`."""
+    """Return a location as it is; a path of this machine made absolute, and without `file:`."""
     if text.lower().startswith("file:"):
         from committer.storage.local_files import local_name
 
@@ -233,7 +235,7 @@ def _location(text: str) -> str:
 
 
 def parse_time_ms(text: str) -> int:
-    """Milliseconds since 1970 of a time on the command line. Errors: `typer.BadParameter`."""
+    """Parse a time on the command line to milliseconds since 1970. Errors: `typer.BadParameter`."""
     if text.isascii() and text.isdigit():
         return int(text)
     try:

@@ -69,7 +69,7 @@ def _split(text: str, separator: str = ",") -> list[str]:
 
 
 def parse_columns(text: str) -> Schema:
-    """`id long, name string not null, …` as a schema."""
+    """Parse `id long, name string not null, …` to a schema."""
     ids = count(1)
     try:
         schema = Schema(_parse_fields(_split(text), ids))
@@ -134,7 +134,7 @@ def _first_word(text: str) -> str:
 
 
 def parse_partition(text: str, schema: Schema) -> PartitionSpec:
-    """`month(at), bucket(8, name)` as a spec; fields are named as engines name them."""
+    """Parse `month(at), bucket(8, name)` to a spec; fields are named as engines name them."""
     fields = tuple(
         _partition_field(part, PARTITION_FIELD_ID_START + position, schema)
         for position, part in enumerate(_split(text))
@@ -165,7 +165,7 @@ def _check_name(field: PartitionField, fields: tuple[PartitionField, ...], schem
 
 
 def parse_sort_order(text: str, schema: Schema) -> SortOrder:
-    """`at desc nulls last, bucket(8, name)` as an order; ascending puts nulls first."""
+    """Parse `at desc nulls last, bucket(8, name)` to an order; ascending puts nulls first."""
     return SortOrder(1, tuple(_sort_field(part, schema) for part in _split(text)))
 
 
@@ -181,7 +181,7 @@ def _sort_field(text: str, schema: Schema) -> SortField:
 
 
 def _parse_term(text: str, schema: Schema) -> tuple[Transform, str]:
-    """`column`, `month(column)`, `bucket(8, column)` or `bucket(column, 8)`."""
+    """Parse `column`, `month(column)`, `bucket(8, column)` or `bucket(column, 8)`."""
     term = _TERM.fullmatch(text.strip())
     word, arguments = (term[1], _split(term[2])) if term else ("identity", [text.strip()])
     numbers = [argument for argument in arguments if argument.isdecimal()]

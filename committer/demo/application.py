@@ -36,7 +36,7 @@ def main(plan: ApplicationPlan) -> None:
 
 
 def _start(spark: SparkSession, stream: StreamPlan, plan: ApplicationPlan) -> StreamingQuery:
-    """One query: a micro-batch for each file of its input."""
+    """Start one query: a micro-batch for each file of its input."""
     flights = (
         spark.readStream.schema(plan.schema).option("maxFilesPerTrigger", 1).parquet(stream.folder)
     )
@@ -50,7 +50,7 @@ def _start(spark: SparkSession, stream: StreamPlan, plan: ApplicationPlan) -> St
 
 
 def _session(plan: ApplicationPlan) -> SparkSession:
-    """A small Spark: one core, little memory, nothing outside its folder."""
+    """Build a small Spark: one core, little memory, nothing outside its folder."""
     builder = SparkSession.builder.master("local[1]").appName(plan.name)
     for key, value in plan.spark_confs.items():
         builder.config(key, value)
@@ -71,14 +71,14 @@ class _Reporter(StreamingQueryListener):  # type: ignore[misc]  # pyspark has no
         self._file.write(json.dumps(line) + "\n")
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
-        """Nothing to tell yet."""
+        """Do nothing: there is nothing to report yet."""
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         progress = event.progress
         self.tell(RowsWritten(progress.name, progress.batchId, progress.sink.numOutputRows))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        """A query without new input never idles here: it ends."""
+        """Do nothing: a query without new input never idles here, it ends."""
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         self.tell(QueryEnded(str(event.id), event.exception))

@@ -55,7 +55,7 @@ def parse_plan(text: str) -> ApplicationPlan:
 
 
 def plan_streams(streams: int, home: Path) -> list[StreamPlan]:
-    """All streams of the demo."""
+    """Plan all streams of the demo."""
     return [
         StreamPlan(
             name=f"stream-{stream + 1:02d}",
@@ -72,7 +72,7 @@ def deal(streams: list[StreamPlan], applications: int) -> list[tuple[StreamPlan,
 
 
 def spark_confs(folder: Path) -> dict[str, str]:
-    """Small, and nothing outside `folder`."""
+    """Return the settings of a small Spark that writes nothing outside `folder`."""
     return {
         **_SPARK_CONFS,
         "spark.local.dir": str(folder),

@@ -28,12 +28,12 @@ class DemoOptions:
 
 
 def default_batches(rows: int, streams: int) -> int:
-    """Few rows make fewer micro-batches, many make larger ones."""
+    """Return how many micro-batches to make: few rows make fewer, many make larger ones."""
     return min(_BATCHES_MAX, max(_BATCHES_MIN, rows // streams // _ROWS_PER_BATCH_MIN))
 
 
 def default_home(now_ms: int) -> Path:
-    """A new folder below the current one, named by the time."""
+    """Name a new folder below the current one by the time."""
     time = datetime.fromtimestamp(now_ms / 1000, UTC).astimezone()
     first = Path("demo-data").absolute() / time.strftime("%Y-%m-%d-%H%M%S")
     home, number = first, 1
@@ -44,7 +44,8 @@ def default_home(now_ms: int) -> Path:
 
 
 def make_home(home: Path) -> None:
-    """Errors: `SettingsError` if it holds something: nothing of a user is ever overwritten."""
+    """Make the folder. Errors: `SettingsError` if it holds something:
+    no file of a user is ever overwritten."""
     try:
         home.mkdir(parents=True, exist_ok=True)
         if any(home.iterdir()):
@@ -56,7 +57,7 @@ def make_home(home: Path) -> None:
 
 
 def queue_folder(home: Path) -> Path | None:
-    """Of the private queue server; None where that is too long for a unix socket."""
+    """Return the folder of the private queue server; None if it is too long for a unix socket."""
     folder = default_places.queue_folder(home)
     try:
         private_server_url(folder)

@@ -50,7 +50,7 @@ class TableReport:
 
 
 def sums_by_carrier(flights: pa.Table) -> dict[str, Sums]:
-    """Sums of rows in memory."""
+    """Compute the sums of rows in memory."""
     grouped = flights.group_by("carrier").aggregate(
         [([], "count_all"), ("arr_delay", "count"), ("distance", "sum"), ("arr_delay", "sum")]
     )
@@ -96,7 +96,7 @@ def read_by_duckdb(metadata_location: str) -> Reading:
 
 
 def extension_path(name: str) -> Path:
-    """The file of a DuckDB extension, from its Python package: nothing is downloaded.
+    """Find the file of a DuckDB extension in its Python package: nothing is downloaded.
 
     Errors: `SettingsError` if the package is missing.
     """

@@ -59,7 +59,7 @@ class DemoStack:
         return self.options.home / "logs"
 
     def events_of(self, application: ChildProcess) -> Path:
-        """Where an application tells its progress to."""
+        """Return the file to which an application reports its progress."""
         return application.log.with_suffix(".jsonl")
 
     async def start_committer(self) -> ChildProcess:
@@ -68,7 +68,7 @@ class DemoStack:
         return await self._start("committer", command, environment)
 
     async def start_applications(self) -> list[ChildProcess]:
-        """All at once: most of a start is waiting for a single core."""
+        """Start all applications at once: most of a start is waiting for a single core."""
         groups = deal(plan_streams(self.options.streams, self.options.home), self._applications)
         folder = self.options.home / "spark"
         folder.mkdir()
@@ -112,7 +112,7 @@ class DemoStack:
 
 @asynccontextmanager
 async def open_stack(options: DemoOptions) -> AsyncIterator[DemoStack]:
-    """A folder, a queue server and a Java; on the way out nothing is left running.
+    """Open a folder, a queue server and a Java; on the way out nothing is left running.
 
     Errors: `SettingsError` saying what is missing.
     """
@@ -129,7 +129,7 @@ async def open_stack(options: DemoOptions) -> AsyncIterator[DemoStack]:
 
 @contextmanager
 def _clean_environment(home: Path) -> Iterator[None]:
-    """Nothing but our own settings, here and in the processes that are started."""
+    """Keep only our own settings, here and in the processes that are started."""
     before = dict(os.environ)
     for name in before:
         if name.startswith(_FOREIGN_VARIABLES):
@@ -144,7 +144,7 @@ def _clean_environment(home: Path) -> Iterator[None]:
 
 @contextmanager
 def _queue(options: DemoOptions) -> Iterator[str]:
-    """The URL of the server that the user named, or of a private one."""
+    """Yield the URL of the server that the user named, or of a private one."""
     if options.redis_url is not None:
         yield options.redis_url
         return

@@ -16,7 +16,7 @@ TABLE = TableIdentifier.parse("demo.flights")
 
 
 async def create_table(settings: Settings) -> None:
-    """A partitioned table of format version 2 in a catalog that is made if need be.
+    """Create a partitioned table of format version 2 in a catalog that is made if need be.
 
     Errors: `QueueUnavailableError`, `SettingsError` if the queue server is not fit for use: without
     it everything would work too, but at another pace than what the demo is to show.

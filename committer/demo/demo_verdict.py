@@ -44,7 +44,7 @@ class Reading:
 
 
 def total(carriers: Carriers) -> Sums:
-    """Over all carriers."""
+    """Sum over all carriers."""
     return sum(carriers.values(), Sums())
 
 
@@ -70,7 +70,7 @@ def _differing_carriers(expected: Carriers, reading: Reading) -> list[str]:
 
 
 def disagreements(one: Reading, other: Reading) -> list[str]:
-    """Data files that only one of two readers sees."""
+    """Describe data files that only one of two readers sees."""
     found = []
     for mine, others in ((one, other), (other, one)):
         alone = sorted(set(mine.paths) - set(others.paths))

@@ -27,7 +27,7 @@ _DIFFERENCES_MAX = 20
 
 
 def open_console() -> Console:
-    """Standard output. Into a pipe no line is broken."""
+    """Open standard output. Into a pipe no line is broken."""
     console = Console(highlight=False)
     if console.is_terminal:
         return console
@@ -35,12 +35,12 @@ def open_console() -> Console:
 
 
 def line(console: Console, text: str) -> None:
-    """Some words, as long as they are."""
+    """Print some words, as long as they are."""
     console.print(Text(text), soft_wrap=True)
 
 
 def fact(console: Console, name: str, text: str) -> None:
-    """One fact of a run."""
+    """Print one fact of a run."""
     console.print(Text.assemble((f"  {name:<12}", "bold"), text), soft_wrap=True)
 
 
@@ -122,7 +122,8 @@ class ProgressView:
         )
 
     def _starting(self, progress: Progress) -> str | None:
-        """Until there is something to count: it takes a Spark longer to start than to write."""
+        """Describe the start, until there is something to count:
+        a Spark takes longer to start than to write."""
         if progress.batches_published:
             return None
         up = progress.applications_started
@@ -158,7 +159,7 @@ def _latency(progress: Progress) -> str:
 
 
 def _conflicts(progress: Progress) -> int:
-    """A writer meets a conflict as an error of its query, and in no other way."""
+    """Count conflicts: a writer meets one as an error of its query, and in no other way."""
     return len(progress.writer_errors)
 
 
@@ -166,7 +167,7 @@ def _conflicts(progress: Progress) -> int:
 
 
 def show_sums(console: Console, expected: Carriers, readings: Sequence[Reading]) -> None:
-    """The input beside what each reader found."""
+    """Show the input beside what each reader found."""
     console.print()
     sums = [total(expected), *(total(reading.carriers) for reading in readings)]
     table = _table("read by others", "input", *(reading.reader for reading in readings))
@@ -208,7 +209,7 @@ def _equal_carriers(expected: Carriers, found: Carriers) -> int:
 
 
 def show_snapshots(console: Console, snapshots: Sequence[SnapshotRow]) -> None:
-    """The last ones, newest first."""
+    """Show the last snapshots, newest first."""
     console.print()
     line(console, f"the last of {len(snapshots)} snapshots")
     table = _table("at (UTC)", "snapshot id", "batches", "files", "rows", "rows in all")

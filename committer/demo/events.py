@@ -76,7 +76,7 @@ Event = (
 
 
 def parse_spark_event(line: str) -> Event | None:
-    """An application's line; None if it is of no interest."""
+    """Parse an application's line; None if it is of no interest."""
     fields = _fields(line)
     match fields.pop("event", None):
         case "SparkStarted":
@@ -91,7 +91,7 @@ def parse_spark_event(line: str) -> Event | None:
 
 
 def parse_committer_event(line: str) -> Event | None:
-    """A line of the committer's log; None if it is of no interest."""
+    """Parse a line of the committer's log; None if it is of no interest."""
     fields = _fields(line)
     match fields.get("event"):
         case "service.started":
@@ -112,7 +112,7 @@ def parse_committer_event(line: str) -> Event | None:
 
 
 def _fields(line: str) -> dict[str, object]:
-    """A program that fails may write lines that are no JSON between those that are."""
+    """Parse a line's fields; none if it is no JSON: a program that fails may write such lines."""
     try:
         fields = json.loads(line)
     except ValueError:

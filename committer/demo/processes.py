@@ -39,12 +39,12 @@ class ChildProcess:
         return self.process.returncode
 
     def check(self) -> None:
-        """Errors: `DemoError` with its last words if it has failed."""
+        """Check the process. Errors: `DemoError` with its last words if it has failed."""
         if self.exit_code:
             raise self.failure(f"{self.name} ended with {_ended_with(self.exit_code)}")
 
     def failure(self, what: str) -> DemoError:
-        """An error that shows the end of the log."""
+        """Make an error that shows the end of the log."""
         lines = "\n".join(f"  {line}" for line in last_lines(self.log, _LAST_LINES))
         return DemoError(f"{what}; the end of {self.log}:\n{lines}")
 
@@ -63,7 +63,7 @@ class ChildProcess:
             await asyncio.sleep(_LOOK_S)
 
     def _signal(self, number: int) -> bool:
-        """False if no process of the group is left."""
+        """Send a signal; False if no process of the group is left."""
         try:
             os.killpg(self.process.pid, number)
         except (ProcessLookupError, PermissionError):

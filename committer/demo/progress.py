@@ -85,7 +85,7 @@ class Progress:
 
 
 def percentile(values: Sequence[float], percent: int) -> float | None:
-    """By nearest rank; None without values."""
+    """Return the percentile by nearest rank; None without values."""
     if not values:
         return None
     rank = -(-len(values) * percent // 100)

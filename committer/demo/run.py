@@ -31,7 +31,7 @@ _DRAIN_TIMEOUT_S = 30.0
 
 
 def run_demo(options: DemoOptions) -> int:
-    """The exit code: 0 if all readers found what was put in, 130 after Ctrl-C.
+    """Run the demo. Return the exit code: 0 if all readers found what was put in, 130 after Ctrl-C.
 
     Errors: `FrazilError` if a part is missing or has failed.
     """
@@ -67,7 +67,7 @@ async def _run(options: DemoOptions, console: Console) -> int:
 
 
 async def _prepare(stack: DemoStack, console: Console) -> pa.Table:
-    """The input as files, and an empty table."""
+    """Prepare the input as files, and an empty table."""
     options = stack.options
     flights = await asyncio.to_thread(read_flights, options.rows)
     files = plan_input(options.rows, options.streams, options.batches)

@@ -14,7 +14,7 @@ class Tail:
         self._offset = 0
 
     def read(self) -> list[str]:
-        """The lines since the last call; none if the file is not there yet."""
+        """Read the lines since the last call; none if the file is not there yet."""
         try:
             with self._path.open("rb") as file:
                 file.seek(self._offset)
@@ -27,7 +27,7 @@ class Tail:
 
 
 def last_lines(path: Path, count: int) -> list[str]:
-    """The end of a file; nothing if it is not there."""
+    """Read the end of a file; nothing if it is not there."""
     try:
         with path.open(errors="replace") as file:
             return [line.rstrip("\n") for line in deque(file, count)]

@@ -44,7 +44,7 @@ class Watch:
         self._applications.append(_Teller(child, Tail(events), parse_spark_event))
 
     async def looks(self, *, quiet_s_max: float) -> AsyncIterator[Progress]:
-        """The progress, again and again, for as long as the caller wants.
+        """Yield the progress, again and again, for as long as the caller wants.
 
         Errors: `DemoError` if a process has failed, a request is in quarantine, or nothing has
         happened for `quiet_s_max`.

@@ -62,16 +62,17 @@ class Catalog(Protocol):
         """
 
     async def list_tables(self, namespace: tuple[str, ...]) -> list[TableIdentifier]:
-        """All tables directly in the namespace, sorted. Absent: `NoSuchNamespaceError`."""
+        """List all tables directly in the namespace, sorted. Absent: `NoSuchNamespaceError`."""
 
     async def create_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create the namespace; an existing one is left as it is."""
 
     async def list_namespaces(self) -> list[tuple[str, ...]]:
-        """All namespaces, sorted."""
+        """List all namespaces, sorted."""
 
     async def default_location(self, namespace: tuple[str, ...]) -> str | None:
-        """The folder that the namespace itself names for its tables; None if it names none."""
+        """Return the folder that the namespace itself names for its tables;
+        None if it names none."""
 
     async def probe(self) -> None:
         """Prove that the swap's condition is enforced (a stale base must lose); clean up. Else

@@ -72,7 +72,7 @@ class Leases(Protocol):
         """
 
     async def look(self) -> Assignment:
-        """The same answer without being a member; nothing changes. `standing`: `renewed`."""
+        """Return the assignment without being a member; nothing changes. `standing`: `renewed`."""
 
     async def wait_for_change(self, version: str, *, wait_s: float) -> None:
         """Return as soon as anything but time has changed since this `version`, or after `wait_s`.
@@ -80,7 +80,7 @@ class Leases(Protocol):
         """
 
     async def leave(self) -> None:
-        """Be no member any more; one's shards are free at once. May be repeated."""
+        """Leave the members; this one's shards are free at once. May be repeated."""
 
     async def close(self) -> None:
         """Release connections. Idempotent."""

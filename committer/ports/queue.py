@@ -56,7 +56,7 @@ class Queue(Protocol):
         """
 
     async def backlog(self, table_uuid: UUID) -> int:
-        """How many doorbells of the shard of this table are not acknowledged yet."""
+        """Count the doorbells of the shard of this table that are not acknowledged yet."""
 
     async def read(
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
@@ -87,8 +87,9 @@ class Queue(Protocol):
         """Forget the doorbells for good. Unknown tokens are ignored; may be repeated."""
 
     def taken_keys(self) -> Mapping[str, str]:
-        """The keys of the server that hold something else, as far as calls have met them, and what
-        to do about each. Their shards are not read; they are, soon after they are free again.
+        """Return the keys of the server that hold something else, as far as calls have met them,
+        and what to do about each. Their shards are not read; they are, soon after they are free
+        again.
         """
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
@@ -112,5 +113,6 @@ class Queue(Protocol):
 
 
 def shard_of(table_uuid: UUID) -> int:
-    """The shard of a table, 0 ≤ shard < `SHARDS`: the same for every version of every party."""
+    """Return the shard of a table, 0 ≤ shard < `SHARDS`:
+    the same for every version of every party."""
     return table_uuid.int % SHARDS

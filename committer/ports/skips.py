@@ -77,13 +77,13 @@ class Skips:
             self._hiding.append(location)
 
     def may_hide(self, location: str) -> bool:
-        """Whether an object of this location may exist that the listing did not show."""
+        """Return whether an object of this location may exist that the listing did not show."""
         return len(self._hiding) > KEPT_MAX or any(
             location == each or location.startswith(f"{each}/") for each in self._hiding
         )
 
     def may_hide_below(self, folder: str) -> bool:
-        """Whether any object below this folder may exist that the listing did not show."""
+        """Return whether any object below this folder may exist that the listing did not show."""
         below = folder.rstrip("/") + "/"
         return self.may_hide(folder.rstrip("/")) or any(
             each.startswith(below) for each in self._hiding

@@ -10,19 +10,19 @@ class World(Protocol):
     """The one door for time, ids and chance. A simulation replays a seed through it."""
 
     def now_ms(self) -> int:
-        """Wall clock, milliseconds since 1970 UTC. May jump."""
+        """Return the wall clock, milliseconds since 1970 UTC. May jump."""
 
     def monotonic_s(self) -> float:
-        """The event loop's clock."""
+        """Return the event loop's clock, in seconds."""
 
     async def sleep(self, delay_s: float) -> None:
         """Wait on the event loop's clock."""
 
     def uuid(self) -> UUID:
-        """A fresh random (version 4) uuid."""
+        """Return a fresh random (version 4) uuid."""
 
     def jitter(self) -> float:
-        """Uniform in [0, 1)."""
+        """Return a uniform number in [0, 1)."""
 
 
 def spread_s(delay_s: float, world: World) -> float:

@@ -33,13 +33,13 @@ _RECEIPT_KEYS = {field.name.replace("_", "-"): field.name for field in fields(Re
 
 
 def inline(doorbell: Doorbell) -> bytes | None:
-    """The content that travels with the doorbell: None where it is too large to be copied."""
+    """Return the content that travels with the doorbell: None if it is too large to be copied."""
     content = doorbell.content
     return content if content is not None and len(content) <= INLINE_BYTES_MAX else None
 
 
 def encode_doorbell(doorbell: Doorbell) -> dict[bytes, bytes]:
-    """Errors: `ValueError` for a `reply_to` that is empty or too long."""
+    """Encode a doorbell. Errors: `ValueError` for a `reply_to` that is empty or too long."""
     encoded = {
         b"table-uuid": str(doorbell.table_uuid).encode(),
         b"inbox-key": doorbell.inbox_key.encode(),
@@ -53,7 +53,7 @@ def encode_doorbell(doorbell: Doorbell) -> dict[bytes, bytes]:
 
 
 def decode_doorbell(entry: Mapping[bytes, bytes]) -> Doorbell:
-    """Errors: `ValueError` for an entry that `encode_doorbell` never makes."""
+    """Decode a doorbell. Errors: `ValueError` for an entry that `encode_doorbell` never makes."""
     try:
         reply_to = entry.get(b"reply-to")
         return Doorbell(
@@ -79,7 +79,7 @@ def encode_receipt(receipt: Receipt) -> dict[bytes, bytes]:
 
 
 def decode_receipt(entry: Mapping[bytes, bytes]) -> Receipt:
-    """Errors: `ValueError` for an entry that `encode_receipt` never makes."""
+    """Decode a receipt. Errors: `ValueError` for an entry that `encode_receipt` never makes."""
     try:
         parsed = orjson.loads(entry[b"receipt"])
         known = {name: parsed[key] for key, name in _RECEIPT_KEYS.items() if key in parsed}

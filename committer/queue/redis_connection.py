@@ -126,7 +126,8 @@ class RedisConnection:
             )
 
     async def taken(self, expected: Mapping[str, str]) -> dict[str, str]:
-        """The keys that hold something of another type than expected, and what to do about each."""
+        """Return the keys that hold something of another type than expected,
+        and what to do about each."""
         answers = await self.commands(("TYPE", key) for key in expected)
         raise_first(answers)
         found = zip(expected.items(), (answer.decode() for answer in answers), strict=True)
@@ -138,7 +139,7 @@ class RedisConnection:
         }
 
     async def close(self) -> None:
-        """Calls that are under way fail."""
+        """Close all connections; calls that are under way fail."""
         connections = [*self._idle, *self._busy]
         self._idle.clear()
         for connection in connections:
@@ -178,7 +179,8 @@ def is_key_taken(error: object) -> bool:
 
 
 async def _make_ready(connection: Any) -> None:
-    """Connected, and as the last call left it: the server may have closed it since."""
+    """Connect if need be, and leave no answer of an earlier call:
+    the server may have closed the connection since."""
     if connection.is_connected:
         with suppress(OSError, RedisError):
             if not await connection.can_read():
@@ -199,7 +201,7 @@ _pack_kept = lru_cache(maxsize=16)(pack_command)
 
 
 def _parse_version(text: str) -> tuple[int, ...]:
-    """Valkey reports the version of Redis that it is compatible with."""
+    """Parse a version; Valkey reports that of Redis with which it is compatible."""
     return tuple(int(part) for part in text.split(".")[:2] if part.isdecimal())
 
 

@@ -165,7 +165,8 @@ class RedisLeases:
         return answer
 
     async def _explain(self, answer: object) -> None:
-        """Errors: `QueueKeyTakenError`, naming the key, which a script's error does not."""
+        """Raise the error of a script.
+        Errors: `QueueKeyTakenError`, naming the key, which a script's error does not."""
         if is_key_taken(answer):
             for message in (await self._connection.taken(_TYPES)).values():
                 raise QueueKeyTakenError(message)

@@ -35,7 +35,8 @@ class RedisReceipts:
         self.blocked: set[str] = set()
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
-        """A receipt whose key holds something else is dropped: its waiter asks the table."""
+        """Send receipts; one whose key holds something else is dropped:
+        its waiter asks the table."""
         answers = await self._connection.commands(_appends(receipts))
         for (reply_to, _), answer in zip(receipts, answers, strict=False):
             if is_key_taken(answer) and len(self.blocked) < _BLOCKED_MAX:
@@ -43,7 +44,8 @@ class RedisReceipts:
         raise_first(answer for answer in answers if not is_key_taken(answer))
 
     async def wait(self, reply_to: str, *, wait_s: float) -> list[Receipt]:
-        """Deletes what it returned at its next call: until then a cancelled call loses nothing."""
+        """Return receipts, and delete them at the next call:
+        until then a cancelled call loses nothing."""
         key = _key(reply_to)
         taken = self._taken.get(reply_to)
         forget = [("XDEL", key, *taken)] if taken else []

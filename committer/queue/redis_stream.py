@@ -99,7 +99,8 @@ class RedisQueue:
         return backlog
 
     async def _append(self, doorbells: Sequence[Doorbell]) -> int:
-        """Where acknowledged entries are deleted, the length of a stream is what waits in it."""
+        """Append doorbells. Return the length of the longest stream:
+        acknowledged entries are deleted."""
         keys = {_KEYS[shard_of(doorbell.table_uuid)] for doorbell in doorbells}
         answers = await self._connection.commands(
             [*map(_append, doorbells), *(("XLEN", key) for key in keys)]
@@ -136,8 +137,8 @@ class RedisQueue:
             return self._hold(deliveries)
 
     def _turn_to(self, shards: Collection[int]) -> tuple[int, ...]:
-        """From now on read these shards. Of one that is new among them something may be pending
-        for us from another time.
+        """Read these shards from now on. Of one that is new among them something may be pending for
+        us from another time.
         """
         wanted = tuple(sorted(shards))
         if wanted != self._shards:
@@ -148,7 +149,8 @@ class RedisQueue:
         return wanted
 
     def _doubt(self) -> tuple[bool, int]:
-        """Whether all was settled so far, and the doubt that this call is until it ends well."""
+        """Return whether all was settled so far,
+        and the doubt that this call is until it ends well."""
         settled = self._settled == self._doubts
         self._doubts += 1
         return settled, self._doubts
@@ -203,7 +205,8 @@ class RedisQueue:
     async def reclaim(
         self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
     ) -> Sequence[Delivery]:
-        """Also renew the claim on all deliveries held, so that no other consumer takes them over.
+        """Take over idle deliveries, and renew the claim on all held, so that no other consumer
+        takes them.
 
         Takes some thousand doorbells a call; call again for more.
         """
@@ -217,7 +220,8 @@ class RedisQueue:
             return self._hold(deliveries)
 
     async def _reclaim(self, idle_ms: int, shards: Collection[int]) -> list[Delivery]:
-        """JUSTID, so that confirming held doorbells is no delivery and copies none of them."""
+        """Claim by JUSTID, so that confirming held doorbells is no delivery and copies none of
+        them."""
         cursors: dict[int, bytes] = dict.fromkeys(self._usable(sorted(shards)), b"0-0")
         claimed: _Ids = defaultdict(list)
         options = ("COUNT", _SCANNED_MAX, "JUSTID")
@@ -275,9 +279,9 @@ class RedisQueue:
         return deliveries
 
     def _hold(self, deliveries: list[Delivery]) -> list[Delivery]:
-        """Nothing is awaited between this and the caller: a doorbell that it does not get is not
-        held. Nor are doorbells of shards that were released in the meantime: they return when the
-        shard is read again.
+        """Hold deliveries. Nothing is awaited between this and the caller: a doorbell that it does
+        not get is not held. Nor are doorbells of shards that were released in the meantime: they
+        return when the shard is read again.
         """
         for delivery in deliveries:
             parsed = _parse_token(delivery.token)
@@ -295,7 +299,8 @@ class RedisQueue:
         self._shards = tuple(shard for shard in self._shards if shard not in shards)
 
     async def acknowledge(self, tokens: Sequence[str]) -> None:
-        """After an error the doorbells are not held any more, so they are delivered again."""
+        """Acknowledge doorbells; after an error they are not held any more,
+        so they are delivered again."""
         ids: _Ids = defaultdict(list)
         for token in tokens:
             if parsed := _parse_token(token):
@@ -421,14 +426,15 @@ def _token(shard: int, id_: bytes) -> str:
 
 
 def _parse_token(token: str) -> tuple[int, bytes] | None:
-    """None for what `_token` never makes."""
+    """Parse a token; None for text that `_token` never makes."""
     if match := _TOKEN.fullmatch(token):
         return int(match[1]), match[2].encode()
     return None
 
 
 def _may_have_group(answer: Any) -> bool:
-    """A full server refuses to make a group even where there is one, which can still be read."""
+    """Return whether there may be a group: a full server refuses to make one even if there is one,
+    which can still be read."""
     return isinstance(answer, OutOfMemoryError) or str(answer).startswith("BUSYGROUP")
 
 

@@ -16,7 +16,8 @@ _VERSION_5 = 0x5000 << 64 | 0b10 << 62
 
 
 def attempt_of(table_uuid: UUID, branch: str, producer: str, epoch: int, nonce: UUID) -> UUID:
-    """`UUIDv5(table uuid, branch ⏎ producer ⏎ epoch ⏎ nonce)`, the four joined by line feeds.
+    """Return `UUIDv5(table uuid, branch ⏎ producer ⏎ epoch ⏎ nonce)`, the four joined by line
+    feeds.
 
     Neither a branch nor a producer's id can hold a line feed, so the name is unambiguous.
     """
@@ -31,12 +32,12 @@ def attempt_number(table_uuid: UUID, branch: str, producer: str, epoch: int, non
 
 
 def timed_nonce(now_ms: int, random: UUID) -> UUID:
-    """A UUIDv7 (RFC 9562) of this time, with the chance of a random uuid."""
+    """Make a UUIDv7 (RFC 9562) of this time, with the chance of a random uuid."""
     low = random.int & (2**62 - 1) | 0b10 << 62
     high = now_ms << 16 | 0x7000 | random.int >> 112 & 0xFFF
     return UUID(int=(high << 64 | low) & (2**128 - 1))
 
 
 def nonce_ms(nonce: UUID) -> int | None:
-    """When a UUIDv7 was made, in milliseconds since 1970 UTC; None for any other uuid."""
+    """Return when a UUIDv7 was made, in milliseconds since 1970 UTC; None for any other uuid."""
     return nonce.int >> 80 if nonce.version == 7 else None

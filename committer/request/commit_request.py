@@ -52,7 +52,7 @@ _CONTAINERS = (dict, list)
 
 
 def _finite(value: JsonValue) -> JsonValue:
-    """The parser reads NaN and Infinity, which no other JSON reader understands."""
+    """Refuse NaN and Infinity, which the parser reads, but no other JSON reader understands."""
     for inner in value.values() if isinstance(value, dict) else _items(value):
         # Most values are integers and text: a call for each would take most of the time.
         if isinstance(inner, _CONTAINERS):
@@ -63,7 +63,8 @@ def _finite(value: JsonValue) -> JsonValue:
 
 
 def _integer(value: object) -> object:
-    """A literal is compared, and `true` and `1.0` are equal to 1."""
+    """Refuse a value that is no integer: a literal is compared,
+    and `true` and `1.0` are equal to 1."""
     if type(value) is not int:
         raise ValueError("expected an integer")
     return value

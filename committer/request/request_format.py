@@ -53,7 +53,8 @@ class EncodedRequest:
         return dataclasses.replace(self, object_key=key)
 
     def manifest(self, reference: ManifestReference) -> memoryview:
-        """The bytes of an inline manifest (without copying); its range and hash were checked."""
+        """Return the bytes of an inline manifest (without copying);
+        its range and hash were checked."""
         start = self.body + (reference.offset or 0)
         return memoryview(self.content)[start : start + reference.length]
 
@@ -70,13 +71,13 @@ class InlineManifest:
 
 
 def digest(content: bytes | memoryview) -> str:
-    """BLAKE2b with 256 bits, in hexadecimal with its name in front."""
+    """Hash with BLAKE2b of 256 bits, in hexadecimal with its name in front."""
     return DIGEST_PREFIX + blake2b(content, digest_size=32).hexdigest()
 
 
 def line_digest(content: bytes) -> str:
-    """The digest of a request's line, newline included. The line holds those of what follows it, so
-    that no byte is hashed twice."""
+    """Return the digest of a request's line, newline included.
+    The line holds those of what follows it, so that no byte is hashed twice."""
     return digest(memoryview(content)[: content.find(b"\n", 0, LINE_BYTES_MAX + 1) + 1])
 
 
@@ -105,7 +106,8 @@ def _reference(manifest: InlineManifest, offset: int) -> ManifestReference:
 def seal_request(
     request: CommitRequest, manifests: Sequence[InlineManifest] = ()
 ) -> EncodedRequest:
-    """The request's line, which names the manifests (`inline_references`), and behind it these.
+    """Encode the request's line, which names the manifests (`inline_references`), and behind it
+    these.
 
     Errors: `InvalidRequestError` where it would be larger than `read_request` takes.
     """
@@ -145,7 +147,8 @@ def read_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
 
 
 def parse_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
-    """As `read_request`, without the hashes of the manifests: the time is that of the line."""
+    """Parse a request as `read_request`, without the hashes of the manifests:
+    the time is that of the line."""
     _check_size(len(content))
     newline = content.find(b"\n", 0, LINE_BYTES_MAX + 1)
     if newline < 0:
@@ -177,7 +180,8 @@ _VERSION = re.compile(rb'"request-version"\s*:\s*([^,}\s]{1,20})')
 
 
 def _parse_line(line: bytes) -> CommitRequest:
-    """Strict: neither `"5"` nor `true` is a number, and keys are spelled in one way only."""
+    """Parse strictly: neither `"5"` nor `true` is a number,
+    and keys are spelled in one way only."""
     try:
         request = CommitRequest.model_validate_json(line, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -202,7 +206,7 @@ def _parse_line(line: bytes) -> CommitRequest:
 
 
 def _keys_read(request: CommitRequest) -> int:
-    """How many keys the objects of a parsed line have."""
+    """Count the keys of the objects of a parsed line."""
     needs, filter = request.needs, request.needs.conflict_filter
     keys = (
         len(request.model_fields_set)
@@ -219,7 +223,7 @@ def _keys_read(request: CommitRequest) -> int:
 
 
 def _colons_read(request: CommitRequest) -> int:
-    """How many colons are in texts of a parsed line: of those that mostly have some."""
+    """Count the colons in texts of a parsed line: of those that mostly have some."""
     # Each hash has one.
     colons = len(request.manifests)
     for reference in request.manifests:

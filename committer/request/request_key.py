@@ -23,15 +23,15 @@ class RequestKey:
 
 
 def producer_prefix(table_uuid: UUID, producer: str) -> str:
-    """The folder of one producer's requests. Sorts by table, then producer."""
+    """Return the folder of one producer's requests. Sorts by table, then producer."""
     return f"{table_uuid}/{_quoted(producer)}"
 
 
 def inbox_key(
     table_uuid: UUID, producer: str, epoch: int, attempt: UUID, replay: UUID | None = None
 ) -> str:
-    """`<table uuid>/<producer>/<epoch, 20 digits>/<attempt>`, of a replay `<attempt>.<replay>`; the
-    producer is percent-encoded.
+    """Print `<table uuid>/<producer>/<epoch, 20 digits>/<attempt>`, of a replay
+    `<attempt>.<replay>`; the producer is percent-encoded.
     """
     published = f"{producer_prefix(table_uuid, producer)}/{epoch:020d}/{attempt}"
     return published if replay is None else f"{published}.{replay}"
@@ -44,7 +44,8 @@ def published_key(key: str) -> str:
 
 
 def parse_inbox_key(key: str) -> RequestKey:
-    """The inverse of `inbox_key`. Errors: `ValueError` for what `inbox_key` never prints."""
+    """Parse an inbox key: the inverse of `inbox_key`.
+    Errors: `ValueError` for what `inbox_key` never prints."""
     table_uuid, producer, epoch, name = key.split("/")
     attempt, dot, replay = name.partition(".")
     parts = (
@@ -83,7 +84,7 @@ def is_key_of(key: str, published: str) -> bool:
 
 
 def path_segment(text: str) -> str:
-    """A producer's id is one segment of an inbox key."""
+    """Check a producer's id: it is one segment of an inbox key."""
     if text in ("", ".", "..") or len(_quoted(text)) > 200:
         raise ValueError("expected 1 to 200 characters once percent-encoded, not `.` or `..`")
     return text

@@ -42,7 +42,7 @@ class SigningKey:
     operations: tuple[str, ...] = ("*",)
 
     def refusal(self, request: CommitRequest) -> str | None:
-        """Why this key may not sign that; None if it may."""
+        """Return why this key may not sign that; None if it may."""
         wanted = (
             ("table", str(request.identifier), self.tables),
             ("producer", request.producer.id, self.producers),
@@ -105,7 +105,7 @@ def parse_keys(content: bytes, where: str) -> Keys:
 
 
 def choose_key(keys: Keys, request: CommitRequest) -> SigningKey | None:
-    """The first key of the file that may sign the request."""
+    """Return the first key of the file that may sign the request."""
     return next((key for key in keys.values() if key.refusal(request) is None), None)
 
 
@@ -150,7 +150,7 @@ def verify(sealed: EncodedRequest, keys: Keys) -> None:
 
 
 def _without(signature: str, line: bytes) -> bytes | None:
-    """The line that was signed; None where the signature does not stand in it once, as it is.
+    """Return the line that was signed; None if the signature does not stand in it once, as it is.
 
     Nothing but the value of the key `signature` can be taken out: another place that held it as
     well would be a second one, and a line with the text elsewhere does not parse to this signature.

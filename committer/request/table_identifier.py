@@ -15,7 +15,7 @@ class TableIdentifier:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """`db.flights` is table `flights` of namespace `("db",)`. Errors: `ValueError`."""
+        """Parse `db.flights`: table `flights` of namespace `("db",)`. Errors: `ValueError`."""
         *namespace, name = text.split(".")
         if not namespace or not name or not all(namespace):
             raise ValueError(f"expected a table name such as `db.flights`, found `{text}`")

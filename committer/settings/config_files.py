@@ -17,12 +17,12 @@ _BYTES_MAX = 1 << 20
 
 
 def settings_path(named: str | None, home: Path) -> Path:
-    """The TOML file that is read, whether or not it exists. `named`: by `FRAZIL_CONFIG`."""
+    """Return the TOML file to read, whether or not it exists. `named`: by `FRAZIL_CONFIG`."""
     return expanded(named) if named else home / "frazil.toml"
 
 
 def expanded(path: str | Path) -> Path:
-    """With `~` filled in. Errors: `SettingsError` for a user who has no home folder."""
+    """Expand `~`. Errors: `SettingsError` for a user who has no home folder."""
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
@@ -55,7 +55,7 @@ def read_settings_file(named: str | None, home: Path) -> dict[str, object]:
 
 
 def read_text(path: Path) -> str:
-    """A regular file's text. Opening never waits: a pipe without a writer would, for ever.
+    """Read a regular file's text. Opening never waits: a pipe without a writer would, for ever.
 
     Errors: `OSError`; `UnicodeDecodeError`.
     """

@@ -19,7 +19,8 @@ _BYTES_MAX = 64 * 1024
 
 
 def read_secret_files(environment: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The same variables, in the spelling that they have, with each `FRAZIL_…_FILE` replaced.
+    """Return the same variables, in the spelling that they have, with each `FRAZIL_…_FILE`
+    replaced.
 
     One that is empty counts as absent, so that a layer of configuration can take it back. White
     space around a file's content is dropped. Errors: `SettingsError`, naming the variable and never
@@ -65,7 +66,7 @@ def _read(variable: str, path: Path) -> str:
 
 
 def _read_file(path: Path) -> str | None:
-    """None for what is no file, or too large for a setting."""
+    """Read a file; None if it is no regular file, or too large for a setting."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         status = os.fstat(descriptor)

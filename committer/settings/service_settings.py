@@ -240,12 +240,12 @@ class Settings(BaseSettings):
 
 
 def is_inside(location: str, folder: str) -> bool:
-    """Whether a location is the folder, or below it, however both are spelled."""
+    """Return whether a location is the folder, or below it, however both are spelled."""
     return _as_folder(location).startswith(_as_folder(folder))
 
 
 def _as_folder(location: str) -> str:
-    """One spelling of the places that have several."""
+    """Return one spelling of the places that have several."""
     match = _SPELLINGS.match(location)
     plain = location[match.end() :] if match else location
     scheme = "s3://" if match and match[1] else ""
@@ -253,7 +253,7 @@ def _as_folder(location: str) -> str:
 
 
 def _config_place() -> tuple[str | None, Path]:
-    """The file that is named, and the folder of the one that is read if none is."""
+    """Return the file that is named, and the folder of the one that is read if none is."""
     home = expanded(os.environ.get("FRAZIL_HOME") or default_places.HOME)
     return os.environ.get("FRAZIL_CONFIG") or None, home
 

@@ -38,7 +38,7 @@ _TESTS = "FRAZIL_TEST_"
 
 
 def variable_of(setting: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return _PREFIX + setting.replace(".", "__").upper()
 
 
@@ -60,7 +60,8 @@ def named_setting(name: str) -> Iterator[None]:
 
 
 def refuse_unknown_variables(environment: Mapping[str, object]) -> None:
-    """Errors: `SettingsError` naming the first `FRAZIL_…` variable that means nothing."""
+    """Refuse variables that mean nothing.
+    Errors: `SettingsError` naming the first `FRAZIL_…` variable."""
     known = {variable_of(setting) for setting in SETTINGS}
     known |= {f"{variable}_FILE" for variable in known} | _OTHERS
     for variable, value in sorted(environment.items()):
@@ -72,7 +73,7 @@ def refuse_unknown_variables(environment: Mapping[str, object]) -> None:
 
 
 def refuse_unknown_keys(document: Mapping[str, object], source: object) -> None:
-    """The same for the content of a settings file."""
+    """Refuse keys of a settings file that mean nothing."""
     for key in _keys(document):
         if key not in SETTINGS:
             raise SettingsError(f"{source}: setting `{key}`: {_no_such(key, SETTINGS)}")

@@ -92,7 +92,7 @@ def _create_some(
     errors: list[Exception | None],
     roots: Sequence[str],
 ) -> None:
-    """A group with an error stops; the others continue."""
+    """Create some files: one with an error stops; the others continue."""
     staged: list[tuple[int, _Staged]] = []
     for number, created in objects:
         with _noting(number, errors) as goes_on:
@@ -226,7 +226,7 @@ def _require_no_links(folder: str, roots: Sequence[str]) -> None:
 
 
 def _write(descriptor: int, content: bytes) -> None:
-    """All of it: the system may take a part at a time."""
+    """Write all of the content: the system may take a part at a time."""
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -279,8 +279,8 @@ def _make_folder(folder: str, made_in: list[str], roots: Sequence[str]) -> None:
 
 
 def _mode(mode: int, folder: str, made: str, roots: Sequence[str]) -> int:
-    """The mode of what is made in a folder. Outside of roots the umask alone says what others may:
-    a warehouse is theirs to read, also below a home that is not.
+    """Return the mode of what is made in a folder. Outside of roots the umask alone says what
+    others may: a warehouse is theirs to read, also below a home that is not.
     """
     return mode if root_of(made, roots) is None else mode_below(folder, mode)
 
@@ -340,7 +340,7 @@ def _checksum_path(path: str) -> str:
 
 
 def _unlink(location: str, path: str, roots: Sequence[str]) -> bool:
-    """False where there is no such folder, or a link above it that is not followed."""
+    """Delete a file; False if there is no such folder, or a link above it that is not followed."""
     try:
         with explained(location), looked_up(path, roots) as (name, folder, _):
             try:
@@ -374,7 +374,8 @@ def _folder_lock(location: str, folder: str) -> Iterator[bool]:
 
 
 def _lock_folder(location: str, folder: str) -> int | None:
-    """Polls: a worker thread must not hang for ever on a process that was stopped."""
+    """Lock a folder by polling: a worker thread must not hang for ever on a process that was
+    stopped."""
     for _ in range(_ATTEMPTS_MAX):
         try:
             with explained(location):
@@ -389,7 +390,8 @@ def _lock_folder(location: str, folder: str) -> int | None:
 
 
 def _try_lock(descriptor: int, folder: str) -> bool:
-    """True if locked, and the locked folder is still the one of that name; else closed."""
+    """Try to lock: True if locked, and the locked folder is still the one of that name;
+    else closed."""
     locked = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

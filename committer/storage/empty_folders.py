@@ -29,7 +29,7 @@ class EmptyFolders:
         self._lock = Lock()
 
     def owns(self, folder: str) -> bool:
-        """Whether the folder lies strictly below one of the roots."""
+        """Return whether the folder lies strictly below one of the roots."""
         return folder.startswith(self._below) and f"{folder}/" not in self._below
 
     def prune(self, folders: Iterable[str]) -> None:

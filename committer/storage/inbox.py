@@ -62,7 +62,7 @@ class _Keyed:
             yield Outstanding(self.key_of(found.location), found.size_bytes, found.modified_ms)
 
     async def contains(self, key: str) -> bool:
-        """Whether there is an object of this key."""
+        """Return whether there is an object of this key."""
         try:
             await self._storage.head(self.location(key))
         except NotFoundError:
@@ -70,8 +70,8 @@ class _Keyed:
         return True
 
     async def holds(self, published: str) -> bool:
-        """Whether there is an object of the request that was published under this key, replayed or
-        not.
+        """Return whether there is an object of the request that was published under this key,
+        replayed or not.
         """
         epoch, _, _ = published.rpartition("/")
         found = [one.key async for one in self._list(f"{epoch}/", None)]
@@ -88,8 +88,8 @@ class _Keyed:
         *,
         skips: Skips | None = None,
     ) -> AsyncIterator[Outstanding]:
-        """All keys in ascending order: of everything, of one table, or of one of its producers.
-        `skips`: as of `Storage.list`; made by `skips_of`.
+        """List all keys in ascending order: of everything, of one table, or of one of its
+        producers. `skips`: as of `Storage.list`; made by `skips_of`.
         """
         if table_uuid is None:
             return self._list("", skips)
@@ -131,16 +131,16 @@ class Inbox(_Keyed):
         return await self._storage.get(self.location(key), size_bytes_max=size_bytes_max)
 
     async def size_bytes(self, key: str) -> int:
-        """The size of a request, without reading it. Absent: `NotFoundError`."""
+        """Return the size of a request, without reading it. Absent: `NotFoundError`."""
         return (await self._storage.head(self.location(key))).size_bytes
 
     async def modified_ms(self, key: str) -> int:
-        """When it became durable, by the storage's clock. Absent: `NotFoundError`."""
+        """Return when a request became durable, by the storage's clock. Absent: `NotFoundError`."""
         return (await self._storage.head(self.location(key))).modified_ms
 
 
 def written_twice(request: CommitRequest) -> PublishError:
-    """The error of a second, different write under one attempt."""
+    """Make the error of a second, different write under one attempt."""
     return PublishError(
         f"epoch {request.epoch} of producer `{request.producer.id}` was published twice by"
         f" one attempt with different content, to table `{request.identifier}`: two writes"
@@ -217,7 +217,7 @@ class Quarantine(_Keyed):
 
 
 def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]:
-    """The record and the request of a quarantine object.
+    """Read the record and the request of a quarantine object.
 
     Errors: `InvalidRequestError` where it does not start with a record.
     """
@@ -231,7 +231,8 @@ def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]
 
 
 def _quarantine_name(key: str) -> str:
-    """An inbox key is its own name, and so is the name of a stray."""
+    """Return a key's name in quarantine: an inbox key is its own name,
+    and so is the name of a stray."""
     if is_inbox_key(key) or _STRAY.fullmatch(key):
         return key
     return f"stray/{blake2b(key.encode(), digest_size=16).hexdigest()}"

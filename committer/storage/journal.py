@@ -88,12 +88,13 @@ class Journal:
         await create_or_equal(self._storage, NewObject(location, _print_entry(entry)))
 
     async def stored_ms(self, entry: Entry) -> int:
-        """When an entry was written by the storage's clock."""
+        """Return when an entry was written, by the storage's clock."""
         info = await self._storage.head(self.location(entry.table_uuid, entry.entry_id))
         return info.modified_ms
 
     async def list(self, table_uuid: UUID) -> AsyncIterator[Entry]:
-        """The entries of a table. Errors: `InvalidMetadataError` for one that cannot be read."""
+        """Yield the entries of a table.
+        Errors: `InvalidMetadataError` for one that cannot be read."""
         async for found in self._storage.list(f"{self._folder}{table_uuid}/"):
             try:
                 content = await self._storage.get(found.location)

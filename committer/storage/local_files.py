@@ -28,12 +28,12 @@ from committer.ports.storage import ObjectInfo, require_size
 
 
 def local_path(location: str) -> Path:
-    """As `local_name`."""
+    """Return the path of a location, as `local_name`."""
     return Path(local_name(location))
 
 
 def local_name(location: str) -> str:
-    """The path of `/path`, `file:/path`, `file:///path` or `file://localhost/path`.
+    """Return the path of `/path`, `file:/path`, `file:///path` or `file://localhost/path`.
 
     Percent signs stand for themselves, as in Hadoop's `Path` and PyIceberg: the partition folder
     `day=a%2Fb` has exactly that name on disk. Errors: `SettingsError` for anything else.
@@ -86,7 +86,7 @@ def explained(location: str) -> Iterator[None]:
 
 @contextmanager
 def _looking_for(location: str) -> Iterator[None]:
-    """A name that no file can have is that of none."""
+    """Turn the error about a name that no file can have into that of an absent file."""
     try:
         yield
     except OSError as error:
@@ -106,7 +106,7 @@ def read(
     size_bytes_max: int | None = None,
     roots: Sequence[str] = (),
 ) -> bytes:
-    """Bytes of one file from one opening, so that a replacement under way does not mix in.
+    """Read bytes of one file from one opening, so that a replacement under way does not mix in.
 
     No more than the file has when it is opened: it may be growing. `roots`: see `opened_folder`.
     """
@@ -160,7 +160,7 @@ def _require_regular(location: str, status: os.stat_result) -> None:
 
 
 def kind_of(mode: int) -> SkipKind | None:
-    """Of an entry that is neither a file nor a folder; None for these."""
+    """Return the kind of an entry that is neither a file nor a folder; None for these."""
     return _KINDS.get(stat.S_IFMT(mode))
 
 
@@ -187,7 +187,8 @@ def info_of(location: str, status: os.stat_result) -> ObjectInfo:
 
 
 def etag_of(status: os.stat_result) -> str:
-    """Known without reading. Each write is a new file with a new time (`_stamp`), so it changes."""
+    """Return an etag without reading.
+    Each write is a new file with a new time (`_stamp`), so it changes."""
     return f"{status.st_ino:x}-{status.st_mtime_ns:x}-{status.st_size:x}"
 
 
@@ -218,8 +219,8 @@ def root_of(path: str, roots: Sequence[str]) -> str | None:
 
 
 def open_folder(path: str, roots: Sequence[str], flags: int | None = None) -> int:
-    """A descriptor of a folder, by default for listing it. Below a root each part of the path is
-    opened by itself, and a link (or `..`) is `ENOTDIR`; the root itself may be one.
+    """Open a folder, by default for listing it. Below a root each part of the path is opened by
+    itself, and a link (or `..`) is `ENOTDIR`; the root itself may be one.
     """
     flags = _LIST if flags is None else flags
     root = root_of(path, roots)

@@ -31,8 +31,8 @@ class Replays:
     async def all_durable(
         self, table_uuid: UUID | None = None, producer: str | None = None
     ) -> AsyncIterator[tuple[Inbox | Quarantine, str]]:
-        """Every request (of a table, or of one of its producers) that has not ended for good: where
-        it is, and its key. Some are listed twice.
+        """Yield every request (of a table, or of one of its producers) that has not ended for good:
+        where it is, and its key. Some are listed twice.
 
         The inbox once more in the end: a replay moves a request there.
         """
@@ -41,7 +41,7 @@ class Replays:
                 yield place, one.key
 
     async def get(self, key: str) -> tuple[EncodedRequest, bytes]:
-        """The request that would be replayed, and its quarantine object.
+        """Return the request that would be replayed, and its quarantine object.
 
         Errors: `NotFoundError`; `InvalidRequestError` where the request cannot be read, so that a
         replay would only bring it back.
@@ -76,7 +76,7 @@ class Replays:
         await self._quarantine.delete((key,))
 
     async def _referred(self, key: str) -> str | None:
-        """The inbox key of what a record refers to, while that is no request."""
+        """Return the inbox key to which a record refers, while its object is no request."""
         try:
             record = await self._quarantine.record(key)
         except (InvalidRequestError, NotFoundError):

@@ -126,7 +126,8 @@ class S3Storage:
             )
 
     async def probe(self, prefix: str) -> None:
-        """Also for objects written in parts, for which a server may forget its conditions."""
+        """Probe the server, also for objects written in parts,
+        for which it may forget its conditions."""
         location = f"{prefix.removesuffix('/')}/frazil-probe-{self._world.uuid()}"
         await prove_conditions(self, location)
         in_parts = copy(self)
@@ -139,7 +140,7 @@ class S3Storage:
     # --- Steps ---
 
     async def _head(self, location: str, at: S3Location) -> HeadObjectOutputTypeDef:
-        """Answers to HEAD have no body, so that a GET must tell the reason of a refusal."""
+        """Send a HEAD; its answers have no body, so a GET must tell the reason of a refusal."""
         try:
             return await self._calls.send(
                 lambda client: client.head_object(Bucket=at.bucket, Key=at.key)
@@ -235,7 +236,7 @@ async def _get(
 
 
 def _whole_size(answer: GetObjectOutputTypeDef) -> int:
-    """Of the object, also where a range of it was asked for: `bytes 0-9/4711`."""
+    """Return the size of the object, also if a range of it was asked for: `bytes 0-9/4711`."""
     size = answer.get("ContentRange", "").rpartition("/")[2]
     return int(size) if size.isdecimal() else answer["ContentLength"]
 
@@ -279,7 +280,8 @@ async def _delete(client: S3Client, chunk: _Chunk) -> None:
 
 
 def _milliseconds(time: datetime) -> int:
-    """Whole seconds: listings of some servers have more digits, HEAD has none."""
+    """Return milliseconds of whole seconds:
+    listings of some servers have more digits, HEAD has none."""
     return int(time.timestamp()) * 1000
 
 
@@ -287,8 +289,8 @@ def _milliseconds(time: datetime) -> int:
 
 
 def _is_failed_condition(error: Exception, tries: Tries) -> bool:
-    """Also: the object to be replaced does not exist. Or the parts are, which an earlier try has
-    joined.
+    """Return whether a condition failed; also if the object to be replaced does not exist. Or the
+    parts are, which an earlier try has joined.
     """
     if code_of(error) == "NoSuchUpload":
         return tries.in_doubt

@@ -59,7 +59,8 @@ class Tries:
     """An earlier try of it may have been applied, or may still be."""
 
     def note(self, error: Exception, limits: S3Limits, jitter: float) -> float | None:
-        """How long to wait before the next try, in seconds; None if there is none."""
+        """Note a failed try. Return how long to wait before the next, in seconds;
+        None if there is none."""
         self.in_doubt = self.in_doubt or not surely_not_applied(error)
         if not is_passing(error):
             return None

@@ -28,7 +28,8 @@ class S3Location:
 
 
 def parse_object(location: str) -> S3Location:
-    """Errors: `SettingsError` for what is no `s3://bucket/key` that an object can have."""
+    """Parse an object's location.
+    Errors: `SettingsError` for one that is no `s3://bucket/key` that an object can have."""
     bucket, key = _split(location)
     if problem := _problem(key):
         raise SettingsError(f"location {location!r}: {problem}")
@@ -36,7 +37,8 @@ def parse_object(location: str) -> S3Location:
 
 
 def parse_existing(location: str) -> S3Location:
-    """As `parse_object`, for reads: `NotFoundError` for a key that no object can have."""
+    """Parse a location for reads, as `parse_object`:
+    `NotFoundError` for a key that no object can have."""
     bucket, key = _split(location)
     if problem := _problem(key):
         raise NotFoundError(f"location {location!r}: {problem}")
@@ -44,7 +46,8 @@ def parse_existing(location: str) -> S3Location:
 
 
 def parse_folder(location: str) -> S3Location:
-    """The keys below a folder start with `key`, which is empty or ends with a slash."""
+    """Parse a folder's location: the keys below it start with `key`,
+    which is empty or ends with a slash."""
     bucket, key = _split(location)
     if key and not key.endswith("/"):
         key += "/"
@@ -61,7 +64,7 @@ def _split(location: str) -> tuple[str, str]:
 
 
 def _problem(key: str) -> str | None:
-    """Why no object can have this key; None if one can."""
+    """Return why no object can have this key; None if one can."""
     if not key or key.endswith("/"):
         return "expected an object, `s3://bucket/key`"
     if _UNSPEAKABLE.search(key):

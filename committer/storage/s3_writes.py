@@ -67,7 +67,8 @@ async def send_write(calls: S3Calls, limits: S3Limits, write: Write, tries: Trie
 
 
 def _is_raced(error: Exception) -> bool:
-    """Another write of the object was under way. An upload in parts then begins anew."""
+    """Return whether another write of the object was under way.
+    An upload in parts then begins anew."""
     return code_of(error) == "ConditionalRequestConflict"
 
 

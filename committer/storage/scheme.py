@@ -14,7 +14,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def scheme_of(location: str) -> str:
-    """`s3` of `s3://bucket/key`, `file` of a bare absolute path; lower case.
+    """Return `s3` of `s3://bucket/key`, `file` of a bare absolute path; lower case.
 
     Errors: `SettingsError` for a relative path.
     """
@@ -82,7 +82,7 @@ class SchemeStorage:
         await finish_all(adapter.close() for adapter in set(self._adapters.values()))
 
     def adapter(self, location: str) -> Storage:
-        """The adapter that serves a location. Errors: `SettingsError` if none does."""
+        """Return the adapter that serves a location. Errors: `SettingsError` if none does."""
         scheme = scheme_of(location)
         if scheme not in self._adapters:
             if scheme not in self._on_demand:

@@ -22,7 +22,7 @@ _SWEPT_MAX = 10_000
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name is, or was, a write in progress."""
+    """Return whether a file of this name is, or was, a write in progress."""
     return name.startswith(TEMPORARY_PREFIX) and name.endswith(TEMPORARY_SUFFIX)
 
 

@@ -42,8 +42,8 @@ def walk(
     *,
     swept: Callable[[str], None] = lambda _: None,
 ) -> Generator[ObjectInfo, None, None]:
-    """Objects below a folder in ascending order of location. `swept` is called with each folder
-    below a root out of which stale temporary files were removed.
+    """Yield objects below a folder in ascending order of location. `swept` is called with each
+    folder below a root out of which stale temporary files were removed.
     """
     base = prefix if prefix.endswith("/") else f"{prefix}/"
     path = local_name(prefix).rstrip("/") or "/"
@@ -79,7 +79,8 @@ class _Walk:
         self._levels_max = skips.levels_max if skips else LEVELS_MAX
 
     def look_at_prefix(self, base: str, path: str) -> None:
-        """Missing, or no folder: a link in the place of a whole inbox must be reported."""
+        """Look at a prefix that is missing, or no folder:
+        a link in the place of a whole inbox must be reported."""
         try:
             mode = os.lstat(path).st_mode
         except OSError:
@@ -108,7 +109,8 @@ class _Walk:
                 os.close(level.folder)
 
     def _entries(self, folder: int, base: str) -> list[tuple[str, os.DirEntry[str]]]:
-        """Folders carry a slash, so that `a.b` sorts before what is below `a`."""
+        """List a folder; names of folders end with a slash,
+        so that `a.b` sorts before what is below `a`."""
         temporary: list[str] = []
         with explained(base), os.scandir(folder) as entries:
             keyed = [
@@ -127,7 +129,7 @@ class _Walk:
         return self._is_named(name, base)
 
     def _is_named(self, name: str, base: str) -> bool:
-        """Whether any location can name it."""
+        """Return whether any location can name the entry."""
         if name.isascii():
             return True
         try:
@@ -154,7 +156,7 @@ class _Walk:
         levels.append(_Level(folder, base, entries))
 
     def _status(self, entry: os.DirEntry[str], location: str) -> os.stat_result | None:
-        """None for what was deleted meanwhile, or is no file."""
+        """Return an entry's status; None for what was deleted meanwhile, or is no file."""
         is_link = entry.is_symlink()
         if is_link and self._is_guarded:
             self._skip(location, SkipKind.LINK)
