@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from committer.request.table_identifier import TableIdentifier
 
 app = typer.Typer(
-    help="The producers of a table: their landed epochs, and which are frozen.",
+    help="Show, freeze, thaw or remove the producers of a table.",
     no_args_is_help=True,
 )
 

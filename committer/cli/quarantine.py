@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from committer.service.process.composition import Parts, RequestParts
 
 app = typer.Typer(
-    help="Requests that could not land: show, replay or discard them.", no_args_is_help=True
+    help="Show, replay or discard requests that could not land.", no_args_is_help=True
 )
 
 _FILES_SHOWN_MAX = 20
