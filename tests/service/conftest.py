@@ -21,5 +21,5 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, LoopFactory
 
 @pytest.fixture(autouse=True)
 def plain_logs() -> None:
-    """Short tracebacks: a crash that repeats must not drown in its own rendering."""
+    """Shorten tracebacks: a crash that repeats must not drown in its own rendering."""
     configure_logs("console", "info")

@@ -62,7 +62,7 @@ def _soak(options: argparse.Namespace, folder: Path, environment: dict[str, str]
 
 
 def _note_load(environment: dict[str, str]) -> None:
-    """Numbers of a busy machine say little, and the run itself counts too."""
+    """Record the load: numbers of a busy machine say little, and the run itself counts too."""
     loads = " ".join(f"{load:.2f}" for load in os.getloadavg())
     environment["load average"] = f"{environment['load average']} before, {loads} after"
 

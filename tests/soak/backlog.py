@@ -47,7 +47,7 @@ class Recovery:
 
 
 def run(requests: int, tables: int) -> Recovery:
-    """Errors: `TimeoutError` where it takes longer than half an hour."""
+    """Measure a recovery. Errors: `TimeoutError` after half an hour."""
     frazil = Frazil("frazil-default", interval_ms=None)
     try:
         return _recover(frazil, requests, tables)
@@ -93,7 +93,7 @@ class _Watch:
                 self.samples.append(found)
 
     def peak_mib(self) -> float:
-        """As the kernel has noted it, between samples too."""
+        """Return the peak that the kernel has recorded, between samples too."""
         status = Path(f"/proc/{self._pid()}/status").read_text()
         [line] = [line for line in status.splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) / 1024
@@ -139,7 +139,7 @@ def print_page(found: Recovery, environment: Mapping[str, str], picture: str) ->
 
 
 def draw(found: Recovery, path: Path) -> None:
-    """Memory over time, and the size of each batch. Needs matplotlib."""
+    """Draw memory over time, and the size of each batch. Needs matplotlib."""
     import matplotlib as mpl
 
     mpl.use("Agg")

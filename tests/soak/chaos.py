@@ -34,7 +34,7 @@ class Strike:
     answer_fault: Fault = Fault.CUT_ANSWER
 
     def pick(self, count: int) -> int:
-        """One of so many."""
+        """Pick an index below `count`."""
         return int(self.whom * count)
 
 
@@ -50,7 +50,7 @@ SPOILED = 5
 
 
 def strikes(seed: int, *, pause_s: float, lease_s: float) -> Iterator[Strike]:
-    """Faults for ever, each kind once before any comes again; `pause_s` apart on average."""
+    """Yield faults without end, each kind once before any repeats; `pause_s` apart on average."""
     chance = random.Random(seed)
     while True:
         for kind in chance.sample(list(FaultKind), len(FaultKind)):

@@ -54,7 +54,7 @@ class Writers:
             self.process.wait()
 
     async def end(self) -> None:
-        """Let each query end its epoch. Errors: `AssertionError` if it ends otherwise."""
+        """Stop after each query's epoch. Errors: `AssertionError` if it ends otherwise."""
         assert self.process is not None
         await until(self.assignment.listens.exists, f"{self.name} to listen")
         self.process.terminate()
@@ -82,7 +82,7 @@ class Crew:
         return time.monotonic() - self.started_s
 
     def pids(self) -> dict[str, int]:
-        """Of all processes that run, by name."""
+        """Return the pids of all running processes, by name."""
         found = {}
         for number, committer in enumerate(self.committers):
             if committer.committer is not None and committer.committer.poll() is None:
@@ -95,7 +95,7 @@ class Crew:
         return found
 
     async def strike(self, strike: Strike) -> None:
-        """Returns when all is as before again."""
+        """Apply a fault; return when all is as before again."""
         self.struck.append((self.elapsed_s(), strike.kind))
         match strike.kind:
             case FaultKind.KILL:
@@ -150,15 +150,14 @@ class Crew:
         await client.aclose()
 
     async def settle(self, timeout_s: float) -> None:
-        """Let the writers end, and the committers land what is left.
-
-        Errors: `TimeoutError`, `AssertionError`.
+        """Stop the writers, and wait for the rest to land. Errors: `TimeoutError`,
+        `AssertionError`.
         """
         await asyncio.gather(*(each.end() for each in self.writers))
         await until(self.harness.is_settled, "an empty inbox", timeout_s=timeout_s, poll_s=0.2)
 
     def note_the_dead(self) -> None:
-        """At the end every committer has to be there."""
+        """Record the committers that have died: at the end every one must run."""
         for number, committer in enumerate(self.committers):
             code = committer.committer.poll() if committer.committer else "no process"
             if code is not None:
@@ -171,7 +170,7 @@ class Crew:
 
 
 def assigned(harness: RealHarness, template: Assignment, processes: int) -> list[Writers]:
-    """The template's producers, dealt to so many processes."""
+    """Return the writers, with the template's producers dealt to so many processes."""
     return [
         Writers(
             f"writers {process}",

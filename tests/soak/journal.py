@@ -72,7 +72,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> Iterator[Event]:
-    """The events so far; none where there is no file."""
+    """Yield the events so far; none where there is no file."""
     if not path.exists():
         return
     with path.open("rb") as lines:
@@ -102,7 +102,7 @@ class Past:
 
 
 def pasts(events: Iterable[Event]) -> dict[int, Past]:
-    """By producer."""
+    """Return the past of each producer."""
     found: dict[int, Past] = {}
     for event in events:
         found.setdefault(event.number, Past()).note(event)
@@ -118,8 +118,7 @@ class Published:
     ends: list[Ended] = field(default_factory=list)
 
     def producers(self, waiting: int, connections: Connections) -> list[RealProducer]:
-        """As the test of exactness wants them. Those with numbers below `waiting` wait for their
-        commits.
+        """Return the producers for the test of exactness; those below `waiting` wait for commits.
         """
         numbers = sorted({attempt.number for attempt in self.attempts})
         return [self._producer(number, number < waiting, connections) for number in numbers]

@@ -15,7 +15,7 @@ _WINDOW_S = 5.0
 
 
 def waits(story: Story) -> list[tuple[float, float]]:
-    """(seconds since the start, seconds from the call to the receipt), of those that waited."""
+    """Return (seconds since the start, seconds from call to receipt) of those that waited."""
     return _ends(story, "committed")
 
 
@@ -112,7 +112,7 @@ def _latencies(story: Story) -> list[str]:
 
 
 def draw(story: Story, path: Path) -> None:
-    """Four panels over time; a line for each fault. Needs matplotlib."""
+    """Draw four panels over time; a line for each fault. Needs matplotlib."""
     import matplotlib as mpl
 
     mpl.use("Agg")

@@ -37,7 +37,7 @@ class Depth:
 
 
 def sample(process: str, pid: int, at_s: float) -> Sample | None:
-    """None where the process is gone."""
+    """Sample a process; None where it is gone."""
     folder = Path(f"/proc/{pid}")
     with suppress(OSError):
         pages = int((folder / "statm").read_text().split()[1])
@@ -56,7 +56,7 @@ class Window:
 
 
 def windows(ends: Iterable[tuple[float, float]], width_s: float) -> list[Window]:
-    """`ends`: (when, how long it took)."""
+    """Summarize `ends`, (when, how long it took), by windows of time."""
     by_window: defaultdict[int, list[float]] = defaultdict(list)
     for at_s, took_s in ends:
         by_window[int(at_s // width_s)].append(took_s)
@@ -94,7 +94,7 @@ class Trend:
 
 
 def trend(what: str, points: Sequence[tuple[float, float]], *, growth_max: float) -> Trend:
-    """Of points (seconds, value), without the first third."""
+    """Return the trend of points (seconds, value), without the first third."""
     late = sorted(points)[len(points) // 3 :]
     values = [value for _, value in late]
     span_s = late[-1][0] - late[0][0] if late else 0.0
@@ -102,7 +102,7 @@ def trend(what: str, points: Sequence[tuple[float, float]], *, growth_max: float
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """By the second; 0 of fewer than two points."""
+    """Return the median slope per second; 0 of fewer than two points."""
     step = len(points) // _POINTS_MAX + 1
     pairs = combinations(points[::step], 2)
     slopes = [(v - u) / (t - s) for (s, u), (t, v) in pairs if t > s]
@@ -110,7 +110,7 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 
 
 def trends_of(process: str, samples: Iterable[Sample]) -> list[Trend]:
-    """Memory may grow by a tenth and 16 MiB, handles by 12: what is open depends on the moment."""
+    """Return the trends. Memory may grow by a tenth and 16 MiB, handles by 12: open ones vary."""
     mine = [one for one in samples if one.process == process]
     resident = [(one.at_s, one.resident_bytes / _MIB) for one in mine]
     allowed = 16 + 0.1 * median([value for _, value in resident]) if mine else 0.0

@@ -126,7 +126,7 @@ def _template(harness: RealHarness, plan: Plan, tables: Sequence[str]) -> Assign
 
 
 async def _play(crew: Crew, story: Story) -> None:
-    """Work under faults for as long as planned, then let all end well."""
+    """Work under faults for as long as planned, then stop in order."""
     plan = story.plan
     await asyncio.gather(*(committer.start() for committer in crew.committers))
     for each in crew.writers:

@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 
 def grown(mib_per_s: float, handles_per_s: float = 0.0) -> list[Sample]:
-    """Ten minutes of a process, with noise, and a warm-up in which it doubles."""
+    """Return samples of ten minutes, with noise, and a warm-up in which the process doubles."""
     chance = random.Random(1)
     return [
         Sample(

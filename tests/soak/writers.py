@@ -69,7 +69,7 @@ class Query:
         self._chance = chance
 
     async def run(self, interval_s: float, stop: asyncio.Event) -> None:
-        """From one epoch to the next, until told to stop; then the last has ended."""
+        """Publish epoch after epoch until stopped; the last one has ended then."""
         epoch = self._first_epoch()
         while not stop.is_set():
             if await self._publish(epoch):
@@ -81,7 +81,7 @@ class Query:
             await self._publish(self._past.epochs - 1)
 
     def _first_epoch(self) -> int:
-        """The open epoch; else the next, or, where Spark did not get to note it, the last again."""
+        """Return the open epoch, else the next or, if Spark did not record it, the last again."""
         forgot = self._past.epochs > 0 and self._chance.random() < 0.5
         return self._past.epochs - (self._past.is_open or forgot)
 

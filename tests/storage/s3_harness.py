@@ -55,7 +55,7 @@ class S3Harness:
         return f"{self.root}/{name}"
 
     def another(self, limits: S3Limits, *, connections_max: int = 64) -> S3Storage:
-        """A storage through the proxy with other limits."""
+        """Open a storage through the proxy with other limits."""
         options = replace(
             self.server.options, endpoint_url=self.proxy.url, connections_max=connections_max
         )
@@ -70,7 +70,7 @@ class S3Harness:
         return calls
 
     async def unfinished_uploads(self) -> int:
-        """Uploads in parts that were neither completed nor aborted."""
+        """Return how many uploads in parts were neither completed nor aborted."""
         prefix = self.root.removeprefix(f"s3://{self.server.bucket}/")
         found = await self.client.list_multipart_uploads(Bucket=self.server.bucket, Prefix=prefix)
         return len(found.get("Uploads", ()))
@@ -105,8 +105,8 @@ _QUERIES = {
 
 
 def name_of(request: Request) -> str:
-    """`PUT`, `GET`, `HEAD`, `LIST`, `DELETE`; of an upload in parts `BEGIN`, `PART`, `COMPLETE`,
-    `ABORT`.
+    """Return `PUT`, `GET`, `HEAD`, `LIST` or `DELETE`; of a multipart upload `BEGIN`, `PART`,
+    `COMPLETE` or `ABORT`.
     """
     _, _, query = request.path.partition("?")
     names = set(re.findall(r"(?:^|&)([A-Za-z-]+)", query))

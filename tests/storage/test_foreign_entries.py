@@ -47,7 +47,7 @@ def storage(root: Path) -> LocalStorage:
 async def listed(
     storage: LocalStorage, folder: Path, *, levels_max: int = 4
 ) -> tuple[list[str], dict[str, SkipKind]]:
-    """The names of objects, and of what was skipped."""
+    """Return the names of objects, and the kinds of skipped entries by name."""
     skips = Skips(levels_max=levels_max)
     start = len(f"{folder}/")
     found = [one.location[start:] async for one in storage.list(str(folder), skips=skips)]
@@ -199,7 +199,7 @@ async def test_a_folder_below_the_last_level_is_not_entered(
 
 @pytest.fixture
 def deep(root: Path) -> Iterator[None]:
-    """Three thousand folders in one another, which no path can name."""
+    """Create three thousand folders in one another, which no path can name."""
     descriptor = os.open(root, os.O_RDONLY)
     for _ in range(3_000):
         os.mkdir("d", dir_fd=descriptor)
@@ -306,7 +306,7 @@ asyncio.run(run())
 
 @pytest.fixture
 def public() -> Iterator[Path]:
-    """A folder that everybody may enter, which pytest's own are not."""
+    """Yield a folder that every user may enter, which pytest's own are not."""
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)

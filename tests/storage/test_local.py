@@ -392,7 +392,7 @@ async def test_a_too_long_name_is_named(tmp_path: Path) -> None:
 
 @contextmanager
 def unprivileged() -> Iterator[None]:
-    """Be another user for a while: the superuser may do everything."""
+    """Switch to another user for a while: the superuser may do everything."""
     superuser = os.geteuid() == 0
     if superuser:
         os.seteuid(65_534)

@@ -103,7 +103,7 @@ class Place:
         await self.quarantine.put(record, content or self.sealed.content)
 
     async def copies(self) -> list[str]:
-        """Where the request's content is."""
+        """Return where the request's content is."""
         found = [info.location async for info in self.storage.list(ROOT)]
         return [one for one in found if self.sealed.content in await self.storage.get(one)]
 
@@ -148,7 +148,7 @@ async def test_a_committer_that_quarantines_it_again_at_once_loses_nothing() -> 
     await place.quarantined()
 
     async def judge() -> None:
-        """As the committer does: a durable record, then away from the inbox."""
+        """Quarantine as the committer does: write a durable record, then delete from the inbox."""
         async for found in place.inbox.list():
             await place.quarantined(key=found.key)
             await place.inbox.delete((found.key,))

@@ -51,7 +51,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def bare(name: str) -> tuple[str, ...]:
-    """The options that read a table of the fixtures where it has been copied to."""
+    """Return the options that read a table of the fixtures where it has been copied to."""
     old, new = LOCATION_PREFIX.rstrip("/"), str(fixtures_dir() / "java")
     file = expected(name)["metadata_location"].replace(old, new)
     return ("--metadata", file, "--rewrite-prefix", f"{old}={new}")

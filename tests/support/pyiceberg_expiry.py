@@ -21,6 +21,6 @@ def pyiceberg_table(harness: RealHarness, name: str) -> Iterator[Table]:
 
 
 def expire_all_old(table: Table) -> None:
-    """All but the heads of branches, and what tags hold."""
+    """Expire all snapshots except the heads of branches and those with tags."""
     tomorrow = datetime.now().astimezone() + timedelta(days=1)
     table.maintenance.expire_snapshots().older_than(tomorrow).commit()

@@ -97,7 +97,7 @@ def _command_problems(words: Sequence[str]) -> Iterator[str]:
 
 
 def _is_absent(word: str) -> bool:
-    """Whether a word names a path of the repository that does not exist."""
+    """Return whether a word names a path of the repository that does not exist."""
     return word.startswith(_FOLDERS) and not any(ROOT.glob(word.split("::")[0].rstrip("/")))
 
 
@@ -245,7 +245,7 @@ def _doorbell_problems(key: str, pairs: Sequence[str]) -> Iterator[str]:
 
 
 def _filled(text: str) -> str:
-    """Put digits where a page says how many there are: `<64 hex digits>`."""
+    """Fill in digits where a page says how many there are: `<64 hex digits>`."""
     return _HEX.sub(lambda found: "0" * int(found[1]), text)
 
 

@@ -35,7 +35,7 @@ FLIGHTS = TableIdentifier(("db",), "flights")
 
 
 def nonce_of(number: int) -> UUID:
-    """A nonce that a one-shot producer may have as well."""
+    """Return a nonce that a one-shot producer may have as well."""
     return timed_nonce(number, UUID(int=number))
 
 
@@ -124,7 +124,7 @@ async def build_bench(
     world: ManualWorld | None = None,
     server: MemoryServer | None = None,
 ) -> Bench:
-    """A bench with the table `db.flights`, and a queue unless told otherwise.
+    """Build a bench with the table `db.flights`, and a queue unless told otherwise.
 
     `keys`: the location of its file of keys.
     """

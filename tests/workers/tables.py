@@ -66,13 +66,13 @@ def schema(*fields: NestedField) -> Schema:
 
 
 def all_primitives() -> Schema:
-    """One optional column of each type that a Parquet file can hold."""
+    """Return a schema with one optional column of each type that a Parquet file can hold."""
     numbered = enumerate(PRIMITIVES.items(), 1)
     return Schema(tuple(optional(field_id, name, kind) for field_id, (name, kind) in numbered))
 
 
 def nested() -> Schema:
-    """Structs, lists and maps, and each of them inside another."""
+    """Return a schema with structs, lists and maps, and each of them inside another."""
     point = struct(
         optional(10, "x", DoubleType()),
         required(11, "y", IntegerType()),

@@ -36,7 +36,7 @@ class DrainingWorld(ManualWorld):
 
 
 async def build_behind(requests: int, *, is_committing: bool = True) -> tuple[Bench, DrainingWorld]:
-    """A bench whose queue holds so many requests of its table already."""
+    """Build a bench whose queue holds so many requests of its table already."""
     world = DrainingWorld()
     world.is_committing = is_committing
     bench = await build_bench(world=world, server=world.server)

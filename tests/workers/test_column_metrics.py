@@ -58,7 +58,7 @@ def one_file(
 def one_column(
     tmp_path: Path, kind: IcebergType, values: Sequence[object], mode: str = "full"
 ) -> tuple[object, object]:
-    """The bounds of a file with one column."""
+    """Return the bounds of a file with one column."""
     table = schema(optional(1, "c", kind))
     properties = {"write.metadata.metrics.default": mode}
     folder = tmp_path / str(len(list(tmp_path.iterdir())))

@@ -95,7 +95,7 @@ def metadata_of(target: Target, manifest_list: str) -> dict[str, object]:
 
 
 def v2_primitives() -> Any:
-    """Every type of format version 2."""
+    """Return a schema with every type of format version 2."""
     whole = all_primitives()
     return type(whole)(tuple(f for f in whole.fields if not f.name.endswith("_ns")))
 

@@ -14,7 +14,7 @@ from workers.invalidate_caches import patch_zipimporter
 
 @pytest.fixture(autouse=True)
 def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """As on PySpark 4.1, whichever is installed; undone afterwards."""
+    """Set the version to PySpark 4.1, whichever is installed, and undo the patch afterwards."""
     original = zipimport.zipimporter.invalidate_caches
     monkeypatch.setattr(pyspark, "__version__", "4.1.4")
     yield

@@ -67,7 +67,7 @@ def transformed(text: str, kind: IcebergType, array: pa.Array) -> list[object]:
 
 @cache
 def transform_cases() -> dict[tuple[str, str], tuple[list[object], list[object]]]:
-    """Values and results of Iceberg Java by type and transform."""
+    """Return values and results of Iceberg Java by type and transform."""
     grouped: dict[tuple[str, str], tuple[list[object], list[object]]] = {}
     for case in vectors("transforms")["cases"]:
         kind = parse_type(case["type"])
@@ -80,7 +80,7 @@ def transform_cases() -> dict[tuple[str, str], tuple[list[object], list[object]]
 
 
 def parsed(kind: IcebergType, value: object) -> object:
-    """JSON has no NaN and no infinity: the vectors have them as text."""
+    """Parse a value of the vectors: JSON has no NaN and no infinity, they are text."""
     if isinstance(kind, FloatType | DoubleType) and isinstance(value, str):
         return float(value)
     return None if value is None else parse_json_value(kind, value)

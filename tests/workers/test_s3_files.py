@@ -72,7 +72,7 @@ class Bucket:
         return Target(f"{root}/db/flights", TABLE, BY_CARRIER, s3=self.access)
 
     def keys(self) -> list[str]:
-        """The objects that are there, without those that stand for folders."""
+        """Return the objects that exist, without those that stand for folders."""
         below = fs.FileSelector(s3_path(self.root), recursive=True, allow_not_found=True)
         found = self.files.get_file_info(below)
         return sorted(each.path for each in found if each.type == fs.FileType.File)

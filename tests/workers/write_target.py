@@ -30,7 +30,7 @@ class Target:
 
 
 def spec_of(*fields: tuple[int, str, str]) -> PartitionSpec:
-    """A spec of (source id, name, transform)."""
+    """Build a spec of (source id, name, transform)."""
     return PartitionSpec(
         1,
         tuple(

@@ -53,7 +53,7 @@ class Yard:
         return self.table
 
     async def publish(self, sealed: EncodedRequest) -> None:
-        """With the files that it names."""
+        """Publish with the files that the request names."""
         await self.drop(path_of(self.table, sealed))
         await self.harness.publish(sealed)
 
@@ -65,7 +65,7 @@ class Yard:
         return locations
 
     async def swap_in(self, update: Update) -> None:
-        """Another engine's commit."""
+        """Commit as another engine."""
         await foreign_commit(self.harness, self.table, update)
 
     def later(self) -> None:
@@ -97,12 +97,12 @@ class Yard:
 
 
 def path_of(table: LoadedTable, sealed: EncodedRequest) -> str:
-    """The one file that a request names."""
+    """Return the one file that a request names."""
     return build_file(table.metadata, sealed.request.attempt).file_path
 
 
 def adopting(table: LoadedTable, path: str) -> EncodedRequest:
-    """A request for a file that was there before."""
+    """Build a request for a file that existed before."""
     line = build_line(table, producer="adopter").model_copy(update={"adopt_existing": True})
     file = replace(build_file(table.metadata, line.attempt), file_path=path)
     return seal(line, [build_manifest(table.metadata, [file])])

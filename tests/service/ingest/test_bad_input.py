@@ -58,7 +58,7 @@ NEIGHBOURS = ("query-1", "query-2", "query-3")
 async def publish_among_neighbours(
     harness: ServiceHarness, table: LoadedTable, bad: EncodedRequest
 ) -> None:
-    """One good request before the bad one and two behind it, all waiting for the first batch."""
+    """Publish one good request before the bad one and two behind it, all for the first batch."""
     await harness.publish(good(table, NEIGHBOURS[0]))
     await put_raw(harness, bad.request.inbox_key, bad.content)
     for producer in NEIGHBOURS[1:]:

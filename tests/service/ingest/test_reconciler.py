@@ -29,7 +29,7 @@ VIRTUAL_TIME = True
 def request(
     harness: ServiceHarness, table: LoadedTable, producer: str = "query-1", epoch: int = 0
 ) -> EncodedRequest:
-    """Published now."""
+    """Build a request published now."""
     now_ms = harness.world.now_ms()
     return build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
 

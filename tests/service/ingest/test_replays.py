@@ -26,7 +26,7 @@ RUNS = ("0a2c5f40-3f0b-4c1b-9d4e-000000000001", "0a2c5f40-3f0b-4c1b-9d4e-0000000
 
 
 async def landed_attempts(harness: ServiceHarness) -> Counter[str]:
-    """How many live files each attempt has."""
+    """Count the live files of each attempt."""
     return Counter(file.file_path.rsplit("/", 1)[1][6:42] for file in await harness.live_files())
 
 
@@ -36,7 +36,7 @@ async def landed_attempts(harness: ServiceHarness) -> Counter[str]:
 async def _age(
     harness: ServiceHarness, table: LoadedTable, epochs: int, *, has_expired: bool
 ) -> None:
-    """Let so many epochs land, each with a commit of its own, and perhaps their snapshots go."""
+    """Land so many epochs, each with a commit of its own, and perhaps expire their snapshots."""
     for epoch in range(1, 1 + epochs):
         await harness.publish(build_request(table, epoch=epoch))
         await harness.settle(1.0)
@@ -81,7 +81,7 @@ async def test_a_replay_of_any_age_lands_nothing_and_is_answered_by_what_proves_
 
 
 async def _replay_both(harness: ServiceHarness, table: LoadedTable) -> None:
-    """Another attempt that stands for the same, and one that does not."""
+    """Publish another attempt that stands for the same, and one that does not."""
     for fingerprint in (None, "something else"):
         await harness.publish(build_request(table, epoch=0, fingerprint=fingerprint))
         await harness.settle(6.0)
@@ -217,7 +217,7 @@ async def test_a_thousand_one_shot_producers_land_once_and_leave_nothing_in_the_
 
 
 async def _producers(harness: ServiceHarness) -> list[str]:
-    """Whom the ledger knows."""
+    """Return the producers that the ledger knows."""
     parsed = map(parse_property_key, (await harness.load()).properties)
     return [one[0] for one in parsed if one is not None]
 
@@ -245,7 +245,7 @@ async def test_a_one_shot_producer_is_known_while_a_request_of_it_is_in_quaranti
 async def _land_one_and_refuse_another(
     harness: ServiceHarness, table: LoadedTable
 ) -> EncodedRequest:
-    """Two attempts of a one-shot producer's epoch with different content."""
+    """Publish two attempts of a one-shot producer's epoch with different content."""
     async with harness.running():
         await harness.publish(build_request(table, producer="shot", one_shot=True))
         await harness.settle()
@@ -259,7 +259,7 @@ async def _land_one_and_refuse_another(
 async def _outlive_one_shots(
     harness: ServiceHarness, table: LoadedTable, *, first_epoch: int = 0
 ) -> None:
-    """Commits that take along what has been found."""
+    """Commit until the ledger has forgotten the one-shot producers."""
     for epoch in range(first_epoch, first_epoch + 5):
         await harness.settle(ONE_SHOT_KEPT_S / 2)
         await harness.publish(build_request(table, epoch=epoch))

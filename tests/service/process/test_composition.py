@@ -59,7 +59,7 @@ async def test_catalog_of_a_new_harness_is_made(tmp_path: Path) -> None:
 async def refuse_while_requests_wait(
     parts: RequestParts, kind: type[FrazilError], said: str
 ) -> None:
-    """No catalog is opened while a request waits for a table of it; afterwards an empty one is."""
+    """Check that a missing catalog is refused while a request waits for it, and created after."""
     sealed = build_request(build_table(warehouse="memory://warehouse"))
     await parts.inbox.put(sealed)
     for _ in range(2):

@@ -45,7 +45,7 @@ async def operating(harness: ServiceHarness) -> AsyncIterator[ProducerAdmin]:
 
 
 async def receipts(harness: ServiceHarness, producer: str, count: int) -> list[Receipt]:
-    """The next receipts of a producer, as soon as they are there."""
+    """Return the next receipts of a producer, as soon as they are there."""
     found: list[Receipt] = []
     while len(found) < count:
         found.extend(await harness.publisher_queue.wait_for_receipts(producer, wait_s=10.0))

@@ -33,7 +33,7 @@ class Client:
         await self.writer.drain()
 
     async def rest(self) -> bytes:
-        """All that comes until the server closes the connection."""
+        """Read until the server closes the connection."""
         async with asyncio.timeout(PATIENCE_S):
             try:
                 return await self.reader.read()
@@ -41,7 +41,7 @@ class Client:
                 return b""
 
     async def answer(self) -> tuple[int, bytes]:
-        """Status and body of the next answer."""
+        """Read status and body of the next answer."""
         async with asyncio.timeout(PATIENCE_S):
             head = await self.reader.readuntil(b"\r\n\r\n")
             lines = head.lower().split(b"\r\n")

@@ -38,7 +38,7 @@ pytestmark = pytest.mark.server
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """Short, because a unix socket lies in it."""
+    """Yield a folder with a short path, because a unix socket lies in it."""
     with short_folder() as path:
         yield path
 

@@ -49,7 +49,7 @@ LABELS = {
 
 
 def seconds(number: float) -> object:
-    """The clock of a loop counts in fractions that add up to a little less, or more."""
+    """Allow for the clock of a loop, whose fractions add up to a little less, or more."""
     return pytest.approx(number, abs=0.01)
 
 

@@ -26,7 +26,7 @@ TABLE = build_table(warehouse="memory://warehouse")
 
 
 def bad(table: LoadedTable, epoch: int, producer: str = "bad") -> EncodedRequest:
-    """For a branch that is not there."""
+    """Build a request for a branch that does not exist."""
     return build_request(table, epoch=epoch, producer=producer, branch="audit")
 
 

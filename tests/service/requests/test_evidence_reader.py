@@ -47,7 +47,7 @@ def build_table(epochs: int) -> Table:
 
 
 async def seek(reader: EvidenceReader, state: TableState, epoch: int) -> float:
-    """How long it takes to look for another content of an epoch. Seconds."""
+    """Return how many seconds it takes to look for another content of an epoch."""
     before_s = asyncio.get_running_loop().time()
     await reader.find(state, build_request(state.table, epoch=epoch, fingerprint="other").request)
     return asyncio.get_running_loop().time() - before_s

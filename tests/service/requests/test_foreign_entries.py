@@ -31,7 +31,7 @@ Lines = list[Any]
 
 
 def disk_harness(root: Path, **options: Any) -> ServiceHarness:
-    """A harness whose inbox and quarantine are folders."""
+    """Build a harness whose inbox and quarantine are folders."""
     harness = ServiceHarness(**options)
     storage = LocalStorage(prune_below=[str(root)])
     harness.inbox = Inbox(storage, str(root))
@@ -40,7 +40,7 @@ def disk_harness(root: Path, **options: Any) -> ServiceHarness:
 
 
 def place(root: Path, sealed: EncodedRequest) -> Path:
-    """Where the request would be, with the folders above it."""
+    """Return the path of the request, and create the folders above it."""
     path = root / "inbox" / sealed.request.inbox_key
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

@@ -109,7 +109,7 @@ class SlowQuarantine(InstrumentedStorage):
 
 
 def large(table: LoadedTable, producer: str, **more: object) -> EncodedRequest:
-    """So many files that no doorbell carries them."""
+    """Build a request with so many files that no doorbell carries them."""
     line = build_line(table, producer=producer, **more)  # type: ignore[arg-type]  # passed through
     metadata = table.metadata
     files = [build_file(metadata, line.attempt, number=number) for number in range(FILES)]
@@ -324,7 +324,7 @@ async def test_more_bytes_of_named_manifests_than_a_request_may_have_are_not_rea
 
 
 def fat(table: LoadedTable, producer: str) -> EncodedRequest:
-    """Some kilobytes, of which one block inflates to five megabytes."""
+    """Build a request of some kilobytes, of which one block inflates to five megabytes."""
     line = build_line(table, producer=producer)
     file = replace(build_file(table.metadata, line.attempt), lower_bounds={2: bytes(FAT_BYTES)})
     sealed = seal(line, [build_manifest(table.metadata, [file])])

@@ -30,7 +30,7 @@ WAYS = [
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The rows of the first table below a heading of the page, without code marks."""
+    """Return the rows of the first table below a heading of the page, without code marks."""
     text = PAGE.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
     found = [line for line in text.splitlines() if line.startswith("| ")][1:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]

@@ -45,7 +45,7 @@ class UndeletingStorage(CountingStorage):
 
 
 async def entry_of(harness: ServiceHarness) -> tuple[list[int], int]:
-    """The epochs whose details are remembered, the oldest first, and the bytes of the entry."""
+    """Return the epochs whose details are kept, the oldest first, and the bytes of the entry."""
     text = (await harness.load()).properties[KEY]
     return [one.epoch for one in reversed(parse_entry(text).latest)], len(text)
 
@@ -126,7 +126,7 @@ async def test_what_cannot_be_deleted_stays_remembered_until_it_can() -> None:
 
 
 async def land_and_end(harness: ServiceHarness, table: LoadedTable, *, deleted: bool) -> None:
-    """A process lands five epochs in one commit, and ends with its inbox clean or not."""
+    """Land five epochs in one commit, and end the process with its inbox clean or not."""
     storage = UndeletingStorage(harness.storage.inner)
     storage.is_stuck = not deleted
     inbox, harness.inbox = harness.inbox, Inbox(storage, INBOX)
@@ -192,7 +192,7 @@ def name_of(epoch: int) -> str:
 
 
 def listed(*keys: str, sought: Collection[str]) -> Listed:
-    """A pass that has found these keys in the inbox."""
+    """Return a pass that has found these keys in the inbox."""
     found = Listed(Folders(sought))
     for key in keys:
         found.waiting.add(key)

@@ -194,7 +194,7 @@ async def test_what_only_a_manifest_list_proves_stays_known_when_its_snapshot_ex
 
 
 async def replace_table(harness: ServiceHarness, table: LoadedTable, head: Snapshot) -> None:
-    """`CREATE OR REPLACE TABLE … AS SELECT`, by another engine: a chain that begins anew."""
+    """Run `CREATE OR REPLACE TABLE … AS SELECT` as another engine: a chain that starts anew."""
     metadata = (await current(harness)).metadata
     other = f"{metadata.location}/metadata/replaced.avro"
     number = 0 if metadata.format_version == 1 else metadata.last_sequence_number + 1
@@ -360,7 +360,7 @@ async def test_commits_that_follow_each_other_share_a_high_water_mark() -> None:
 
 
 def is_settling(kind: str, locations: Sequence[str]) -> bool:
-    """The high-water mark's writes, and what leaves the inbox."""
+    """Return whether a call writes the high-water mark or deletes from the inbox."""
     inbox = kind == "delete" and locations[0].startswith(f"{INBOX}/inbox/")
     return inbox or locations[0].startswith(f"{INBOX}/witness/")
 
@@ -405,7 +405,7 @@ async def test_a_crash_between_swap_and_inbox_leaves_one_of_them_knowing(
 
 
 def states(count: int) -> list[TableState]:
-    """A table's states after so many foreign commits, all different."""
+    """Return a table's states after so many foreign commits, all different."""
     table = build_flights(fields=())
     found = []
     for number in range(count):

@@ -178,7 +178,7 @@ async def test_of_a_frozen_table_only_its_owner_says_so(replicas: Replicas) -> N
 
 
 def says_frozen(replica: Replica, table: LoadedTable) -> bool:
-    """In metrics and conditions alike."""
+    """Return whether metrics and conditions alike report a frozen table."""
     shown = replica.number("frazil_table_frozen", table=str(table.identifier)) == 1
     assert (f"table {table.identifier}" in replica.conditions) == shown
     return shown

@@ -43,7 +43,7 @@ def _poison_in(swap: Swap) -> bool:
 
 
 async def publish_mixed(harness: ServiceHarness, seed: int, poison: int) -> None:
-    """All in one batch, those at fault anywhere in it."""
+    """Publish all for one batch, with the poison anywhere in it."""
     table = await harness.create_table()
     at_fault = set(Random(seed).sample(range(REQUESTS), poison))
     for number in range(REQUESTS):

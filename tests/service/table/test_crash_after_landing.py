@@ -31,7 +31,7 @@ class UndeletingStorage(CountingStorage):
 async def crashed_behind_its_swaps(
     harness: ServiceHarness, *batches: Sequence[EncodedRequest]
 ) -> None:
-    """A process lands each batch, and deletes nothing from the inbox."""
+    """Land each batch in a process that deletes nothing from the inbox."""
     inbox = harness.inbox
     harness.inbox = Inbox(UndeletingStorage(harness.storage.inner), INBOX)
     for batch in batches:
@@ -43,7 +43,7 @@ async def crashed_behind_its_swaps(
 
 
 async def expire_all_but_the_head(harness: ServiceHarness, table: LoadedTable) -> None:
-    """Another engine's expiry, after a commit of its own; it deletes the files as well."""
+    """Expire as another engine, after a commit of its own; it deletes the files as well."""
     await foreign_append(harness, table)
     metadata = await harness.load()
     gone = metadata.snapshots[:-1]

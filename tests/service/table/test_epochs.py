@@ -131,7 +131,7 @@ async def test_a_ledger_property_of_another_table_claims_nothing() -> None:
 
 
 async def _forget_shot(harness: ServiceHarness, table: LoadedTable) -> None:
-    """Let enough time pass, with commits in it, that no publisher sends the request again."""
+    """Pass enough time, with commits in it, that no publisher sends the request again."""
     for epoch in range(3):
         await harness.settle(ONE_SHOT_KEPT_S / 2)
         await harness.publish(build_request(table, producer="query-1", epoch=epoch))
@@ -195,7 +195,7 @@ async def test_a_doorbell_of_a_forgotten_one_shot_producer_does_not_land_again(
 
 
 async def _land_with_gaps(harness: ServiceHarness, table: LoadedTable) -> EpochRanges:
-    """Every other epoch; return what the ledger says of them once their gaps are too many."""
+    """Land every other epoch; return the ledger's ranges once their gaps are too many."""
     async with harness.running(reconcile_interval_s=5.0):
         for epoch in range(0, 24, 2):
             await harness.publish(build_request(table, epoch=epoch))

@@ -32,14 +32,14 @@ VIRTUAL_TIME = True
 
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
-    """Committers that forget a one-shot producer as soon as its object is gone."""
+    """Return a harness that forgets a one-shot producer as soon as its object is gone."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
     return ServiceHarness()
 
 
 @pytest.fixture
 def without_tombstones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next commit that forgets something forgets its tombstone too."""
+    """Drop a tombstone in the next commit that forgets a producer."""
     monkeypatch.setattr(one_shots, "TOMBSTONES_MAX", 0)
 
 
@@ -51,7 +51,7 @@ def shot(
     age_s: float = 0.0,
     **rest: object,
 ) -> EncodedRequest:
-    """A one-shot request whose nonce was made some time ago."""
+    """Build a one-shot request whose nonce was made some time ago."""
     nonce = timed_nonce(harness.world.now_ms() - round(age_s * 1000), uuid4())
     return build_request(table, producer=producer, one_shot=True, nonce=nonce, **rest)  # type: ignore[arg-type]
 
@@ -71,7 +71,7 @@ async def land_and_forget(
 
 
 async def expire(harness: ServiceHarness, table: LoadedTable) -> None:
-    """Another engine takes all proofs away."""
+    """Expire all proofs as another engine."""
     gone = tuple(one.snapshot_id for one in (await harness.load()).snapshots[:-1])
     await foreign_commit(harness, table, RemoveSnapshots(gone))
 
@@ -86,7 +86,7 @@ def as_it_was(sealed: EncodedRequest) -> EncodedRequest:
 
 
 def as_a_lasting_producer(sealed: EncodedRequest) -> EncodedRequest:
-    """The same attempt and files, without the promise never to come again."""
+    """Return the same attempt and files, without the promise never to publish again."""
     producer = Producer(id=sealed.request.producer.id)
     line = sealed.request.model_copy(update={"producer": producer})
     return seal_request(line, sealed_manifests(sealed))

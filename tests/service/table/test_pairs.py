@@ -83,7 +83,7 @@ async def crash(stage: Stage) -> None:
 
 
 async def foreign_expiry(stage: Stage) -> None:
-    """Of all snapshots but the head, by another engine: its commit is tried again until it wins."""
+    """Expire all snapshots but the head as another engine, which retries until it wins."""
     stage.foreign_commits += 1
     catalog, answer = stage.harness.catalog.inner, None
     while not isinstance(answer, Committed):

@@ -34,7 +34,7 @@ RETRIES = 4
 
 @pytest.fixture(autouse=True)
 def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Virtual time knows nothing of threads."""
+    """Keep all work on the loop: virtual time does not count for threads."""
     monkeypatch.setattr("committer.service.tasks.steps.OFF_LOOP_BYTES", 10**9)
 
 
@@ -62,7 +62,7 @@ class OtherEngine:
         self.operations = 0
 
     async def operation(self) -> bool:
-        """One operation with its retries; False if it gave up."""
+        """Run one operation with its retries; return False if it gave up."""
         self.operations += 1
         for attempt in range(RETRIES + 1):
             if attempt:
@@ -76,7 +76,7 @@ class OtherEngine:
         return False
 
     async def until_landed(self) -> None:
-        """As a user does: the job fails, and runs again."""
+        """Retry as a user does: the job fails, and runs again."""
         while not await self.operation():
             pass
 
@@ -97,7 +97,7 @@ class OtherEngine:
 
 
 async def full_load(harness: ServiceHarness, table: LoadedTable) -> None:
-    """A request always waits."""
+    """Publish without end, so that a request always waits."""
     for epoch in count():
         await harness.publish(build_request(table, epoch=epoch))
         await asyncio.sleep(0.1)
@@ -106,8 +106,8 @@ async def full_load(harness: ServiceHarness, table: LoadedTable) -> None:
 async def seconds_to_land(
     harness: ServiceHarness, table: LoadedTable, *, patience_s: float
 ) -> list[float]:
-    """How long each of three foreign commits takes beside full load, each begun at another time of
-    the committer's round; the first one has a quiet table.
+    """Return how long each of three foreign commits takes beside full load, each started at another
+    time of the committer's round; the first one has a quiet table.
     """
     engine, taken = OtherEngine(harness), list[float]()
     async with harness.running():

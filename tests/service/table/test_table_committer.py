@@ -91,7 +91,7 @@ async def test_the_tables_own_property_sets_its_interval() -> None:
 
 
 async def look_ups(producers: int) -> tuple[int, int]:
-    """How often single objects and the inbox were looked at for so many producers that are new."""
+    """Return how many look-ups of single objects and of the inbox so many new producers cause."""
     harness = ServiceHarness()
     table = await harness.create_table()
     for number in range(producers):

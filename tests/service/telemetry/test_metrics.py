@@ -169,7 +169,7 @@ class Recorder:
         return noting()
 
     def moved(self, call: str, objects: int, size_bytes: int) -> None:
-        """Not looked at."""
+        """Ignore the call."""
 
 
 WITHOUT_A_CALL = {"objects_before", "list", "close", "release_shards", "taken_keys"}

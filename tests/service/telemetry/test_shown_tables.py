@@ -17,7 +17,7 @@ OTHER = "db.hotels"
 
 
 def shown(harness: ServiceHarness) -> set[str]:
-    """All tables that any series names."""
+    """Return all tables that any series names."""
     text = harness.status_collector.page().decode()
     return {
         line.partition('table="')[2].partition('"')[0]

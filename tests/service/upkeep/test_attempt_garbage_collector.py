@@ -37,7 +37,7 @@ FEW_MERGED = {"commit.manifest.min-count-to-merge": "4"}
 
 
 def is_clean_up(kind: str, locations: Sequence[str]) -> bool:
-    """The journal's writes, and what is deleted of a table."""
+    """Return whether a call writes the journal or deletes from a table."""
     of_table = locations[0].startswith(WAREHOUSE) and kind == "delete"
     return of_table or locations[0].startswith(f"{INBOX}/upkeep/")
 
@@ -63,7 +63,7 @@ class Table:
             await self.harness.settle(seconds)
 
     async def swap_in(self, *updates: Update) -> None:
-        """Another engine's commit."""
+        """Commit as another engine."""
         await foreign_commit(self.harness, self.table, *updates)
 
     async def there(self, prefix: str = WAREHOUSE) -> set[str]:
@@ -74,7 +74,7 @@ class Table:
         return [entry async for entry in self.harness.journal.list(uuid)]
 
     async def named(self) -> set[str]:
-        """All that the table names, but for data files."""
+        """Return all that the table names, except data files."""
         table = await self.harness.catalog.inner.load(NAME)
         metadata = table.metadata
         found = {table.metadata_location, *(one.metadata_file for one in metadata.metadata_log)}
@@ -85,7 +85,7 @@ class Table:
         return found
 
     async def left_over(self) -> set[str]:
-        """Files below the table that nothing names; that all it names is there is asserted."""
+        """Return files below the table that nothing names; check that all it names exist."""
         there, named = await self.there(), await self.named()
         assert named <= there
         return there - named

@@ -72,7 +72,7 @@ class Traffic:
         self.published = 0
 
     async def commit(self, times: int = 1, *, every_s: float = 4.0, branch: str = MAIN) -> None:
-        """One request after the other, far enough apart for a commit each."""
+        """Publish one request after the other, far enough apart for a commit each."""
         for _ in range(times):
             request = build_request(self.table, epoch=next(self.epochs), branch=branch)
             self.published += 1
@@ -81,7 +81,7 @@ class Traffic:
 
 
 def is_upkeep(kind: str, locations: Sequence[str]) -> bool:
-    """The journal's writes, and what is deleted of a table."""
+    """Return whether a call writes the journal or deletes from a table."""
     of_table = locations[0].startswith(WAREHOUSE) and kind == "delete"
     return of_table or locations[0].startswith(f"{INBOX}/upkeep/")
 
@@ -115,7 +115,7 @@ async def needed(harness: ServiceHarness) -> set[str]:
 
 
 async def left(harness: ServiceHarness) -> set[str]:
-    """Manifests and lists that exist."""
+    """Return the manifests and lists that exist."""
     return {one for one in await objects(harness) if one.endswith(".avro")}
 
 
@@ -124,7 +124,7 @@ async def journal(harness: ServiceHarness) -> set[str]:
 
 
 async def swap_in(harness: ServiceHarness, *updates: Update) -> None:
-    """Another engine's commit."""
+    """Commit as another engine."""
     catalog = harness.catalog.inner
     swap = foreign_swap(await catalog.load(NAME), *updates)
     await harness.storage.inner.create(catalog.objects_before(swap))
@@ -511,8 +511,9 @@ async def test_snapshots_that_came_back_while_files_were_deleted_stop_it(
 async def slow_deletes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> tuple[ServiceHarness, StoppingStorage, Traffic, LoadedTable]:
-    """A table whose expiry waits for its next commit; deletes take long, one after the other. The
-    table as it was before is there too."""
+    """Return a table whose expiry waits for its next commit, with its earlier state; deletes are
+    slow, one after the other.
+    """
     monkeypatch.setattr("committer.service.upkeep.table_files.DELETES_AT_ONCE", 1)
     harness, storage, table = await open_harness()
     traffic = Traffic(harness, table)
@@ -722,7 +723,7 @@ async def test_what_is_read_for_an_expiry_is_decoded_beside_the_loop(
 
 
 async def latencies(harness: ServiceHarness, traffic: Traffic, times: int) -> list[float]:
-    """Virtual seconds from published to receipt, request by request."""
+    """Return virtual seconds from publish to receipt, request by request."""
     await harness.receipts()
     taken = []
     for _ in range(times):

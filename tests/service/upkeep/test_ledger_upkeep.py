@@ -39,7 +39,7 @@ VIRTUAL_TIME = True
 
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> ServiceHarness:
-    """Committers that forget a one-shot producer as soon as its object is gone."""
+    """Return a harness that forgets a one-shot producer as soon as its object is gone."""
     monkeypatch.setattr(ledger_upkeep, "ONE_SHOT_KEPT_S", 0.0)
     return ServiceHarness()
 
@@ -163,7 +163,7 @@ NAME = TableIdentifier(("db",), "flights")
 
 
 def shots(*names: str, epochs: int = 1) -> Ledger:
-    """A ledger of one-shot producers."""
+    """Return a ledger of one-shot producers."""
     landed = [Landed(n, "kind", "0" * 16, UUID(int=n), 10 + n, 1 + n) for n in range(epochs)]
     entry = ProducerEntry(TABLE_UUID, one_shot_ms=1).with_landed(*landed)
     return Ledger({property_key(name): entry for name in names}, {})
@@ -174,7 +174,7 @@ def upkeep(before: LedgerUpkeep | None = None) -> LedgerUpkeep:
 
 
 def after_a_rest(known: LedgerUpkeep) -> LedgerUpkeep:
-    """That of the committer which a next request begins."""
+    """Return the upkeep of the committer that the next request starts."""
     rested = IdleTableUpkeep()
     rested.ended(NAME, TABLE_UUID, known)
     before = rested.take(NAME, TABLE_UUID)

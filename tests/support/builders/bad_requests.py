@@ -53,7 +53,7 @@ def hand_over(
     header: Mapping[str, bytes] | None = None,
     codec: str = "deflate",
 ) -> InlineManifest:
-    """A manifest of these entries; `header` replaces header keys."""
+    """Encode a manifest of these entries; `header` replaces header keys."""
     metadata = table.metadata
     context = context or ManifestContext(
         metadata.format_version, metadata.current_schema, metadata.default_spec
@@ -84,7 +84,7 @@ def refer(path: str, content: bytes) -> ManifestReference:
 def naming(
     table: LoadedTable, producer: str, name: str = "handed.avro"
 ) -> tuple[EncodedRequest, NewObject]:
-    """A request that names its manifest, and the manifest."""
+    """Build a request that names its manifest, and the manifest."""
     line = build_line(table, producer=producer)
     content = hand_over(table, entry(file_of(table, line))).content
     path = f"{table.metadata.location}/metadata/{name}"
@@ -121,7 +121,7 @@ def _sealed(line: CommitRequest, *manifests: InlineManifest) -> EncodedRequest:
 
 
 def good(table: LoadedTable, producer: str, **line: object) -> EncodedRequest:
-    """One file for carrier AA, right in every way."""
+    """Build a valid request with one file for carrier AA."""
     request = build_line(table, producer=producer, **line)  # type: ignore[arg-type]
     return _sealed(request, hand_over(table, entry(file_of(table, request))))
 
@@ -160,7 +160,7 @@ def _changed_file(**changes: object) -> Make:
 
 
 def _path(text: str) -> Make:
-    """`{location}` and `{attempt}` are filled in."""
+    """Return a maker of requests with this path; `{location}` and `{attempt}` are filled in."""
 
     def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
@@ -207,7 +207,7 @@ def _header(**header: bytes) -> Make:
 
 
 def _without(*names: str) -> Make:
-    """A manifest whose header lacks these keys."""
+    """Return a maker of manifests whose header lacks these keys."""
 
     def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
@@ -218,7 +218,7 @@ def _without(*names: str) -> Make:
 
 
 def _other_partition_type(table: LoadedTable, producer: str) -> EncodedRequest:
-    """The header says that carriers are strings; the entries were written with numbers."""
+    """Encode entries with numbers under a header that says that carriers are strings."""
     line = _line(table, producer)
     metadata = table.metadata
     fields = tuple(
@@ -251,7 +251,7 @@ def _same_path_twice(table: LoadedTable, producer: str) -> EncodedRequest:
 
 
 def _column_twice(name: str, first: int | bytes, second: int | bytes) -> Make:
-    """A map of metrics in which both values are those of column 1."""
+    """Return a maker of metrics maps in which both values are those of column 1."""
 
     def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
@@ -288,7 +288,7 @@ def _no_manifest(table: LoadedTable, producer: str) -> EncodedRequest:
 
 
 def _named(path: str) -> Make:
-    """A request that names a manifest by path, which is not there."""
+    """Return a maker of requests that name a missing manifest by path."""
 
     def make(table: LoadedTable, producer: str) -> EncodedRequest:
         content = b"somewhere else"
@@ -299,7 +299,7 @@ def _named(path: str) -> Make:
 
 
 def _inline(**changes: object) -> Make:
-    """A request that lists its file as JSON."""
+    """Return a maker of requests that list their file as JSON."""
 
     def make(table: LoadedTable, producer: str) -> EncodedRequest:
         line = _line(table, producer)
@@ -325,7 +325,7 @@ def _line_with_files(line: CommitRequest, *documents: Mapping[str, object]) -> C
 
 
 def inline_files(table: LoadedTable, producer: str) -> EncodedRequest:
-    """A right request that lists its file as JSON."""
+    """Build a valid request that lists its file as JSON."""
     line = build_line(table, producer=producer)
     return seal_request(_line_with_files(line, inline_document(table, line)))
 

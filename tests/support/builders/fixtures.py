@@ -27,12 +27,12 @@ LOCATION_PREFIX = "file:/tmp/frazil-fixtures/"
 
 @cache
 def fixtures_dir() -> Path:
-    """The folder with `java` and `vectors`; unpacked once for each content of the archive."""
+    """Return the folder with `java` and `vectors`; unpack each content of the archive once."""
     return unpacked(ARCHIVE, CACHE)
 
 
 def unpacked(archive: Path, cache_folder: Path) -> Path:
-    """The archive's content below `cache_folder`, whole or not at all.
+    """Unpack the archive below `cache_folder`, whole or not at all.
 
     Processes may race: each unpacks beside, the first rename wins.
     """
@@ -53,7 +53,7 @@ def unpacked(archive: Path, cache_folder: Path) -> Path:
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Plain files and folders only, and nothing outside `folder`."""
+    """Unpack plain files and folders only, and nothing outside `folder`."""
     with tarfile.open(archive, "r:xz") as entries:
         for entry in entries:
             path = PurePosixPath(entry.name)
@@ -69,12 +69,12 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 
 def table_names() -> list[str]:
-    """The names of all tables."""
+    """Return the names of all tables."""
     return sorted(path.parent.name for path in (fixtures_dir() / "java").glob("*/expected.json"))
 
 
 def table_dir(name: str) -> Path:
-    """The folder of one table."""
+    """Return the folder of one table."""
     return fixtures_dir() / "java" / name
 
 
@@ -85,7 +85,7 @@ def expected(name: str) -> dict[str, Any]:
 
 
 def metadata_files() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every metadata file of every table, with the table's name."""
+    """Yield every metadata file of every table, with the table's name."""
     for name in table_names():
         for path in sorted(table_dir(name).rglob("*.metadata.json")):
             content = path.read_bytes()
@@ -94,14 +94,14 @@ def metadata_files() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def vectors(name: str) -> dict[str, Any]:
-    """One file of vectors: `what` explains its `cases`."""
+    """Read one file of vectors: `what` explains its `cases`."""
     path = fixtures_dir() / "vectors" / f"{name}.json"
     found: dict[str, Any] = json.loads(path.read_bytes())
     return found
 
 
 def read_bytes(location: str) -> bytes:
-    """The file that a location inside the fixtures names."""
+    """Read the file that a location inside the fixtures names."""
     if not location.startswith(LOCATION_PREFIX):
         raise ValueError(f"not a location of the fixtures: {location}")
     return (fixtures_dir() / "java" / location.removeprefix(LOCATION_PREFIX)).read_bytes()

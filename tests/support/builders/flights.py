@@ -49,7 +49,7 @@ def build_flights(
     warehouse: str = "memory://warehouse",
     schema: Schema = Schema(FIELDS),  # noqa: B008  # a value
 ) -> LoadedTable:
-    """A table partitioned by carrier, without snapshots, that no catalog knows yet."""
+    """Build a table partitioned by carrier, without snapshots, that no catalog knows yet."""
     identifier = TableIdentifier.parse(name)
     location = "/".join((warehouse, *identifier.namespace, identifier.name))
     metadata = new_table_metadata(
@@ -69,7 +69,7 @@ def build_flights(
 def build_codes(
     transform: str, name: str = "db.flights", *, warehouse: str = "memory://warehouse"
 ) -> LoadedTable:
-    """A table that Iceberg Java has partitioned by its carriers, which are `fixed`."""
+    """Build a table as Iceberg Java has partitioned it by its carriers, which are `fixed`."""
     table = build_flights(name, fields=(), warehouse=warehouse)
     fields = (FIELDS[0], replace(FIELDS[1], field_type=FixedType(2)), *FIELDS[2:])
     carrier = PartitionField((2,), 1000, "carrier", parse_transform(transform))
@@ -97,6 +97,6 @@ def foreign_swap(table: LoadedTable, *updates: Update) -> Swap:
 
 
 def changed(table: LoadedTable, *updates: Update) -> LoadedTable:
-    """The table after a foreign commit."""
+    """Return the table after a foreign commit."""
     swap = foreign_swap(table, *updates)
     return replace(table, metadata=swap.metadata, metadata_location=swap.metadata_location)

@@ -74,12 +74,12 @@ AWS_BUNDLE = Artifact(
 
 
 def iceberg_jars() -> list[Path]:
-    """Iceberg's runtime for Spark and the SQLite driver that its JDBC catalog needs."""
+    """Fetch Iceberg's runtime for Spark and the SQLite driver that its JDBC catalog needs."""
     return fetch_jars(ICEBERG)
 
 
 def iceberg_aws_jars() -> list[Path]:
-    """Iceberg's runtime for Spark and what its DynamoDbCatalog and S3FileIO need."""
+    """Fetch Iceberg's runtime for Spark and the jars that its DynamoDbCatalog and S3FileIO need."""
     return fetch_jars((ICEBERG[0], AWS_BUNDLE))
 
 
@@ -95,7 +95,7 @@ def fetch_jars(artifacts: Sequence[Artifact]) -> list[Path]:
 
 
 def dynamodb_local() -> Path:
-    """The folder with DynamoDB Local and all that it needs.
+    """Return the folder with DynamoDB Local and all that it needs.
 
     Errors: `NotHereError` where there is no Maven to fetch it.
     """
@@ -115,7 +115,7 @@ def dynamodb_local() -> Path:
 
 
 def _fetch_project(project: Path, folder: Path) -> None:
-    """Everything that a Maven project depends on, into the folder."""
+    """Fetch everything that a Maven project depends on into the folder."""
     maven = shutil.which("mvn")
     if not maven:
         raise NotHereError("DynamoDB Local needs Maven: `apt-get install maven`")
@@ -150,7 +150,7 @@ def _by_maven(maven: str, artifact: Artifact, folder: Path) -> bool:
 
 
 def _by_spark(artifacts: list[Artifact], folder: Path) -> None:
-    """Spark resolves packages before it runs a program; this one does nothing."""
+    """Resolve packages with Spark, which does so before it runs a program, here an empty one."""
     import pyspark
 
     spark_home = Path(pyspark.__file__).parent

@@ -21,7 +21,7 @@ class MovedIO(PyArrowFileIO):  # type: ignore[misc]  # not typed
 
 
 def read_by_pyiceberg(name: str) -> Any:
-    """A table of the fixtures as PyIceberg's `StaticTable`."""
+    """Open a table of the fixtures as PyIceberg's `StaticTable`."""
     location = _moved(expected(name)["metadata_location"])
     return StaticTable.from_metadata(location, {"py-io-impl": f"{__name__}.MovedIO"})
 

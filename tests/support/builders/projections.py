@@ -56,7 +56,7 @@ COLUMNS = [
 
 @cache
 def filters_on(kind: IcebergType) -> st.SearchStrategy[Expression]:
-    """Filters on a column, and on its transforms."""
+    """Return filters on a column, and on its transforms."""
     leaves = [predicates_of(Reference("c"), kind)]
     for transform in TRANSFORMS:
         result = transform.result_type(kind) if transform.can_transform(kind) else None

@@ -31,7 +31,7 @@ def build_file(
     partition: tuple[object, ...] = (),
     record_count: int = 10,
 ) -> DataFile:
-    """A data file of the table's default spec with metrics of one column."""
+    """Build a data file of the table's default spec with metrics of one column."""
     folder = partition_path(metadata.default_spec, metadata.current_schema, partition)
     name = f"{number:05d}-{attempt}.parquet"
     return DataFile(
@@ -47,7 +47,7 @@ def build_file(
 
 
 def build_manifest(metadata: TableMetadata, files: Sequence[DataFile]) -> InlineManifest:
-    """The files as plain additions, the way a producer hands them over."""
+    """Encode the files as plain additions, as a producer does."""
     context = ManifestContext(
         metadata.format_version, metadata.current_schema, metadata.default_spec
     )
@@ -79,7 +79,7 @@ def build_line(
     catalog: str = "frazil",
     published_at_ms: int = 1_800_000_000_000,
 ) -> CommitRequest:
-    """A request's line before its manifests are added. It names a path until it is sealed."""
+    """Build a request's line before its manifests are added. It names a path until it is sealed."""
     table_uuid, nonce = (
         table.metadata.require_uuid(),
         nonce or (timed_nonce(published_at_ms, uuid4()) if one_shot else uuid4()),
@@ -111,7 +111,7 @@ def build_request(
     partition: tuple[object, ...] = (),
     **line: object,
 ) -> EncodedRequest:
-    """A complete request; keyword arguments as `build_line`."""
+    """Build a complete request; keyword arguments as `build_line`."""
     request = build_line(table, **line)  # type: ignore[arg-type]  # passed through
     files = [
         build_file(
@@ -127,7 +127,7 @@ def build_request(
 
 
 def changed_line(line: CommitRequest, **changes: object) -> CommitRequest:
-    """The line with other fields, valid or not, and the attempt that follows from them."""
+    """Return the line with other fields, valid or not, and the attempt that follows from them."""
     changed = line.model_copy(update=changes)
     return changed.model_copy(update={"attempt": changed.expected_attempt, **changes})
 
@@ -139,7 +139,7 @@ def seal(request: CommitRequest, manifests: Sequence[InlineManifest]) -> Encoded
 
 
 def sealed_manifests(sealed: EncodedRequest) -> list[InlineManifest]:
-    """The manifests that a sealed request carries, to seal them with another line."""
+    """Return the manifests that a sealed request carries, to seal them with another line."""
     return [
         InlineManifest(
             bytes(sealed.manifest(one)),

@@ -16,7 +16,7 @@ STRANGER = SigningKey("2026-10", b"s" * 32)
 
 
 def print_keys(*keys: SigningKey) -> bytes:
-    """A file of these keys."""
+    """Print a file of these keys."""
     return "\n".join(map(_print_key, keys)).encode()
 
 
@@ -36,18 +36,18 @@ def _print_key(key: SigningKey) -> str:
 def signed(
     sealed: EncodedRequest, key: SigningKey = OLD, *, not_after_ms: int | None = None
 ) -> EncodedRequest:
-    """The same request with a signature of this key."""
+    """Sign the same request with this key."""
     request = sealed.request.model_copy(update={"not_after_ms": not_after_ms})
     return sign_request(request, key, sealed_manifests(sealed))
 
 
 def bound(key: SigningKey, **patterns: Sequence[str]) -> SigningKey:
-    """The same key, for less."""
+    """Restrict the key to these patterns."""
     changes: dict[str, Any] = {name: tuple(value) for name, value in patterns.items()}
     return replace(key, **changes)
 
 
 def with_changes(sealed: EncodedRequest, **changes: object) -> EncodedRequest:
-    """Another line with the signature of the first: what a forger can do."""
+    """Return another line with the signature of the first: the work of a forger."""
     request = changed_line(sealed.request, **changes)
     return seal_request(request, sealed_manifests(sealed))

@@ -31,7 +31,7 @@ def build_metadata(
     format_version: int = 2,
     table_uuid: UUID | None = None,
 ) -> TableMetadata:
-    """A table with columns `id` and `name`, without snapshots."""
+    """Build the metadata of a table with columns `id` and `name`, without snapshots."""
     fields = (
         NestedField(1, "id", LongType(), required=False),
         NestedField(2, "name", StringType(), required=False),
@@ -55,7 +55,7 @@ def build_table(
     properties: Mapping[str, str] | None = None,
     gzip: bool = False,
 ) -> LoadedTable:
-    """A table that no catalog knows yet, with the location of its first metadata file."""
+    """Build a table that no catalog knows yet, with the location of its first metadata file."""
     identifier = TableIdentifier.parse(name)
     location = "/".join((warehouse, *identifier.namespace, identifier.name))
     metadata = build_metadata(location=location, properties=properties)
@@ -68,7 +68,7 @@ def build_table(
 def build_swap(
     base: LoadedTable, *, properties: Mapping[str, str] | None = None, gzip: bool = False
 ) -> Swap:
-    """A swap that sets properties."""
+    """Build a swap that sets properties."""
     updates = (SetProperties(properties or {"touched": "yes"}),)
     metadata = apply_updates(
         base.metadata, updates, base_location=base.metadata_location, now_ms=next(_clock_ms)

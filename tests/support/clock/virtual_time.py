@@ -42,7 +42,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, work: Callable[..., T], *args: object
     ) -> asyncio.Future[T]:
-        """At once and here: time would not wait for a thread, and differ from run to run."""
+        """Run the work at once and here: a thread would take real time, not virtual time."""
         done: asyncio.Future[T] = self.create_future()
         try:
             done.set_result(work(*args))

@@ -31,4 +31,4 @@ class CountingStorage(InstrumentedStorage):
         yield
 
     def moved(self, call: str, objects: int, size_bytes: int) -> None:
-        """Calls are enough."""
+        """Ignore the objects and bytes: calls are enough."""

@@ -57,7 +57,7 @@ class Spoiled:
         await self.struck.wait()
 
     def release(self) -> None:
-        """Let held answers go."""
+        """Release the answers that were held."""
         self.released.set()
 
 
@@ -98,24 +98,24 @@ class FaultProxy:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def hold(self) -> None:
-        """Let nothing come back from the server, on any connection, until `turn_to`."""
+        """Hold all answers of the server, on any connection, until `turn_to`."""
         self.flows.clear()
 
     async def turn_to(self, upstream: Path | tuple[str, int]) -> None:
-        """Lead clients to another server; connections that there are break."""
+        """Lead clients to another server; open connections break."""
         self._upstream = upstream
         await self._break_all()
         self.flows.set()
 
     async def land_late(self) -> int:
-        """Let the server work through the requests that were held back; how many they are."""
+        """Deliver the requests that were held back to the server; return how many they are."""
         held, self._held = self._held, []
         for chunk in held:
             await self.send_aside(chunk)
         return len(held)
 
     async def send_aside(self, chunk: bytes) -> None:
-        """Let the server do it, and drop the answer. Returns when it has answered."""
+        """Send a request to the server, and drop the answer. Return when it has answered."""
         reader, writer = await self._connect()
         writer.write(chunk)
         await writer.drain()
@@ -167,7 +167,7 @@ class FaultProxy:
         return await asyncio.open_connection(*self._upstream)
 
     def strike(self, chunk: bytes) -> Spoiled | None:
-        """The first plan that matches, which this uses up once."""
+        """Return the first plan that matches, and use it up once."""
         for planned in self._plans:
             if planned.times and planned.match in chunk:
                 planned.times -= 1

@@ -41,7 +41,7 @@ class FaultyCatalog:
         self._in_flight: deque[Swap] = deque()
 
     def plan(self, *faults: Fault) -> None:
-        """Let the next swaps meet these faults, in order."""
+        """Fail the next swaps with these faults, in order."""
         self._planned.extend(faults)
 
     def recover(self) -> None:

@@ -16,8 +16,8 @@ from committer.iceberg.metadata.metadata_model import TableMetadata
 def as_pyiceberg_expires(
     base: TableMetadata, after: TableMetadata, gone: Collection[int]
 ) -> TableMetadata:
-    """`after` is the base without these snapshots; PyIceberg also clears the parent ids that name
-    them, and leaves gaps in the snapshot log.
+    """Change `after`, the base without these snapshots, as PyIceberg does: clear the parent ids
+    that name them, and leave gaps in the snapshot log.
     """
     snapshots = tuple(
         replace(one, parent_snapshot_id=None) if one.parent_snapshot_id in gone else one

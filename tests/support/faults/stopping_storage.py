@@ -27,7 +27,7 @@ class StoppingStorage:
         self._counts = counts
 
     async def _change(self, kind: str, locations: Sequence[str]) -> bool:
-        """Whether the call goes on; if not it may be applied, and hangs."""
+        """Return whether the call continues; if not, it may have been applied, and hangs."""
         if not self._counts(kind, locations):
             return True
         self.changes.append((kind, tuple(locations)))

@@ -96,7 +96,7 @@ class LeaseTable:
         return is_changed
 
     def _claim(self, process: UUID, shards: Iterable[int], now_ms: int) -> bool:
-        """A term is the time where that is higher: it rises even when the last one was lost."""
+        """Claim shards. A term is the time if that is higher, so it rises after a loss too."""
         is_changed = False
         for shard in shards:
             tenure = self._tenures.get(shard, _Tenure(_NOBODY, 0))
@@ -123,7 +123,7 @@ class LeaseTable:
         )
 
     def _in_force(self, live: tuple[UUID, ...]) -> Mapping[int, Lease]:
-        """The leases of live processes. Most renewals change none: kept until one does."""
+        """Return the leases of live processes, cached: most renewals change none."""
         asked = self.version, live
         if asked != self._asked:
             self._asked = asked

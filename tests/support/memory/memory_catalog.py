@@ -107,7 +107,7 @@ class MemoryCatalog:
         return with_parents(self._namespaces | tables)
 
     async def probe(self) -> None:
-        """Nothing to prove: the condition is the comparison in `swap`."""
+        """Do nothing: the condition is the comparison in `swap`."""
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""

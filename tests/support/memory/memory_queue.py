@@ -64,19 +64,19 @@ class MemoryServer:
         self.flush()
 
     def flush(self) -> None:
-        """Lose everything, as FLUSHALL does."""
+        """Drop everything, as FLUSHALL does."""
         self.shards = [_Shard() for _ in range(SHARDS)]
         self.mailboxes = {}
         self.leases.lose()
 
     def reached(self) -> MemoryServer:
-        """This server, where it answers."""
+        """Return this server. Errors: `QueueUnavailableError` while it is off."""
         if not self.available:
             raise QueueUnavailableError("the queue in memory is switched off")
         return self
 
     def waiting(self, table_uuid: UUID) -> int:
-        """Doorbells in the shard of this table."""
+        """Return how many doorbells are in the shard of this table."""
         return len(self.shards[shard_of(table_uuid)].doorbells)
 
     def wake(self) -> None:
@@ -180,7 +180,7 @@ class MemoryQueue:
             return  # memory evicts nothing
 
     async def close(self) -> None:
-        """Nothing to release; what this consumer holds stays pending."""
+        """Do nothing: the doorbells that this consumer holds stay pending."""
 
     @contextmanager
     def _reached(self) -> Iterator[MemoryServer]:
@@ -253,7 +253,7 @@ class MemoryLeases:
         server.wake()
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 def _token(shard: int, number: int) -> str:

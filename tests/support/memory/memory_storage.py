@@ -85,7 +85,7 @@ class MemoryStorage:
         await prove_conditions(self, f"{prefix.removesuffix('/')}/frazil-probe-{self._writes}")
 
     async def close(self) -> None:
-        """Nothing to release; the objects stay."""
+        """Do nothing: the objects stay."""
 
     def _find(self, location: str) -> _Held:
         self._check(location)

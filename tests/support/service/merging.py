@@ -73,7 +73,7 @@ class Merging:
         return table
 
     async def commit(self, times: int = 1) -> None:
-        """One commit after another, each with time for what happens behind it."""
+        """Commit one request after another, each with time for the work behind it."""
         for _ in range(times):
             await self.publish()
             await self.harness.settle(1.0)
@@ -91,7 +91,7 @@ class Merging:
         return list(decode_manifest_list(content).rows)
 
     async def manifests_counted(self) -> list[tuple[int, int, int]]:
-        """(created, kept, replaced) of every snapshot's summary."""
+        """Return (created, kept, replaced) of every snapshot's summary."""
         found = []
         for snapshot in (await self.harness.load()).snapshots:
             summary = snapshot.summary or {}
@@ -117,7 +117,7 @@ class Merging:
         return {names[one.name]: one.value for one in samples if one.name in names and one.value}
 
     async def foreign(self, *updates: SetSnapshotRef | RemoveSnapshotRef) -> None:
-        """Another engine moves a branch."""
+        """Change a branch as another engine."""
         await foreign_commit(self.harness, self.table, *updates)
 
     @asynccontextmanager

@@ -22,7 +22,7 @@ from tests.support.service.service_harness import ServiceHarness
 
 
 async def add_table(harness: ServiceHarness, table: LoadedTable) -> LoadedTable:
-    """Put a table that a test has built into the catalog."""
+    """Add a table that a test has built to the catalog."""
     await harness.catalog.inner.create_namespace(table.identifier.namespace)
     await harness.catalog.inner.create_table(table)
     return table
@@ -31,7 +31,7 @@ async def add_table(harness: ServiceHarness, table: LoadedTable) -> LoadedTable:
 async def foreign_commit(
     harness: ServiceHarness, table: LoadedTable, *updates: Update
 ) -> LoadedTable:
-    """Another engine commits; returns the table as it is then."""
+    """Commit as another engine; return the table as it is then."""
     current = await harness.catalog.inner.load(table.identifier)
     swap = foreign_swap(current, *updates)
     await harness.storage.inner.create(harness.catalog.inner.objects_before(swap))
@@ -40,7 +40,7 @@ async def foreign_commit(
 
 
 async def foreign_append(harness: ServiceHarness, table: LoadedTable) -> LoadedTable:
-    """Another engine commits an append of nothing, with a manifest list of its own."""
+    """Commit an empty append as another engine, with a manifest list of its own."""
     metadata = (await harness.catalog.inner.load(table.identifier)).metadata
     head = metadata.current_snapshot
     assert head is not None
@@ -84,7 +84,7 @@ async def put_raw(
 async def ring(
     harness: ServiceHarness, key: str, content: bytes | None, *, said_digest: str | None = None
 ) -> None:
-    """Any doorbell, whether there is such a request or not."""
+    """Ring any doorbell, whether its request exists or not."""
     bell = Doorbell(
         table_uuid=UUID(int=77),
         inbox_key=key,
@@ -96,7 +96,7 @@ async def ring(
 
 
 async def assert_committed_together(harness: ServiceHarness, producers: Sequence[str]) -> None:
-    """The table holds one file of each, in one snapshot, and each was told so."""
+    """Check that the table holds one file of each, in one snapshot, and each has its receipt."""
     metadata = await harness.load()
     assert len(metadata.snapshots) == 1
     assert len(await harness.live_files()) == len(producers)

@@ -60,12 +60,12 @@ class Replica:
         )
 
     async def end(self) -> None:
-        """As SIGTERM does."""
+        """Stop as by SIGTERM, and wait for the end."""
         self.stop.set()
         await self.running
 
     async def crash(self) -> None:
-        """Nothing is handed over."""
+        """Crash: no shard is handed over."""
         self.running.cancel()
         with suppress(asyncio.CancelledError):
             await self.running
@@ -106,7 +106,7 @@ class Replicas:
         return Replica(name, status_collector, stop, running)
 
     async def table_of(self, owner: str, *names: str) -> LoadedTable:
-        """A new table whose shard is `owner`'s among these names, and no other table's."""
+        """Create a table whose shard is `owner`'s among these names, and no other table's."""
         while True:
             self.tables += 1
             table = await self.harness.create_table(f"db.flights_{self.tables}")

@@ -16,5 +16,5 @@ class Page:
         self.labels = {name for one in samples for name in one.labels}
 
     def __call__(self, name: str, **labels: str) -> float | None:
-        """The value of one series; None if there is none."""
+        """Return the value of one series; None if there is none."""
         return self.values.get((name, frozenset(labels.items())))

@@ -76,13 +76,13 @@ def scripted(harness: ServiceHarness) -> ScriptedCatalog:
 
 
 def carries(swap: Swap, producer: str) -> bool:
-    """Whether a swap lands a request of this producer."""
+    """Return whether a swap lands a request of this producer."""
     key = property_key(producer)
     return any(isinstance(one, SetProperties) and key in one.updates for one in swap.updates)
 
 
 def branch_at(name: str, head: int) -> Update:
-    """The update that points a branch at a snapshot."""
+    """Return the update that points a branch at a snapshot."""
     return SetSnapshotRef(name, SnapshotRef(head, "branch"))
 
 

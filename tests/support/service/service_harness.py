@@ -185,12 +185,12 @@ class ServiceHarness:
         return self.work.tables
 
     async def release_shards(self, *shards: int) -> None:
-        """Hand over these shards of the service that runs; all, if none is named."""
+        """Release these shards of the running service; all, if none is named."""
         assert self.work is not None
         await self.work.hand_over.release_shards(frozenset(shards or ALL_SHARDS))
 
     async def settle(self, seconds: float = 30.0) -> None:
-        """Let everything happen that happens within that (virtual) time."""
+        """Wait that much (virtual) time."""
         await asyncio.sleep(seconds)
 
     async def run_until_settled(self, *, seconds: float = 30.0) -> None:
@@ -211,7 +211,7 @@ class ServiceHarness:
         return (await self.catalog.inner.load(TableIdentifier.parse(name))).metadata
 
     async def live_files(self, name: str = "db.flights") -> list[DataFile]:
-        """All live data files of main, read back through manifest list and manifests."""
+        """Return all live data files of main, read back through manifest list and manifests."""
         metadata = await self.load(name)
         head = metadata.current_snapshot
         if head is None or head.manifest_list is None:
