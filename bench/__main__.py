@@ -58,7 +58,7 @@ def run(scenario: str, plan: Plan, recorder: Recorder) -> None:
 
 
 def write_results(folder: Path, environment: dict[str, str], recorder: Recorder) -> None:
-    """The page and its pictures; the records are there already."""
+    """Write the page and its pictures; the records exist already."""
     groups = grouped(recorder.records)
     profiles = sorted(path.name for path in folder.glob("profile-*.txt"))
     notes = (

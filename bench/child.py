@@ -65,7 +65,7 @@ class Child:
             raise StoppedError(self._how_it_ended()) from None
 
     def hear(self, timeout_s: float) -> Message:
-        """The next answer. Errors: `StoppedError`, and then nothing of the child is left."""
+        """Return the next answer. Errors: `StoppedError`, after which the child has ended."""
         end_s = time.monotonic() + timeout_s
         while b"\n" not in self._received:
             self._receive(end_s - time.monotonic())

@@ -34,7 +34,7 @@ class CommitLog:
         self.warnings: list[str] = []
 
     def fresh(self) -> list[LandedCommit]:
-        """The commits that were logged since the last call."""
+        """Return the commits that were logged since the last call."""
         with self._path.open("rb") as file:
             file.seek(self._offset)
             content = file.read()

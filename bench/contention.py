@@ -9,7 +9,7 @@ from bench.systems import load_average, open_systems
 
 
 def run(plan: Plan, recorder: Recorder, *, scenario: str, delay_ms: int = 0) -> None:
-    """The systems take turns; in every round another one is first."""
+    """Run the systems in turn; in every round another one is first."""
     with open_systems(plan, delay_ms=delay_ms, with_default=True) as systems:
         known = (systems.frazil, systems.frazil_default, *systems.peers.values())
         contenders: list[Contender] = [each for each in known if each is not None]

@@ -10,7 +10,7 @@ _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
 def cpu_s(pid: int) -> float:
-    """User and system time so far, in steps of a hundredth of a second."""
+    """Return user and system time so far, in steps of a hundredth of a second."""
     # pid (name) state … utime stime; the name may hold anything.
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS_A_SECOND

@@ -58,5 +58,5 @@ class DelayedStorage:
 
 
 def delayed(storage: Storage, delay_ms: int) -> Storage:
-    """The storage itself without a delay."""
+    """Return a storage with this delay; the storage itself if it is 0."""
     return DelayedStorage(storage, delay_ms / 1_000) if delay_ms else storage

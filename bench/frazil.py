@@ -121,7 +121,7 @@ class Frazil:
         start: int = 0,
         writers: Writers = PUBLISHERS * ((),),
     ) -> None:
-        """Let each publisher make so many requests of so many files, from file `start` on.
+        """Prepare so many requests of so many files in each publisher, from file `start` on.
 
         `writers`: those of a `commit`, whose files are named here.
         """
@@ -141,7 +141,7 @@ class Frazil:
     def run(
         self, table: str, do: str, writers: Writers, *, until_landed: int = 0, **arguments: object
     ) -> Outcome:
-        """Let the publishers that have writers work, and see what the committer says of it.
+        """Run the publishers that have writers, and return what the committer logged.
 
         `until_landed`: wait afterwards until the committer has landed so many requests.
         """
@@ -215,7 +215,7 @@ class Frazil:
         grace_s: float = _GRACE_S,
         watch: Callable[[], None] = lambda: None,
     ) -> list[LandedCommit]:
-        """Those that were logged since the last look. Errors: `TimeoutError`."""
+        """Return the commits logged since the last call. Errors: `TimeoutError`."""
         end_s = time.monotonic() + grace_s
         names = {f"{NAMESPACE}.{table}" for table in tables}
         commits: list[LandedCommit] = []
@@ -240,7 +240,7 @@ class Frazil:
 
 
 def shares(writers: int) -> Writers:
-    """The writers' numbers, dealt to the publishers in turn."""
+    """Return the writers' numbers, dealt to the publishers in turn."""
     return [list(range(writers))[number::PUBLISHERS] for number in range(PUBLISHERS)]
 
 
@@ -252,7 +252,7 @@ def _add(outcome: Outcome, answer: Message) -> None:
 
 
 def _cpu_of(used_s: dict[str, float], landed: int) -> dict[str, float]:
-    """CPU of each party per request, in microseconds."""
+    """Return the CPU of each party per request, in microseconds."""
     publishers_s = sum(used for name, used in used_s.items() if name.startswith("publisher"))
     parties = {
         "committer": used_s["committer"],

@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 async def measure(*, files: int, requests: int, folder: str) -> Message:
-    """Files a second of each step, of the checked way and of the moved one."""
+    """Measure files a second of each step, of the checked way and of the moved one."""
     metadata = _metadata(f"file://{folder}/{uuid4()}")
     contents = [
         _seal(metadata, number, files // requests, files // 10).content

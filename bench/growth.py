@@ -83,7 +83,7 @@ def _existing_files(plan: Plan, recorder: Recorder, systems: Systems) -> None:
 
 
 def _fill(frazil: Frazil, files: int) -> str:
-    """A table of so many files, from at most a thousand requests."""
+    """Create a table of so many files, from at most a thousand requests."""
     table = frazil.fresh_table()
     each = max(1, files // 1_000)
     count = files // each // PUBLISHERS
@@ -97,7 +97,7 @@ def _fill(frazil: Frazil, files: int) -> str:
 
 
 def _commits(frazil: Frazil, table: str, epoch: int) -> list[float]:
-    """Milliseconds from the call to the receipt, of commits one after another."""
+    """Return milliseconds from the call to the receipt, of commits one after another."""
     frazil.prepare(table, [_COMMITS, 0], start=_FIRST + epoch)
     outcome = frazil.run(table, "contend", [[0], []], window_s=_WHOLE_S, epoch=epoch)
     return [(ended - called) * 1_000 for called, _, ended in outcome.requests]
@@ -117,7 +117,7 @@ def _fill_peer(peer: Peer, files: int) -> str:
 
 
 def _lend(owner: Peer, borrower: Peer, plan: Plan) -> dict[int, str]:
-    """Tables that Java fills anew, in PyIceberg's catalog: it would take minutes to fill them."""
+    """Register Java's tables in PyIceberg's catalog: filling them there takes minutes."""
     lent = {}
     for files in plan.existing_files:
         filled = owner.program.tables.metadata_location(_fill_peer(owner, files))
@@ -129,7 +129,7 @@ def _lend(owner: Peer, borrower: Peer, plan: Plan) -> dict[int, str]:
 
 
 def _metadata_bytes(plan: Plan, recorder: Recorder, systems: Systems) -> None:
-    """All that commits of one file each have written beside the data, nothing removed."""
+    """Record the bytes that commits of one file each write beside the data, nothing removed."""
     for name, peer in systems.peers.items():
         load = load_average()
         table = peer.program.fresh_table()
@@ -177,7 +177,7 @@ def _bytes_of(by_kind: Mapping[str, int], commits: int) -> dict[str, Value]:
 
 
 def _history(plan: Plan, recorder: Recorder, frazil: Frazil) -> None:
-    """One writer commits on and on; at some numbers it is compared with a fresh table."""
+    """Commit with one writer on and on; at some numbers, compare the table with a fresh one."""
     table, done = frazil.fresh_table(_EXPIRING), 0
     end_s = time.monotonic() + plan.growth_limit_s
     for number in plan.commit_numbers:

@@ -63,7 +63,7 @@ class Found:
 
 
 async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) -> Found:
-    """Errors: `TimeoutError` where the committer is not done within ten minutes."""
+    """Run the attack. Errors: `TimeoutError` where the committer is not done within ten minutes."""
     found = Found()
     usual = {
         **({"BENCH_LOOKS": "1"} if sampled else {}),
@@ -176,7 +176,7 @@ def _write(harness: RealHarness, tables: Sequence[LoadedTable], number: int) -> 
 
 
 async def _wait_until_done(harness: RealHarness, requests: int) -> None:
-    """Until nothing but what a breaker holds back is left, and nothing leaves any more."""
+    """Wait until only the requests that a breaker holds are left, and none is judged any more."""
     end_s, left, since_s = time.monotonic() + 600, requests, time.monotonic()
     while left and time.monotonic() - since_s < 20:
         if time.monotonic() > end_s:
@@ -199,7 +199,7 @@ async def _watch(harness: RealHarness, found: Found, over: asyncio.Event) -> Non
 
 
 def _resident_bytes(pids: Sequence[int]) -> int:
-    """Of all processes of the committer; what they share counts once for each."""
+    """Return the bytes of all the committer's processes; shared ones count once for each."""
     return sum(filter(None, map(_resident_of, pids)))
 
 

@@ -36,7 +36,7 @@ _lock = Lock()
 
 
 def _once(table: LoadedTable, build: Callable[[LoadedTable], bytes]) -> bytes:
-    """The part that every request for a table shares."""
+    """Return the part that every request for a table shares."""
     key = build.__name__, table.metadata.location
     with _lock:
         if key not in _templates:
@@ -54,7 +54,7 @@ class Hostile:
 
 
 def hostile_request(kind: str, table: LoadedTable, producer: str, number: int) -> Hostile:
-    """The request with this number; its size varies with the number, from 1 to 8 MiB."""
+    """Build the request with this number; its size varies with the number, from 1 to 8 MiB."""
     table_uuid = table.metadata.require_uuid()
     # Only a one-shot request has to tell when it was made.
     nonce = timed_nonce(time.time_ns() // 1_000_000, uuid4())
@@ -107,7 +107,7 @@ def _garbage(_: LoadedTable, _producer: str, number: int, _attempt: Attempt) -> 
 
 @cache
 def _noise(size: int) -> bytes:
-    """The same with each run."""
+    """Return random bytes, the same in each run."""
     return Random(size).randbytes(size)
 
 
@@ -128,7 +128,7 @@ def _empty_files(table: LoadedTable, producer: str, number: int, attempt: Attemp
 
 
 def _inline_files(table: LoadedTable, producer: str, number: int, attempt: Attempt) -> bytes:
-    """Right to the last, which has no record count."""
+    """Build a request that is valid except for the last file, which has no record count."""
     line = _line(table, producer, number, attempt, files=[])
     template = _once(table, _documents)
     documents = template.replace(str(_PLACE).encode(), str(attempt).encode())
@@ -195,7 +195,7 @@ def _with_manifest(line: dict[str, Any], manifest: bytes, files: int, **more: ob
 
 
 def _bad_last(table: LoadedTable, producer: str, number: int, attempt: Attempt) -> bytes:
-    """Every entry is right but the last, which does not name the attempt."""
+    """Build a request that is valid except for the last entry, which does not name the attempt."""
     manifest = _large_manifest(table, attempt)
     before, _, behind = manifest.rpartition(str(attempt).encode())
     line = _line(table, producer, number, attempt)
@@ -220,13 +220,13 @@ def _other_catalog(table: LoadedTable, producer: str, number: int, attempt: Atte
 
 
 def _bomb(table: LoadedTable, producer: str, number: int, attempt: Attempt) -> bytes:
-    """Blocks of one entry with a bound of 30 MiB, each some kilobytes once compressed."""
+    """Build blocks of one entry with a bound of 30 MiB, each some kilobytes once compressed."""
     count = 8 * (1 + number % 4)
     return _of_blocks(table, producer, number, attempt, _once(table, _bomb_block), count, 1)
 
 
 def _repeats(table: LoadedTable, producer: str, number: int, attempt: Attempt) -> bytes:
-    """A million entries that are one, in blocks that deflate takes for next to nothing."""
+    """Build a million equal entries, in blocks that deflate shrinks to next to nothing."""
     return _of_blocks(
         table, producer, number, attempt, _once(table, _repeated_block), 10, _REPEATED
     )
@@ -272,7 +272,7 @@ def _bomb_block(table: LoadedTable) -> bytes:
 
 
 def _repeated_block(table: LoadedTable) -> bytes:
-    """Beside them noise, so that a file of these blocks does not inflate too far for a reader."""
+    """Add noise to the block, so that a file of these does not inflate too far for a reader."""
     plain = _files(table, 1)[0]
     entries = _entry(table, plain) * (_REPEATED - 1)
     return entries + _entry(

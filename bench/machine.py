@@ -27,7 +27,7 @@ def describe(folder: Path) -> dict[str, str]:
 def describe_python(
     folder: Path, packages: Iterable[str], *, more: Mapping[str, str] = MappingProxyType({})
 ) -> dict[str, str]:
-    """The same without Java, with the versions of these packages."""
+    """Describe the machine without Java, with the versions of these packages."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
         "commit": _commit(folder),
@@ -49,7 +49,7 @@ def _cpu_model() -> str:
 
 
 def _file_system(folder: Path) -> str:
-    """The kind of file system that all tables, catalogs and inboxes of the run are on."""
+    """Return the kind of file system that all tables, catalogs and inboxes of the run are on."""
     kinds: dict[Path, str] = {}
     for line in Path("/proc/self/mounts").read_text().splitlines():
         _, place, kind, *_ = line.split()
@@ -67,7 +67,7 @@ def _java() -> str:
 
 
 def _commit(folder: Path) -> str:
-    """The commit, with a mark where something tracked was changed since."""
+    """Return the commit, with a mark where a tracked file was changed since."""
     described = ["git", "describe", "--always", "--dirty", "--abbrev=12"]
     answer = subprocess.run(described, cwd=folder, capture_output=True, text=True, check=True)
     return answer.stdout.strip()

@@ -54,7 +54,7 @@ def _flood(frazil: Frazil, plan: Plan, total: int) -> dict[str, Value]:
 
 
 def _backlog(frazil: Frazil, plan: Plan, total: int) -> dict[str, Value]:
-    """From the moment at which a committer has started, with all requests waiting."""
+    """Measure a committer from its start, with all requests waiting."""
     table = _prepare(frazil, plan)
     commits, took_s = frazil.work_off(table, shares(plan.producers), total)
     counted = frazil.tables.count(table)

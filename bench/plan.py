@@ -77,7 +77,7 @@ class Plan:
         return min(self.rounds, 2) if files >= 100_000 else self.rounds
 
     def commits_of(self, files: int, *, is_slow: bool) -> int:
-        """How often a commit of so many files is measured a round."""
+        """Return how often a commit of so many files is measured a round."""
         if files >= 100_000:
             return 1
         return (1 if is_slow else 2) if files >= 10_000 else 3

@@ -41,7 +41,7 @@ _Lines: TypeAlias = dict[str, list[tuple[int, Spread]]]
 
 
 def _lines(groups: Groups, scenario: str, value: str, rest: str) -> _Lines:
-    """Points of each system, from the cases that are a number and `rest`, a pattern."""
+    """Return the points of each system, from the cases that are a number and `rest`, a pattern."""
     lines: _Lines = {}
     for (where, system, case), group in groups.items():
         count, found = re.subn(rest, "", case.replace(",", ""))

@@ -33,7 +33,7 @@ class Profile:
     anywhere: Counter[str]
 
     def print(self) -> str:
-        """Three lists, largest share first."""
+        """Return three lists, largest share first."""
         lists = (
             ("the function itself", self.itself),
             ("our function nearest to the top, with the libraries that it called", self.ours),
@@ -48,7 +48,7 @@ class Profile:
 
 
 def parse_stacks(lines: Iterable[str]) -> Profile:
-    """Of folded stacks: frames from the bottom, split by semicolons, and a count."""
+    """Parse folded stacks: frames from the bottom, split by semicolons, and a count."""
     samples = 0
     itself: Counter[str] = Counter()
     ours: Counter[str] = Counter()
@@ -67,7 +67,7 @@ def parse_stacks(lines: Iterable[str]) -> Profile:
 
 
 def _short(frame: str) -> str:
-    """`file:function`, the file as its package knows it: no path of one machine."""
+    """Return `file:function`, the file as its package knows it: no path of one machine."""
     match = _FRAME.match(frame)
     if match is None:
         return frame

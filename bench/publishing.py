@@ -150,8 +150,8 @@ class Publishing:
     async def contend(
         self, *, writers: list[int], start_s: float, window_s: float, epoch: int = 0
     ) -> Message:
-        """Closed loop: each writer publishes and waits for the commit, again and again until the
-        window ends or nothing is left. `epoch`: the first of each writer.
+        """Publish and wait for the commit in each writer, again and again (closed loop) until the
+        window ends or no request is left. `epoch`: the first of each writer.
         """
         waiting = iter(self._prepared)
         timed = Timed()
@@ -173,7 +173,7 @@ class Publishing:
         )
 
     async def commit(self, *, writers: list[int], start_s: float) -> Message:
-        """Each writer publishes its share, all at once, and waits until all are committed."""
+        """Publish each writer's share, all at once, and wait until all are committed."""
         timed = Timed()
         shares = (epochs for _, epochs in zip(writers, self._epochs, strict=True))
         return await self._measured(
@@ -238,7 +238,7 @@ class Publishing:
 
 
 def _shares(prepared: Sequence[Prepared], count: int) -> list[Sequence[Prepared]]:
-    """As equal as can be, each a run of neighbours."""
+    """Split as equally as can be, each a run of neighbors."""
     edges = [len(prepared) * number // max(1, count) for number in range(count + 1)]
     return [prepared[start:stop] for start, stop in pairwise(edges)]
 

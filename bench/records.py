@@ -33,7 +33,7 @@ class Record:
         return self.scenario, self.system, self.case
 
     def print(self) -> str:
-        """One line; what is not a number is null, which JSON can say."""
+        """Return one line; a value that is not a number is null, which JSON can express."""
         line = asdict(self)
         line["values"] = {name: _plain(value) for name, value in self.values.items()}
         return json.dumps(line)
@@ -98,13 +98,13 @@ class Group:
     is_proven: bool
 
     def median(self, name: str) -> float:
-        """NaN where it was not measured."""
+        """Return the median; NaN where it was not measured."""
         found = self.spreads.get(name)
         return math.nan if found is None else found.median
 
 
 def grouped(records: Iterable[Record]) -> dict[Key, Group]:
-    """The records by key, in the order in which the keys came."""
+    """Group the records by key, in the order in which the keys came."""
     by_key: dict[Key, list[Record]] = {}
     for record in records:
         by_key.setdefault(record.key, []).append(record)

@@ -144,7 +144,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def spread(found: Spread | None) -> str:
-    """`684 (649–1,012)`; nothing where there is nothing."""
+    """Format as `684 (649–1,012)`; empty if there is no value."""
     if found is None or math.isnan(found.median):
         return ""
     middle = number(found.median)
@@ -153,7 +153,7 @@ def spread(found: Spread | None) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits that count, no exponent; `–` for what was not measured."""
+    """Format with three significant digits and no exponent; `–` if not measured."""
     if math.isnan(value):
         return "–"
     if abs(value) >= 100 or value == int(value):

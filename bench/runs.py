@@ -54,14 +54,14 @@ class Outcome:
         return self.counted is not None and self.counted.proves(self.landed)
 
     def rate(self, window_s: float) -> float:
-        """Landed requests a second inside the window; stragglers after it do not count."""
+        """Return landed requests a second inside the window; stragglers after it do not count."""
         if self.stopped and self.ended_s is not None:
             return self.landed / (self.ended_s - self.started_s)
         inside = sum(ended <= self.started_s + window_s for _, _, ended in self.requests)
         return inside / window_s
 
     def latencies_ms(self) -> Mapping[str, float]:
-        """Percentiles from the call, and from when the request was durable."""
+        """Return percentiles from the call, and from when the request was durable."""
         called = [(ended - called) * 1_000 for called, _, ended in self.requests]
         known = [(called, at, ended) for called, at, ended in self.requests if at is not None]
         durable = [(ended - at) * 1_000 for _, at, ended in known]

@@ -31,7 +31,7 @@ async def serve(delay_ms: int) -> None:
 
 
 def with_delay(parts: RequestParts, delay_ms: int) -> RequestParts:
-    """The same parts on a storage whose every call takes longer."""
+    """Return the same parts on a storage whose every call takes longer."""
     return replace(parts, storage=delayed(parts.storage, delay_ms))
 
 

@@ -45,7 +45,7 @@ def case(files: int, requests: int = 1) -> str:
 
 
 def _days(files: int) -> int:
-    """So many files a day that a commit has ten days, as many partitions as there are regions."""
+    """Return so many files a day that a commit has ten days, as many partitions as regions."""
     return max(1, files // 10) if files > 1 else 100
 
 
@@ -79,7 +79,7 @@ def _of_frazil(frazil: Frazil, files: int, requests: int, plan: Plan) -> dict[st
 
 
 def _commit(frazil: Frazil, table: str, files: int, requests: int, *, start: int = 0) -> Outcome:
-    """Each request is of a producer of its own; all are published at once."""
+    """Commit requests of a producer each, all published at once."""
     each = files // requests
     used = min(requests, PUBLISHERS)
     counts = [requests // used] * used + [0] * (PUBLISHERS - used)
@@ -105,7 +105,7 @@ def _values(files: int, ms: float, load: float, proven: bool) -> dict[str, Value
 
 
 def _functions(plan: Plan, recorder: Recorder) -> None:
-    """The committer's functions alone, in a clean process: with and without the check."""
+    """Measure the committer's functions alone, in a clean process: with and without the check."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         command = [sys.executable, "-m", "bench.functions"]

@@ -8,7 +8,7 @@ from math import ceil, nan
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that `share` of the values do not exceed; NaN of none."""
+    """Return the smallest value that `share` of the values do not exceed; NaN of none."""
     if not values:
         return nan
     ordered = sorted(values)
@@ -16,7 +16,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def median(values: Sequence[float]) -> float:
-    """The value in the middle, or the mean of the two there; NaN of none."""
+    """Return the value in the middle, or the mean of the two there; NaN of none."""
     if not values:
         return nan
     ordered = sorted(values)
@@ -43,5 +43,5 @@ class Spread:
 
 
 def ratio(value: float, base: float) -> float:
-    """NaN where there is nothing to compare with."""
+    """Return the ratio; NaN if the base is 0."""
     return value / base if base else nan

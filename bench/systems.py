@@ -71,5 +71,5 @@ def _peers(plan: Plan, at_end: Callable[[Callable[[], None]], object]) -> dict[s
 
 
 def load_average() -> float:
-    """How busy the machine was in the last minute, before a block."""
+    """Return how busy the machine was in the last minute, before a block."""
     return os.getloadavg()[0]

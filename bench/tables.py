@@ -66,7 +66,7 @@ class Tables:
             await catalog.close()
 
     def metadata_location(self, name: str) -> str:
-        """Where the table's current metadata is."""
+        """Return the location of the table's current metadata."""
         return asyncio.run(self._current(name))
 
     async def _current(self, name: str) -> str:
@@ -94,11 +94,11 @@ class Tables:
         return name
 
     def metadata_size_bytes(self, name: str) -> int:
-        """Of the current metadata file."""
+        """Return the size of the current metadata file."""
         return _path(self.metadata_location(name)).stat().st_size
 
     def metadata_bytes(self, name: str) -> dict[str, int]:
-        """Bytes of all files beside the data, by kind."""
+        """Return the bytes of all files beside the data, by kind."""
         folder = _path(self.metadata_location(name)).parent
         found = {"metadata_json": 0, "manifest_list": 0, "manifest": 0}
         for path in folder.iterdir():

@@ -79,7 +79,7 @@ class Descriptor:
 
 
 def descriptor(location: str, number: int, files_a_day: int = FILES_A_DAY) -> Descriptor:
-    """File `number` of the table at `location`: so many files a day, ten regions in turn."""
+    """Describe file `number` of the table at `location`: so many files a day in ten regions."""
     day = _FIRST_DAY + number // files_a_day
     region = f"r{number % 10}"
     rows = 1_000 + number % 97
@@ -131,12 +131,12 @@ def _double(value: float) -> bytes:
 
 
 def nonce_of(number: int) -> UUID:
-    """The nonce that a request is published with; `number` is that of its first file."""
+    """Return the nonce that a request is published with; `number` is that of its first file."""
     return uuid5(_NAMESPACE, str(number))
 
 
 def data_file(found: Descriptor, attempt: UUID) -> DataFile:
-    """The file as Frazil's publisher takes it: its name contains the attempt."""
+    """Return the file as Frazil's publisher takes it: its name contains the attempt."""
     return DataFile(
         file_path=found.path(attempt),
         partition=(found.region, found.day),
@@ -154,6 +154,6 @@ def data_file(found: Descriptor, attempt: UUID) -> DataFile:
 
 
 def descriptors(location: str, start: int, count: int, files_a_day: int) -> Iterator[Descriptor]:
-    """Files `start` … of one request."""
+    """Yield the files of one request, from `start` on."""
     for number in range(start, start + count):
         yield descriptor(location, number, files_a_day)

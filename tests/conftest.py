@@ -40,8 +40,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that may take long come first, so that no worker is left with one at the end: as their
-    tests are given time, and a second for each.
+    """Sort slow files first, by the timeouts of their tests and a second for each test, so that no
+    worker starts one at the end.
     """
     longest_s: dict[Path, float] = defaultdict(float)
     count = Counter(item.path for item in items)
@@ -72,7 +72,7 @@ def s3_server() -> Iterator[S3Server]:
 
 @pytest.fixture(params=KINDS, scope="session")
 def running(request: pytest.FixtureRequest) -> Iterator[RunningServer | None]:
-    """A server of each kind of queue; none for the one in memory."""
+    """Start a server of each kind of queue; none for the one in memory."""
     if request.param == "memory":
         yield None
         return
@@ -82,7 +82,7 @@ def running(request: pytest.FixtureRequest) -> Iterator[RunningServer | None]:
 
 @pytest.fixture
 async def harness(running: RunningServer | None) -> AsyncIterator[QueueHarness]:
-    """Clients of a server of each kind, which is empty and has its settings."""
+    """Yield clients of a server of each kind, which is empty and has its settings."""
     harness: QueueHarness = MemoryHarness() if running is None else RedisHarness(running)
     await harness.start()
     await harness.flush()

@@ -48,7 +48,7 @@ def usual_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def error_of(status: int, code: str = "", message: str = "", **headers: str) -> boto.ClientError:
-    """An error as the library makes it of an answer; `_` in names of headers stands for `-`."""
+    """Build an error as the library does; `_` in names of headers stands for `-`."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     response: Any = {
         "Error": {"Code": code, "Message": message},
@@ -65,7 +65,7 @@ class SentError(Exception):
 
 
 async def url_of(options: AwsOptions) -> str:
-    """Where a client of S3 sends a request for an object."""
+    """Return the URL to which a client of S3 sends a request for an object."""
     client = await open_client("s3", options)
 
     def stop(request: Any, **_: object) -> None:

@@ -36,7 +36,7 @@ print(*sys.modules)
 
 @pytest.fixture
 def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installation without the extra `aws`."""
+    """Hide the extra `aws`."""
     for module in [*sys.modules, "aiobotocore"]:
         if module.partition(".")[0] == "aiobotocore":
             monkeypatch.setitem(sys.modules, module, None)

@@ -29,7 +29,7 @@ def test_everything_that_java_says_of_the_fixtures_holds(group: Group) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """One table and one file of vectors, to be broken."""
+    """Return a folder with one table and one file of vectors, to be broken."""
     shutil.copytree(table_dir(TABLE), tmp_path / "java" / TABLE)
     (tmp_path / "vectors").mkdir()
     shutil.copy(fixtures_dir() / "vectors/names.json", tmp_path / "vectors")

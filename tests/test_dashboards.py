@@ -37,7 +37,7 @@ def expressions() -> list[str]:
 
 
 def served() -> dict[str, set[str]]:
-    """The labels of each name that a fresh process has on its page, or will have."""
+    """Return the labels of each name that a fresh process has on its page, or will have."""
     instruments = Instruments()
     labels = {one.name.removesuffix("_total"): set(one.labels) for one in instruments.described}
     families = text_string_to_metric_families(instruments.page().decode())

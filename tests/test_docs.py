@@ -23,7 +23,7 @@ SIGNING = "sign-requests.md"
 
 
 def blocks(page: str, language: str) -> list[str]:
-    """The code blocks of a language on a page."""
+    """Return the code blocks of a language on a page."""
     return re.findall(rf"^```{language}\n(.*?)^```", (HOW_TO / page).read_text(), re.M | re.S)
 
 

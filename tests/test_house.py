@@ -37,7 +37,7 @@ PACKAGES = ("frazil", "committer", "workers", "pyspark_frazil")
 
 @cache
 def tracked_files() -> list[Path]:
-    """Every file that git knows of and that is there."""
+    """Return every file that git tracks and that exists."""
     listed = subprocess.run(
         ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True
     )
@@ -198,7 +198,7 @@ def test_the_page_of_the_ledger_names_its_property_as_the_code_does() -> None:
 
 
 def _keys_of_ours() -> set[str]:
-    """Public keys of properties, summaries and headers: literals such as `frazil.requests`."""
+    """Return keys of properties, summaries and headers: literals like `frazil.requests`."""
     found = set()
     written_by = (ROOT / "committer/plan", ROOT / "committer/service")
     for path in (path for folder in written_by for path in sorted(folder.rglob("*.py"))):
@@ -223,7 +223,7 @@ LEVELS = ("debug", "info", "warning", "error", "exception")
 
 
 def _events(path: Path) -> Iterator[str]:
-    """Names given to `log.info` and its like, and to `emit`; `*` stands for what is filled in."""
+    """Yield names given to `log.info` and its like, and to `emit`; `*` stands for a field."""
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Call(
@@ -286,7 +286,8 @@ PROSE = (".py", ".md", ".toml", ".sh", ".yaml", ".yml")
 
 @cache
 def citations() -> tuple[tuple[str, str, str], ...]:
-    """Each file that a text names: the place, the name, and the sections (`6.6, 6.7`) if any.
+    """Return each file that a text names: the place, the name, and the sections (`6.6, 6.7`) if
+    any.
 
     Names of modules count where they stand in back quotes, names of pages everywhere.
     """
@@ -302,7 +303,7 @@ def citations() -> tuple[tuple[str, str, str], ...]:
 
 @cache
 def files_called(name: str) -> list[Path]:
-    """The files of the repository that a path, its end or a relative path may mean."""
+    """Return the files of the repository that a path, its end or a relative path may mean."""
     end = f"/{re.sub(r'^(?:[.]{1,2}/)+', '', name)}"
     return [path for path in tracked_files() if str(path).endswith(end)]
 
@@ -334,7 +335,7 @@ def test_no_text_cites_a_section_without_its_document() -> None:
 
 
 def _numbered(text: str) -> set[str]:
-    """The numbers of a page's numbered headings."""
+    """Return the numbers of a page's numbered headings."""
     return set(re.findall(rf"^#+ ({SECTION})\.? ", text, re.M))
 
 
@@ -414,6 +415,6 @@ def _anchors(text: str) -> set[str]:
 
 
 def _rows(page: Path) -> list[list[str]]:
-    """The cells of a page's tables, without the head."""
+    """Return the cells of a page's tables, without the head."""
     lines = [line for line in page.read_text().splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]

@@ -60,7 +60,7 @@ class Snippet:
 
 
 def snippets() -> list[Snippet]:
-    """All blocks of the pages that people write."""
+    """Return all blocks of the handwritten pages."""
     return [
         Snippet(page, number, block.language, block.text)
         for page in PAGES
@@ -70,7 +70,7 @@ def snippets() -> list[Snippet]:
 
 
 def walked() -> set[tuple[str, int]]:
-    """The blocks that a walk runs or saves."""
+    """Return the blocks that a walk runs or saves."""
     return {
         (walk.page, step.block)
         for walk in WALKS

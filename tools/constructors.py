@@ -54,7 +54,7 @@ def _collaborators(node: ast.ClassDef) -> list[str]:
 
 
 def _parameters(node: ast.ClassDef) -> list[tuple[str, ast.expr]]:
-    """The annotated parameters of the constructor; for a dataclass, its fields."""
+    """Return the annotated parameters of the constructor; for a dataclass, its fields."""
     if (init := _init(node)) is not None:
         taken = [*init.args.args, *init.args.kwonlyargs]
         return [(each.arg, each.annotation) for each in taken if each.annotation is not None]
@@ -79,7 +79,7 @@ def _has_behavior(note: ast.expr, seen: frozenset[str]) -> bool:
 
 
 def _is_value(node: ast.ClassDef, seen: frozenset[str]) -> bool:
-    """`seen`: the classes on the way here; a value may hold others of its kind."""
+    """Return whether a class is a value. `seen`: its holders; a value may hold its own kind."""
     bases = {name for base in node.bases for name in _names(base)}
     if bases & _VALUES:
         return True
@@ -101,7 +101,7 @@ def _bases(node: ast.ClassDef) -> Iterator[ast.ClassDef]:
 
 
 def _names(note: ast.expr) -> Iterator[str]:
-    """All names in an annotation, also those in quotes."""
+    """Yield all names in an annotation, also those in quotes."""
     for part in ast.walk(note):
         if isinstance(part, ast.Name):
             yield part.id

@@ -48,7 +48,7 @@ class Prices:
     """One write request unit: the item of a table has less than 1 KB, and no index changes."""
 
     def of(self, calls: Calls) -> float:
-        """USD for so many calls."""
+        """Return USD for so many calls."""
         return (
             self.put * calls.put
             + self.list * calls.list
@@ -83,12 +83,12 @@ INTERVALS_S = (1, 10, 60, 300)
 
 
 def for_requests(count: float, *, batch: float) -> Calls:
-    """Of so many requests, `batch` of them in each commit."""
+    """Return the calls of so many requests, `batch` of them in each commit."""
     return REQUEST * count + (COMMIT + UPKEEP) * (count / batch)
 
 
 def cost_page() -> str:
-    """The page."""
+    """Return the page of costs."""
     return "\n".join((_INTRODUCTION, _calls(), _by_batch(), _by_interval(), _REST.format(_idle())))
 
 

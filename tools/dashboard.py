@@ -349,7 +349,7 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
 
 
 def dashboard() -> str:
-    """The dashboard's JSON, as Grafana imports it."""
+    """Return the dashboard's JSON, as Grafana imports it."""
     panels: list[dict[str, object]] = []
     top = 0
     for title, charts in _ROWS:

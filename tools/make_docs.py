@@ -30,7 +30,7 @@ _WIDTH = 100
 
 
 def documents() -> dict[Path, str]:
-    """Every generated file and its content."""
+    """Return every generated file and its content."""
     return {
         REFERENCE / "commit-request.schema.json": _request_schema(),
         REFERENCE / "settings.md": _settings_page(),
@@ -111,7 +111,7 @@ def _settings_table(prefix: str, fields: list[tuple[str, FieldInfo]], docs: dict
 
 
 def _field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """The string that stands below each field. A field without one is a `KeyError` later."""
+    """Return the string that stands below each field. A field without one is a `KeyError` later."""
     (definition,) = ast.parse(dedent(inspect.getsource(model))).body
     assert isinstance(definition, ast.ClassDef)
     docs = {}
@@ -149,7 +149,7 @@ def _cli_page() -> str:
 
 
 def _helps(path: str, command: Any, parent: Any) -> Iterator[tuple[str, str]]:
-    """Each command's path and help, the groups before what is in them."""
+    """Yield each command's path and help, the groups before their commands."""
     width = {"terminal_width": _WIDTH, "max_content_width": _WIDTH}
     name = path.rpartition(" ")[2]
     context = command.make_context(name, [], parent=parent, resilient_parsing=True, **width)

@@ -29,7 +29,7 @@ How to: [read a table from Python](../how-to/read-from-python.md),
 
 
 def surface_page() -> str:
-    """The page."""
+    """Return the page of public names."""
     functions = [name for name in public.__all__ if inspect.isfunction(getattr(public, name))]
     classes = [name for name in public.__all__ if inspect.isclass(getattr(public, name))]
     errors = [name for name in classes if issubclass(getattr(public, name), Exception)]
@@ -90,7 +90,7 @@ def _function(indent: str, name: str, found: Any) -> list[str]:
 
 
 def _plain(annotation: object) -> str:
-    """As the source spells it: annotations are texts, which a signature puts in quotes."""
+    """Return the annotation as the source spells it: a signature puts texts in quotes."""
     text = (
         annotation
         if isinstance(annotation, str)

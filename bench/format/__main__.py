@@ -60,7 +60,7 @@ def _chosen(options: argparse.Namespace) -> Iterator[tuple[Case, str, int]]:
 
 
 def _measure(case: Case, system: str, size: int, rounds: int) -> Measured:
-    """In a process of its own: no case finds what another left in memory or in caches."""
+    """Measure in a fresh process: no case finds another's leftovers in memory or in caches."""
     command = [sys.executable, "-m", "bench.format.run_case", case.name, system, str(size)]
     answer = subprocess.run(
         [*command, str(rounds)], cwd=ROOT, stdout=subprocess.PIPE, check=True, timeout=_CASE_S_MAX

@@ -114,7 +114,7 @@ _LARGEST = {PYICEBERG: 100_000}
 
 
 def sizes_of(case: Case, system: str, *, quick: bool) -> tuple[int, ...]:
-    """The sizes that are worth measuring with this system."""
+    """Return the sizes that are worth measuring with this system."""
     if quick:
         return case.quick_sizes
     return tuple(size for size in case.sizes if size <= _LARGEST.get(system, size))

@@ -26,7 +26,7 @@ _MAPS = (
 
 
 def encode(size: int, _: Path) -> Work:
-    """From the same descriptors, so with the making of its records."""
+    """Encode from the same descriptors, so with the making of its records."""
     files = tables.files(size)
     header = read_header(tables.manifest(1))
     schema = fastavro.parse_schema(json.loads(header.metadata["avro.schema"]))
@@ -70,7 +70,7 @@ def decode(size: int, _: Path) -> Work:
 
 
 def check(size: int, _: Path) -> Work:
-    """Path, partition and counts, by a reader's schema without the statistics."""
+    """Check path, partition and counts, by a reader's schema without the statistics."""
     content = tables.manifest(size)
     schema = json.loads(read_header(content).metadata["avro.schema"])
     file = next(field["type"] for field in schema["fields"] if field["name"] == "data_file")

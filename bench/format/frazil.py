@@ -59,7 +59,7 @@ def _walk(content: bytes) -> WalkedManifest:
 
 @lru_cache
 def _forms() -> BoundForms:
-    """As a committer has them: one for each table."""
+    """Return the forms as a committer has them: one for each table."""
     schema = tables.context().schema
     return bound_forms((schema,), schema, schema.highest_field_id)
 
@@ -96,7 +96,7 @@ def metadata_parse(size: int, _: Path) -> Work:
 
 
 def metadata_print(size: int, _: Path) -> Work:
-    """All of it: what was just made was never printed."""
+    """Print all of the metadata: none of it was printed before."""
     return Work(_print, lambda: tables.metadata_of(size))
 
 

@@ -37,7 +37,7 @@ class Measured:
 
 
 def measure(work: Work, rounds: int) -> Measured:
-    """So many rounds; more of them where they are short."""
+    """Measure so many rounds; more of them where they are short."""
     peak_bytes, units, first_s = _measure_memory(work)
     times = [first_s]
     while len(times) < rounds or (sum(times) < _MEASURED_S_MIN and len(times) < _ROUNDS_MAX):

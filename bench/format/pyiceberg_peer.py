@@ -52,7 +52,7 @@ def decode_in_rust(size: int, _: Path) -> Work:
 
 
 def join(size: int, folder: Path) -> Work:
-    """It has nothing that joins manifests: it writes their entries again."""
+    """Write the entries of the manifests again: PyIceberg has no way to join manifests."""
     io, entries = PyArrowFileIO(), list[ManifestEntry]()
     for row in _small_manifests(size, folder):
         entries += row.fetch_manifest_entry(io)

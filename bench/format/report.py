@@ -37,7 +37,7 @@ Lines = Mapping[tuple[str, str, int], Line]
 
 
 def found_ratio(target: Target, lines: Lines) -> float | None:
-    """How many times the peer's speed; None where one of both was not measured."""
+    """Return the speed divided by the peer's; None where one of both was not measured."""
     ours = lines.get((target.case, FRAZIL, target.size))
     theirs = lines.get((target.peer_case, target.peer, target.size))
     return None if ours is None or theirs is None else ours.per_s / theirs.per_s

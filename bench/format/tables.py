@@ -51,20 +51,20 @@ def manifest(count: int, start: int = 0) -> bytes:
 
 
 def small_manifests(count: int) -> list[bytes]:
-    """Manifests of ten files each, `count` files in all."""
+    """Return manifests of ten files each, `count` files in all."""
     found, step = files(count), FILES_A_SMALL_MANIFEST
     groups = (found[start : start + step] for start in range(0, count, step))
     return [encode_additions(group, context(), sync=SYNC).content for group in groups]
 
 
 def metadata_of(snapshots: int) -> TableMetadata:
-    """Metadata of a table with so many snapshots, each an append."""
+    """Return metadata of a table with so many snapshots, each an append."""
     lists = [f"{LOCATION}/metadata/snap-{number}.avro" for number in range(snapshots)]
     return _with_snapshots(_empty(LOCATION), lists)
 
 
 def one_more(metadata: TableMetadata) -> TableMetadata:
-    """The metadata after another commit."""
+    """Return the metadata after another commit."""
     number = len(metadata.snapshots)
     return _with_snapshots(metadata, [f"{LOCATION}/metadata/snap-{number}.avro"])
 
@@ -103,7 +103,7 @@ def write_table(folder: Path, count: int) -> Path:
 
 
 def filter_text(count: int) -> str:
-    """A filter that the last tenth of the files may match, by the bounds of a column."""
+    """Return a filter that the last tenth of the files may match, by the bounds of a column."""
     return f"l4 >= {min(count, _DISTINCT_FILES_MAX) * 900}"
 
 

@@ -54,7 +54,7 @@ class Program:
         return table
 
     def ask(self, do: str, table: str, *, timeout_s: float, **arguments: object) -> Message:
-        """Errors: `StoppedError` after `timeout_s`."""
+        """Run a command in the program. Errors: `StoppedError` after `timeout_s`."""
         if self._child is None or not self._child.is_alive:
             environment = os.environ | {"PYTHONPATH": str(ROOT)}
             log = self.folder / "program.log"
@@ -107,7 +107,7 @@ def _classpath() -> str:
 
 
 def _compile(java: Path, classpath: str, classes: Path) -> Path:
-    """By a compiler that is a jar: a machine with a mere runtime has no `javac`."""
+    """Compile with a compiler that is a jar: a machine with a mere runtime has no `javac`."""
     [compiler] = fetch_jars((_COMPILER,))
     source = Path(__file__).with_name("Bench.java")
     options = ["-17", "-nowarn", "-d", str(classes), "-cp", classpath]
@@ -166,7 +166,7 @@ class Peer:
         start: int = 0,
         files_a_day: int = 100,
     ) -> Message:
-        """One writer's commits of so many files each: `ms` and `metadata_bytes` of each."""
+        """Commit as one writer, so many files each: `ms` and `metadata_bytes` of each commit."""
         return self.program.ask(
             "commits",
             table,
@@ -184,7 +184,7 @@ class Peer:
 
 
 def _prepared(load: Contention) -> int:
-    """Files that each writer makes ahead: more than any peer commits in the window."""
+    """Return how many files each writer makes ahead: more than any peer commits in the window."""
     return max(10, int(load.window_s * 100 / max(1, load.writers // 4)))
 
 

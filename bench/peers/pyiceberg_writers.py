@@ -100,7 +100,7 @@ def data_files(table: Table, start: int, count: int, files_a_day: int) -> Iterat
 
 
 def commit(table: Table, files: list[DataFile]) -> None:
-    """A fast append, the library's default."""
+    """Commit by a fast append, the library's default."""
     with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
         for file in files:
             append.append_data_file(file)
@@ -109,7 +109,7 @@ def commit(table: Table, files: list[DataFile]) -> None:
 def write(
     number: int, prepared: int, window_s: float, where: dict[str, str], ready: Any, results: Any
 ) -> None:
-    """One writer: back to back until the window ends."""
+    """Commit as one writer, back to back until the window ends."""
     catalog = open_catalog(where["catalog"], where["catalog_file"])
     table = catalog.load_table(where["table"])
     files = list(data_files(table, number * prepared, prepared, 100))
@@ -141,7 +141,7 @@ async def contend(
     delay_ms: int,
     **where: str,
 ) -> Message:
-    """Writers in processes; those that are not done some time after the window are ended.
+    """Run writers in processes, which are ended if they are not done some time after the window.
 
     One table is loaded first, so that what the library imports late is there for all of them.
     """
@@ -196,7 +196,7 @@ async def commits(
     catalog_file: str,
     table: str,
 ) -> Message:
-    """One writer, commits of so many files each, one after another until the limit."""
+    """Commit so many files each as one writer, one commit after another until the limit."""
     os.environ[_DELAY] = str(delay_ms)
     loaded = open_catalog(catalog, catalog_file).load_table(table)
     milliseconds, metadata_bytes = [], []

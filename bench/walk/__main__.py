@@ -50,7 +50,7 @@ def _write(place: Path, name: str, entries: int, files: int, *, is_plain: bool) 
 
 
 def _measure(roots: Sequence[Path], place: Path, rounds: int) -> list[dict[str, float]]:
-    """The fastest of all rounds, in which the checkouts take turns."""
+    """Return the fastest of all rounds, in which the checkouts take turns."""
     best: list[dict[str, float]] = [{} for _ in roots]
     with _walker(roots[0]) as first, _walker(roots[-1]) as last:
         walkers = [first, last][: len(roots)]
@@ -65,7 +65,7 @@ def _measure(roots: Sequence[Path], place: Path, rounds: int) -> list[dict[str, 
 
 @contextmanager
 def _walker(root: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process of its own for each shape: none finds patterns of another."""
+    """Start a process of its own for each shape: none finds patterns of another."""
     command = [sys.executable, str(_WALKER), str(root)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root

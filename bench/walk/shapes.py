@@ -32,7 +32,7 @@ Change = Callable[[DataFile, random.Random], DataFile]
 
 
 def _texts(letters: Sequence[str], least: int, most: int) -> Change:
-    """Texts of so many letters, drawn anew for each bound."""
+    """Return a change to texts of so many letters, drawn anew for each bound."""
 
     def change(file: DataFile, chance: random.Random) -> DataFile:
         def bounds(given: Mapping[int, bytes] | None) -> dict[int, bytes]:
@@ -60,7 +60,7 @@ def _in_any_order(file: DataFile, chance: random.Random) -> DataFile:
 
 
 def _without_some(file: DataFile, chance: random.Random) -> DataFile:
-    """Each column but the first ones has a value in nine of ten files."""
+    """Drop one in ten values of each column but the first ones."""
     kept = {column for column in range(1, 21) if column < 3 or chance.random() > 0.1}
 
     def some(given: Mapping[int, bytes] | None) -> dict[int, bytes]:
@@ -97,8 +97,9 @@ CHANGES: Mapping[str, Change] = {
 
 
 def manifests(name: str, count: int, files: int, *, is_plain: bool) -> Iterator[bytes]:
-    """Manifests of so many entries in all, so many `files` each. Plain: maps do not say their
-    sizes, as other writers have it, and blocks are not compressed."""
+    """Yield manifests of so many entries in all, so many `files` each. Plain: maps do not state
+    their sizes, as other writers write them, and blocks are not compressed.
+    """
     chance, change = random.Random(1), CHANGES[name]
     changed = [change(file, chance) for file in tables.files(count)]
     for start in range(0, count, files):

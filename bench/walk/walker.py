@@ -44,7 +44,7 @@ def _measure(walks: dict[str, Walk], contents: Sequence[bytes], rounds: int) -> 
 
 
 def _walks() -> dict[str, Walk]:
-    """The walk as it is, and without the forms of bounds if it knows them."""
+    """Return the walk as it is, and without the forms of bounds if it knows them."""
     module = _module("splice.manifest_walk", "manifest_walk")
     workload = importlib.import_module("bench.workload")
     spec = _module("schema.partition_spec", "partition_spec")

@@ -20,7 +20,7 @@ class Items:
         self.table_name = table_name
 
     async def get(self, identifier: str, namespace: str) -> dict[str, Any]:
-        """The item's values without their types; empty if there is none."""
+        """Return the item's values without their types; empty if there is none."""
         key = {"identifier": {"S": identifier}, "namespace": {"S": namespace}}
         answer = await self.client.get_item(TableName=self.table_name, Key=key, ConsistentRead=True)
         return _plain(answer.get("Item", {}))
@@ -45,7 +45,7 @@ class Items:
 
 
 def java_table(identifier: str, metadata_location: str, **more: str | int) -> dict[str, str | int]:
-    """A table's item with the attributes that Iceberg Java gives it."""
+    """Return a table's item with the attributes that Iceberg Java gives it."""
     return {
         "identifier": identifier,
         "namespace": identifier.rpartition(".")[0],

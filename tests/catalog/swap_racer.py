@@ -13,7 +13,7 @@ from tests.support.builders.table_builders import build_swap
 
 
 def race(uri: str, table: str, name: str, wins: int, start: Barrier) -> None:
-    """Win `wins` swaps once all are ready; each leaves the property `<name>-<n>` in the table."""
+    """Win `wins` swaps once all are ready; each sets the property `<name>-<n>` of the table."""
     start.wait()
     asyncio.run(_race(uri, TableIdentifier.parse(table), name, wins))
 

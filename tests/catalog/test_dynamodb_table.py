@@ -70,7 +70,7 @@ async def opened(
 def refusal(
     options: AwsOptions, table_name: str, *, create: bool = True
 ) -> asyncio.Future[FrazilError]:
-    """The error that opening ends with."""
+    """Return the error that opening ends with."""
 
     async def run() -> FrazilError:
         with pytest.raises(FrazilError) as caught:
@@ -338,7 +338,7 @@ def _other_table(
 
 
 async def _described(server: DynamoDbServer, harness: DynamoDbHarness, status: str) -> Answer:
-    """The description of the harness's table as it would be in another state."""
+    """Return the description of the harness's table as it would be in another state."""
     async with open_items(server, harness.table_name) as items:
         table = await items.describe()
     table = {**table, "TableStatus": status}

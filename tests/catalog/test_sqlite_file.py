@@ -27,7 +27,7 @@ FLIGHTS = TableIdentifier(("db",), "flights")
 
 @asynccontextmanager
 async def open_catalog(path: Path) -> AsyncIterator[tuple[SqlCatalog, LoadedTable]]:
-    """A catalog with a connection that is open already, and a table in it."""
+    """Open a catalog with an open connection, and a table in it."""
     storage = MemoryStorage(world=ManualWorld())
     catalog = await SqlCatalog.open(uri=f"sqlite:///{path}", name="frazil", storage=storage)
     table = build_table(str(FLIGHTS), warehouse="memory://warehouse")

@@ -65,7 +65,7 @@ class Frazil:
         return Answer(code, captured.out, captured.err)
 
     def with_parts(self, work: Callable[[Parts], Awaitable[T]]) -> T:
-        """Do what another process would do beside the command."""
+        """Run the work as another process would beside the command."""
 
         async def run() -> T:
             parts = await open_parts(load_settings())
@@ -95,7 +95,7 @@ class Frazil:
         quarantined_at_ms: int = 1_800_000_000_000,
         has_files: bool = True,
     ) -> str:
-        """Put a request into quarantine as the committer does; its key."""
+        """Quarantine a request as the committer does; return its key."""
         if has_files:
             self.write_files(sealed)
         request = sealed.request
@@ -110,7 +110,7 @@ class Frazil:
         return sealed.key
 
     def write_files(self, sealed: EncodedRequest) -> None:
-        """Something under the name of each data file that a request adds."""
+        """Write a few bytes under the name of each data file that a request adds."""
 
         async def work(parts: Parts) -> None:
             for path in data_files_of(sealed, ()):

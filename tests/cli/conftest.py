@@ -14,7 +14,7 @@ from tests.cli.commands import Frazil
 
 @pytest.fixture(autouse=True, scope="session")
 def commands_built_once() -> Iterator[None]:
-    """A process builds all commands anew for each call, which takes longer than most calls."""
+    """Cache the commands: a process builds all of them for each call, which is most of its time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.main.get_command", cache(typer.main.get_command))
         yield

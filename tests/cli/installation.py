@@ -30,7 +30,7 @@ def _normal(name: str) -> str:
 
 
 def modules_of(extras: Iterable[str]) -> set[str]:
-    """The top-level modules that an installation with these extras has, of what is there."""
+    """Return the installed top-level modules that an installation with these extras has."""
     found: set[str] = set()
     _add("frazil", frozenset(extras), found, set())
     by_module = metadata.packages_distributions().items()
@@ -86,14 +86,14 @@ class _Hiding:
 
 
 def hide_all_but(shown: set[str]) -> None:
-    """From now on only these packages can be imported."""
+    """Hide all other packages from imports."""
     sys.meta_path[:] = [
         _Hiding(shown) if finder is PathFinder else finder for finder in sys.meta_path
     ]
 
 
 def run(*arguments: str) -> None:
-    """One command: how it ended, and what it said."""
+    """Run one command; print its exit code and output."""
     from committer.__main__ import main
 
     out, err = StringIO(), StringIO()

@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Poll: a process gives no notice when it has done something."""
+    """Poll: a process gives no notice when it is done."""
     end_s = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < end_s, f"waited {DEADLINE_S} s until {what}"
@@ -92,7 +92,7 @@ def serving(
     options: Sequence[str] = (),
     port: int | None = None,
 ) -> Iterator[Serving]:
-    """A process that is killed at the end, if it still runs."""
+    """Start a process, and kill it at the end, if it still runs."""
     running = Serving(home, settings, options=options, port=port)
     try:
         yield running

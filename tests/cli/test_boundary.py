@@ -18,7 +18,7 @@ from tests.cli.serving import REPOSITORY
 
 
 def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each command that opens something fails so."""
+    """Fail each command that opens something with this error."""
 
     def raise_it() -> None:
         raise error
@@ -80,7 +80,7 @@ def test_a_trace_that_cannot_be_kept_is_not_promised(
 
 
 def run(program: str, home: Path, before: Callable[[], None] | None = None) -> tuple[int, str]:
-    """How the shell sees it: `FRAZIL` is the command."""
+    """Run a program in a shell, in which `FRAZIL` is the command."""
     ended = subprocess.run(
         ["/bin/bash", "-c", program.replace("FRAZIL ", f"{sys.executable} -m committer ")],
         cwd=REPOSITORY,
@@ -126,7 +126,7 @@ def test_ctrl_c_while_a_command_starts_is_quiet(tmp_path: Path) -> None:
 
 
 def make_unreadable(path: Path, kind: str) -> str:
-    """Put something else than a TOML file there; what is said of it."""
+    """Create something other than a TOML file there; return what the error must contain."""
     match kind:
         case "a folder":
             path.mkdir()
@@ -176,7 +176,7 @@ as_root = pytest.mark.skipif(
 
 
 def without_rights_of_root() -> None:
-    """From the next exec on, root may only do what the modes of files let it do."""
+    """Drop, from the next exec on, root's right to ignore the modes of files."""
     for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
         assert ctypes.CDLL(None).prctl(24, capability, 0, 0, 0) == 0  # PR_CAPBSET_DROP
 

@@ -73,7 +73,7 @@ def run(
 
 
 def extra_named(answer: Mapping[str, Any]) -> str:
-    """The extra that an answer says is missing; it says nothing else, in one line."""
+    """Return the extra that an answer names as missing, in its only line."""
     found = re.fullmatch(
         r"frazil: .* `.+ -m pip install -e '?/.*\[(\w+)\]'?`.*\n", str(answer["err"])
     )

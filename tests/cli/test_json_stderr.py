@@ -22,7 +22,7 @@ JSON = {"FRAZIL_SERVICE__LOG_FORMAT": "json"}
 
 
 def parsed(said: str) -> list[dict[str, Any]]:
-    """Each line. Errors: one that is no JSON object."""
+    """Parse each line. Errors: one that is no JSON object."""
     lines = [json.loads(line) for line in said.splitlines()]
     for line in lines:
         assert {"event", "level", "timestamp"} <= set(line), line
@@ -32,7 +32,7 @@ def parsed(said: str) -> list[dict[str, Any]]:
 def serve_in_vain(
     home: Path, settings: Mapping[str, str], *words: str
 ) -> tuple[int, list[dict[str, Any]]]:
-    """A `serve` that ends by itself: its exit code and its lines."""
+    """Run a `serve` that ends by itself; return its exit code and its lines."""
     ended = subprocess.run(
         [sys.executable, "-m", "committer", "serve", *words],
         cwd=REPOSITORY,

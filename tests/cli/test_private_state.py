@@ -25,7 +25,7 @@ def umask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def modes(folder: Path) -> dict[str, int]:
-    """The permissions of a folder and of all below it, by name."""
+    """Return the permissions of a folder and of all below it, by name."""
     found = {}
     for path in (folder, *folder.rglob("*")):
         with suppress(FileNotFoundError):  # a committer runs there
@@ -34,7 +34,7 @@ def modes(folder: Path) -> dict[str, int]:
 
 
 def work(home: Path, frazil: Frazil, settings: dict[str, str]) -> None:
-    """Everything that makes files: a table, a request, one in quarantine, and a committer."""
+    """Make files in every way: a table, a request, one in quarantine, and a committer."""
     assert frazil("table", "create", "db.flights", "--schema", "id long").code == 0
     frazil.put(build_request(frazil.load(), catalog="another"))
     with serving(home.parent, {**settings, "FRAZIL_HOME": str(home)}) as service:
@@ -48,8 +48,8 @@ def work(home: Path, frazil: Frazil, settings: dict[str, str]) -> None:
 
 
 def require_private(home: Path) -> dict[str, int]:
-    """The modes of all of it: others may do nothing anywhere. They cannot reach the tables, whose
-    files follow the umask.
+    """Return the modes of all of it, and check that others have no rights. Others cannot reach the
+    tables, whose files follow the umask.
     """
     found = modes(home)
     tables = str(home / "warehouse")

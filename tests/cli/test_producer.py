@@ -23,7 +23,7 @@ LOST = Landed(3, "spark-offsets", "f", UUID(int=3), 99, 1)
 
 
 def put_entry(frazil: Frazil, *, producer: str = "query-1", lost: bool = False) -> None:
-    """A producer that has landed epochs 0 to 3. `lost`: the last in a snapshot that is gone."""
+    """Write a producer that has landed epochs 0 to 3. `lost`: the last in an expired snapshot."""
     entry = ProducerEntry(frazil.load().metadata.require_uuid(), EpochRanges(((0, 3),)))
     if lost:
         entry = entry.with_landed(LOST)

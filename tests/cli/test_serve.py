@@ -29,7 +29,7 @@ pytestmark = pytest.mark.server
 def frazil(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Frazil:
-    """The command beside a private queue, with one table."""
+    """Return the command beside a private queue, with one table."""
     frazil = Frazil(tmp_path, monkeypatch, capsys, {"FRAZIL_QUEUE__URL": "private"})
     assert frazil("table", "create", "db.flights", "--schema", "id long, name string").code == 0
     return frazil
@@ -58,7 +58,7 @@ def doorbell(sealed: EncodedRequest) -> Doorbell:
 
 
 def landed(frazil: Frazil) -> str:
-    """The epochs that the ledger says have landed."""
+    """Return the epochs that the ledger lists as landed."""
     producers = frazil("status", "--json").object["producers"]
     return ",".join(one["epochs"] for one in producers)
 
@@ -196,7 +196,7 @@ def test_a_second_committer_on_one_private_queue_is_refused(frazil: Frazil, tmp_
 
 
 def process_of(address: Path) -> int:
-    """The process of the server that listens there."""
+    """Return the process of the server that listens there."""
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(address))
         client.sendall(b"INFO server\r\n")

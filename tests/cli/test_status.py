@@ -46,12 +46,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(self._answer)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing on stderr."""
+        """Write nothing to stderr."""
 
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[str]:
-    """An address on this machine that answers with these bytes."""
+    """Serve these bytes as the answer; yield the address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, answer)) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
@@ -59,7 +59,7 @@ def answering(answer: bytes) -> Iterator[str]:
 
 
 def status_of(home: Path, **changed: object) -> Status:
-    """A committer of this home that is well and has committed to two tables."""
+    """Return the status of a healthy committer of this home with two committed tables."""
     status = Status(
         version="1.2.3",
         catalog="frazil",
@@ -92,14 +92,14 @@ def status_of(home: Path, **changed: object) -> Status:
 
 @pytest.fixture
 def table(frazil: Frazil) -> Frazil:
-    """The command in a home with one table."""
+    """Return the command in a home with one table."""
     assert frazil("table", "create", "db.flights", "--schema", COLUMNS).code == 0
     return frazil
 
 
 @contextmanager
 def committer(monkeypatch: pytest.MonkeyPatch, answer: bytes | Status) -> Iterator[None]:
-    """Where the settings say that the committer is, something answers."""
+    """Serve an answer at the address of the committer in the settings."""
     content = answer if isinstance(answer, bytes) else answer.model_dump_json().encode()
     with answering(content) as address:
         monkeypatch.setenv("FRAZIL_SERVICE__HTTP_PORT", address.rpartition(":")[2])

@@ -65,14 +65,14 @@ class Child:
         os.close(self.opened)
 
     def signal(self, number: signal.Signals) -> None:
-        """To the process itself, not to the one that made its namespace."""
+        """Signal the process itself, not the one that made its namespace."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         command = Path(f"/proc/{self.process.pid}/comm").read_text().strip()
         target = int(children.read_text()) if command == "unshare" else self.process.pid
         os.kill(target, number)
 
     def end(self) -> tuple[int, str]:
-        """Its exit code and what it has said. It must end, and leave no queue server."""
+        """Return its exit code and output. It must exit, with its queue server."""
         _, said = self.process.communicate(timeout=60)
         wait_until(self._has_no_queue, "the queue server has ended, too")
         return self.process.returncode, said.decode()

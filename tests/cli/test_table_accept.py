@@ -39,7 +39,7 @@ def high_water_mark(frazil: Frazil) -> HighWaterMark:
 
 
 def fall_behind(frazil: Frazil) -> HighWaterMark:
-    """Let the high-water mark know of more than the table has."""
+    """Raise the high-water mark above the table's state."""
     state = TableState.of(frazil.load())
     ahead = replace(HighWaterMark.of(state, accepted_ms=2**60), sequence_number=7, snapshot_id=70)
     write(frazil, print_high_water_mark(ahead))

@@ -213,14 +213,14 @@ def in_order(rows: Iterable[object]) -> list[str]:
 
 
 def without_nulls(value: Any) -> Any:
-    """Arrow has every column in every row, JSON leaves some out."""
+    """Drop nulls: Arrow has every column in every row, JSON omits some."""
     if isinstance(value, dict):
         return {key: without_nulls(each) for key, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list) else value
 
 
 def as_line(row: dict[str, Any]) -> Any:
-    """A row of Arrow as a line of JSON has it."""
+    """Return a row of Arrow as a line of JSON has it."""
     return without_nulls({key: as_json(key, value) for key, value in row.items()})
 
 

@@ -22,7 +22,7 @@ def create(frazil: Frazil, *options: str) -> LoadedTable:
 
 
 def drop(table: LoadedTable, name: str, *, days: float = 10.0) -> Path:
-    """A file below the table's folder, of that age."""
+    """Write a file below the table's folder, of that age."""
     path = Path(table.metadata.location.removeprefix("file://")) / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"four")

@@ -18,7 +18,7 @@ def plan(frazil: Frazil, name: str, *options: str) -> Answer:
 
 
 def in_the_fixture(name: str, tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Tasks of a fixture as the command prints them."""
+    """Return the tasks of a fixture as the command prints them."""
     said = expected(name)
     data, deletes = said["live_data_files"], said["live_delete_files"]
     return [

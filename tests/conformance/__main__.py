@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def run_group(group: Group) -> Outcome:
-    """All checks of a group; a group that cannot be read at all is one failed check."""
+    """Run all checks of a group; a group that cannot be read at all is one failed check."""
     outcome = Outcome()
 
     def run_all() -> None:

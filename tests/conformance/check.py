@@ -57,7 +57,7 @@ class Outcome:
 
 
 def same(found: object, wanted: object, place: str = "") -> None:
-    """Nothing, if both are equal as JSON values; objects may differ in the order of their keys.
+    """Check that both are equal as JSON values; objects may differ in the order of their keys.
 
     1, 1.0 and true are three values; -0.0 and 0.0 two.
     Errors: `Mismatch` that names the first place where they differ.
@@ -87,7 +87,7 @@ def _mismatch(found: str, wanted: str, place: str) -> Mismatch:
 
 
 def same_value(kind: IcebergType, found: object, wanted: object, place: str = "") -> None:
-    """Like `same` for JSON single values of a type.
+    """Check as `same` does, for JSON single values of a type.
 
     Java 17 prints some floats with a digit too many or a neighbour of the nearest digits; later
     ones, and we, print the nearest of the shortest. Equal floats are equal values.
@@ -98,7 +98,7 @@ def same_value(kind: IcebergType, found: object, wanted: object, place: str = ""
 
 
 def same_human(kind: IcebergType, found: str, wanted: str, place: str = "") -> None:
-    """Like `same_value` for the text of a value."""
+    """Check as `same_value` does, for the text of a value."""
     if kind == FloatType() and found != wanted:
         same(_as_float(float(found)), _as_float(float(wanted)), place)
     else:
@@ -106,7 +106,7 @@ def same_human(kind: IcebergType, found: str, wanted: str, place: str = "") -> N
 
 
 def as_floats(json_value: object) -> object:
-    """Every number with a point as the nearest float of 4 bytes."""
+    """Return every number with a point as the nearest float of 4 bytes."""
     match json_value:
         case float():
             return _as_float(json_value)

@@ -132,7 +132,7 @@ def check_expression(case: Case) -> None:
 
 
 def _as_java_held_it(expression: Expression, kind: IcebergType) -> Expression:
-    """Literals that JSON spells as text, but that were values when Java printed the vectors."""
+    """Parse literals that JSON spells as text, but that Java held as values."""
     if not isinstance(kind, _HELD_AS_VALUES):
         return expression
 
@@ -153,7 +153,7 @@ def _as_java_held_it(expression: Expression, kind: IcebergType) -> Expression:
 
 
 def _text_in_order(text: str) -> str:
-    """Java keeps the literals of bound sets hashed, and prints their text without quotes."""
+    """Sort the literals of bound sets: Java keeps them hashed, and prints them without quotes."""
 
     def in_order(match: re.Match[str]) -> str:
         return f" in {sorted(match[1].replace(chr(34), '').split(', '))}"
@@ -162,7 +162,7 @@ def _text_in_order(text: str) -> str:
 
 
 def _numbers(kind: IcebergType, text: str) -> str:
-    """The text of a filter; numbers of a float column as the nearest floats."""
+    """Return the text of a filter; numbers of a float column as the nearest floats."""
     return _NUMBER.sub(_number_as_float, text) if kind == FloatType() else text
 
 
@@ -171,7 +171,7 @@ def _number_as_float(match: re.Match[str]) -> str:
 
 
 def _same_filter(kind: IcebergType, found: object, wanted: object, place: str) -> None:
-    """Like `same`; numbers of a float column are compared as floats."""
+    """Check as `same` does; compare numbers of a float column as floats."""
     if kind == FloatType():
         found, wanted = as_floats(found), as_floats(wanted)
     same(found, wanted, place)
@@ -220,8 +220,8 @@ def _check_projection_of_several(case: Case) -> None:
 
 
 def _is_lost_by_java(filter: Expression, projected: Expression) -> bool:
-    """Java asks `s = 'ab'` of an identity partition for `truncate[2](s) = 'ab'`, and so loses a row
-    with `abc`. Ours asks for the transform of the partition field.
+    """Return whether Java loses rows: it projects `truncate[2](s) = 'ab'` on an identity partition
+    to `s = 'ab'`, and so loses a row with `abc`. Frazil applies the transform.
     """
     match filter, projected:
         case Predicate(term=Transformed() as asked), Predicate(term=BoundTransformed() as answered):
@@ -241,7 +241,7 @@ def check_residual(case: Case) -> None:
 
 
 def check_evaluators(case: Case) -> None:
-    """All four evaluators on one file, one manifest and one partition, for each predicate."""
+    """Check all four evaluators on one file, one manifest and one partition, for each predicate."""
     kind = vector_type(case["type"])
     schema = Schema((NestedField(1, "c", kind, False), NestedField(2, "r", LongType(), True)))
     spec, file = _one_field("c", IDENTITY), _file(case["file"])

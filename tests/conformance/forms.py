@@ -48,7 +48,7 @@ _OF_ROWS = (
 
 
 def schema_text(schema: Schema) -> str:
-    """A schema as Iceberg Java prints it for a human."""
+    """Print a schema as Iceberg Java does for a human."""
     lines = [f"  {_column_text(column, schema)}" for column in schema.fields]
     return "\n".join(["table {", *lines, "}"])
 
@@ -66,7 +66,7 @@ def spec_form(spec: PartitionSpec, schema: Schema) -> Form:
 
 
 def snapshot_form(snapshot: Snapshot) -> Form:
-    """A snapshot without its manifests and rows."""
+    """Describe a snapshot without its manifests and rows."""
     summary = dict(snapshot.summary or {})
     return {
         "snapshot_id": snapshot.snapshot_id,
@@ -96,7 +96,7 @@ def key_form(key: EncryptedKey) -> Form:
 
 
 def row_form(row: ManifestFile, kind: StructType) -> Form:
-    """A row of a manifest list; `kind`: the partition type of its spec."""
+    """Describe a row of a manifest list; `kind`: the partition type of its spec."""
     described = {name: getattr(row, name) for name in _OF_ROWS}
     described["content"] = int(row.content)
     described["key_metadata"] = _hex(row.key_metadata)
@@ -123,7 +123,7 @@ def _hex(content: bytes | None) -> str | None:
 
 
 def same_row(found: Form, wanted: Form, kind: StructType, place: str) -> None:
-    """Like `same`; bounds of partitions are compared as values of their types."""
+    """Check as `same` does; compare bounds of partitions as values of their types."""
     found, wanted = dict(found), dict(wanted)
     ours, theirs = found.pop("partitions", None), wanted.pop("partitions", None)
     same(found, wanted, place)
@@ -152,7 +152,7 @@ def entry_form(listed: ListedEntry) -> Form:
 
 
 def file_form(listed: ListedEntry) -> Form:
-    """A file of a manifest entry without its metrics."""
+    """Describe a file of a manifest entry without its metrics."""
     file, entry = listed.entry.data_file, listed.entry
     fields = partition_type(listed.spec, listed.schema).fields
     described: Form = {
@@ -180,7 +180,7 @@ def file_form(listed: ListedEntry) -> Form:
 
 
 def live_file_form(listed: ListedEntry, types: Mapping[int, IcebergType]) -> Form:
-    """A live file with its metrics; `types` of all columns by their ids."""
+    """Describe a live file with its metrics; `types` of all columns by their ids."""
     file = listed.entry.data_file
     described = file_form(listed) | {name: _texts(getattr(file, name)) for name in _COUNTS}
     described["lower_bounds"] = _bounds_form(file.lower_bounds, types)
@@ -206,7 +206,7 @@ def _bounds_form(
 
 
 def _bound_form(kind: IcebergType | None, encoded: bytes) -> Form:
-    """Columns that no schema has (positions of deletes, row ids) have no readable bounds."""
+    """Describe a bound; columns of no schema (positions of deletes, row ids) have none to read."""
     if kind is None:
         return {"hex": encoded.hex()}
     if isinstance(kind, GeometryType | GeographyType):
@@ -218,7 +218,7 @@ def _bound_form(kind: IcebergType | None, encoded: bytes) -> Form:
 
 
 def column_types(*schemas: Schema) -> dict[int, IcebergType]:
-    """The type of each column, at any depth; of the last schema that has it."""
+    """Return the type of each column, at any depth; of the last schema that has it."""
     found: dict[int, IcebergType] = {}
     for schema in schemas:
         _add_types(schema.fields, found)
@@ -244,7 +244,7 @@ def _add_types(fields: tuple[NestedField, ...], found: dict[int, IcebergType]) -
 def same_file(
     found: Form, wanted: Form, listed: ListedEntry, types: Mapping[int, IcebergType], place: str
 ) -> None:
-    """Like `same`; partition values and bounds are compared as values of their types."""
+    """Check as `same` does; compare partition values and bounds as values of their types."""
     found, wanted = dict(found), dict(wanted)
     _same_partition(found, wanted, listed, place)
     for name in ("lower_bounds", "upper_bounds"):
@@ -278,5 +278,5 @@ def _same_bound(kind: IcebergType | None, found: Form, wanted: Form, place: str)
 
 
 def sort_key(file: DataFile) -> tuple[str, int]:
-    """Live files are sorted by it: deletion vectors of one Puffin file by their offset."""
+    """Return the key of live files: deletion vectors of one Puffin file by their offset."""
     return file.file_path, file.content_offset or 0

@@ -65,7 +65,7 @@ class StoredRows:
 
 
 def count_rows(table: Table, snapshot_id: int | None) -> int:
-    """Only what deletes by value is read; positions and record counts tell the rest."""
+    """Count the rows. Reads only deletes by value; positions and record counts give the rest."""
     return sum(
         sum(1 for _ in _rows_of(table, task, ()))
         if any(one.content == DataFileContent.EQUALITY_DELETES for one in task.delete_files)
@@ -75,7 +75,7 @@ def count_rows(table: Table, snapshot_id: int | None) -> int:
 
 
 def read_rows(table: Table) -> Iterator[dict[str, Any]]:
-    """The current rows by column; `_pos` where Java's reader adds it: beside position deletes."""
+    """Yield the current rows by column; `_pos` beside position deletes, as Java's reader does."""
     schema = table.metadata.current_schema
     wanted = [each for each in schema.fields if not isinstance(each.field_type, VariantType)]
     for task in _tasks(table, table.metadata.current_snapshot_id):
@@ -177,7 +177,7 @@ def _stored(table: Table, file: DataFile) -> StoredRows:
 
 
 def _of_avro(content: bytes, types: Mapping[int, IcebergType]) -> StoredRows:
-    """Flat records only: these are all that the fixtures have."""
+    """Read flat records only: the fixtures have no others."""
     header = read_header(content)
     decoder = record_decoder(header.metadata["avro.schema"])
     schema: Any = header.schema_json
@@ -230,7 +230,7 @@ def _type(
 
 
 def _values(array: pa.Array, kind: IcebergType) -> list[object]:
-    """In-memory values: structs are tuples, maps dicts, dates and times integers."""
+    """Return in-memory values: structs are tuples, maps dicts, dates and times integers."""
     match kind:
         case StructType(fields):
             pairs = zip(array.flatten(), fields, strict=True)
@@ -263,7 +263,7 @@ def _map(entries: pa.Array, kind: MapType) -> dict[object, object]:
 
 
 def java_json(kind: IcebergType, value: object) -> object:
-    """A value as the rows of `expected.json` have it."""
+    """Return a value as the rows of `expected.json` have it."""
     if value is None:
         return None
     match kind, value:
@@ -288,7 +288,7 @@ def java_json(kind: IcebergType, value: object) -> object:
 
 
 def _java_time(text: str) -> str:
-    """Java leaves out seconds of 0, prints fractions in groups of three digits, and UTC as Z."""
+    """Print as Java: omit seconds of 0, fractions in groups of three digits, and UTC as Z."""
     start, zone = text.removesuffix("+00:00"), "Z" if text.endswith("+00:00") else ""
     start, _, fraction = start.partition(".")
     while fraction.endswith("000"):

@@ -26,7 +26,7 @@ def check_scan(table: Table, said: dict[str, Any]) -> None:
 
 
 def plan_all(table: Table) -> None:
-    """The scan without a filter keeps every live data file, once."""
+    """Check that the scan without a filter keeps every live data file, once."""
     if table.expected["scans"] is not None:
         files = [task["file"] for task in _tasks(table, ALWAYS_TRUE)]
         same(files, list(range(len(table.expected["live_data_files"]))), "files")
@@ -38,7 +38,7 @@ def _tasks(table: Table, filter: Expression) -> list[dict[str, Any]]:
 
 
 def _described(table: Table, task: FileScanTask) -> dict[str, Any]:
-    """A task as `expected.json` has it: files are indexes into the live ones."""
+    """Describe a task as `expected.json` does: files are indexes into the live ones."""
     files = [file["file_path"] for file in table.expected["live_data_files"]]
     said = table.expected["live_delete_files"]
     deletes = [(file["file_path"], file["content_offset"]) for file in said]

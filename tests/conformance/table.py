@@ -52,7 +52,7 @@ class Table:
         return start + found
 
     def path(self, location: str) -> Path:
-        """The file here that a location in the table's files names."""
+        """Return the local file of a location in the table's files."""
         if not location.startswith(self.prefix):
             raise ValueError(f"{self.name}: not a location of this table: {location}")
         return self.folder / location.removeprefix(self.prefix)
@@ -65,7 +65,7 @@ class Table:
         return parse_table_metadata(self.read(self.expected["metadata_location"]))
 
     def rows(self, snapshot: Snapshot) -> tuple[ManifestFile, ...]:
-        """The manifests of a snapshot."""
+        """Return the manifests of a snapshot."""
         found = self._lists.get(snapshot.snapshot_id)
         if found is None:
             found = self._lists[snapshot.snapshot_id] = self._rows(snapshot)
@@ -99,7 +99,7 @@ class Table:
         return rows
 
     def manifest(self, row: ManifestFile) -> DecodedManifest:
-        """A manifest with what its entries inherit from this row."""
+        """Return a manifest with the values that its entries inherit from this row."""
         found = self._manifests.get(row)
         if found is None:
             content = self.read(row.manifest_path)
@@ -107,7 +107,7 @@ class Table:
         return found
 
     def readable(self, row: ManifestFile) -> DecodedManifest | None:
-        """As `manifest`; None for one of fixed partitions that is refused, as is documented.
+        """Return the manifest; None for one of fixed partitions that is refused, as is documented.
 
         Each manifest answers for itself: what else a table holds is checked all the same.
         """
@@ -119,13 +119,13 @@ class Table:
             return None
 
     def refused_paths(self) -> set[str]:
-        """The files of manifests that are refused, by what Java says of them."""
+        """Return the files of refused manifests, by Java's description of them."""
         said = self.expected["manifest_entries"]
         refused = (p for p, row in self.manifest_rows.items() if self.readable(row) is None)
         return {entry["file"]["file_path"] for path in refused for entry in said[path]}
 
     def live(self, content: ManifestContent) -> Iterator[ListedEntry]:
-        """The live files of the current snapshot."""
+        """Yield the live files of the current snapshot."""
         snapshot = self.metadata.current_snapshot
         for row in self.rows(snapshot) if snapshot is not None else ():
             if row.content == content:
@@ -137,7 +137,7 @@ class Table:
                         yield ListedEntry(entry, decoded.schema, decoded.spec)
 
     def has_fixed_values(self, row: ManifestFile) -> bool:
-        """Whether a manifest is of a spec that partitions by the identity of a fixed column.
+        """Return whether a manifest's spec partitions by the identity of a fixed column.
 
         Iceberg Java 1.12 writes such manifests so that they are no valid Avro: the value has a
         length in front that their own schema does not announce. Only Java reads them.

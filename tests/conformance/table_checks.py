@@ -57,7 +57,7 @@ _SYNC = bytes(range(16))
 
 
 def table_checks(table: Table) -> Iterator[Check]:
-    """Every check of a table."""
+    """Yield every check of a table."""
     for key in table.expected:
         yield Check(f"{table.name}: {key}", partial(_check_key, table, key))
     for number, scan in enumerate(table.expected.get("scans") or ()):
@@ -139,8 +139,7 @@ _SAID_FOR_READERS = {
 
 
 def _or_refused(check: TableCheck) -> TableCheck:
-    """A check of the current snapshot; where Java's manifests are no valid Avro, a clear refusal
-    passes too."""
+    """Check the current snapshot; if Java's manifests are no valid Avro, a refusal passes."""
 
     def checked(table: Table) -> None:
         try:
@@ -180,7 +179,7 @@ def _check_snapshots(table: Table) -> None:
 
 
 def _same_count(table: Table, snapshot_id: int | None, said: int, place: str) -> None:
-    """The rows of a snapshot; of one whose manifests only Java reads, the refusal."""
+    """Check the number of rows; where only Java reads the manifests, a refusal passes."""
     try:
         found = count_rows(table, snapshot_id)
     except InvalidMetadataError:
@@ -249,7 +248,7 @@ def _check_table_rows(table: Table) -> None:
 
 
 def _as_the_format_says(table: Table, row: dict[str, Any]) -> dict[str, Any]:
-    """Java's row without variants, whose text is its own.
+    """Return Java's row without variants, whose text is its own.
 
     Java hands on nanoseconds that are an identity partition as the number.
     """
@@ -264,8 +263,8 @@ def _as_the_format_says(table: Table, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_nested(found: Any, wanted: Any) -> Any:
-    """Java's own reader finds no nested field by a name mapping and gives null, though it finds
-    their bounds when it adds the file. Such a field is expected as Frazil reads it.
+    """Return Java's row with nested fields as Frazil reads them: Java's own reader finds no nested
+    field by a name mapping and gives null, though it finds their bounds when it adds the file.
     """
     return {
         key: {inner: found[key][inner] if part is None else part for inner, part in value.items()}
@@ -304,7 +303,7 @@ _CHECKS: dict[str, TableCheck] = {
 
 
 def _check_printed_again(path: Path) -> None:
-    """Equal as JSON with the same order of keys; only what the oldest form leaves out is added."""
+    """Check that printing keeps values and key order; only keys of newer forms may be added."""
     content = path.read_bytes()
     text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
     printed, before = print_table_metadata(parse_table_metadata(content)), orjson.loads(text)

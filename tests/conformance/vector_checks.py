@@ -61,7 +61,7 @@ _NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
 
 
 def vector_checks(path: Path) -> Iterator[Check]:
-    """Every check of a file."""
+    """Yield every check of a file."""
     check = CASE_CHECKS.get(path.stem)
     if check is None:
         yield Check(path.name, _unknown)
@@ -109,7 +109,7 @@ def _check_rejected_value(kind: IcebergType, case: Case) -> None:
 
 
 def _same_text(found: object, wanted: object) -> None:
-    """Equal with the same order of keys."""
+    """Check that both are equal with the same order of keys."""
     same(json_text(found), json_text(wanted))
 
 

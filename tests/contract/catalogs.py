@@ -60,13 +60,13 @@ class CatalogHarness(Protocol):
     def storage(self) -> InterferedStorage: ...
 
     def befall(self, fault: Fault) -> AbstractContextManager[None]:
-        """Let the fault befall the one swap that is made inside the block."""
+        """Apply the fault to the one swap that is made inside the block."""
 
     async def land_late(self) -> None:
-        """Let the back end work through every swap that was held back."""
+        """Land every swap that was held back."""
 
     async def another(self) -> Catalog:
-        """A second client of the same back end."""
+        """Open a second client of the same back end."""
 
     async def close(self) -> None: ...
 
@@ -132,7 +132,7 @@ class SqliteHarness:
 
 
 def make_schema_v0(path: Path) -> None:
-    """The tables as clients made them before rows had a type."""
+    """Create the tables as clients made them before rows had a type."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(
             "CREATE TABLE iceberg_tables (catalog_name VARCHAR(255) NOT NULL, "
@@ -166,7 +166,7 @@ class DynamoDbHarness:
         return harness
 
     async def client(self, url: str, *, read_timeout_s: float = 20.0) -> DynamoDbCatalog:
-        """A client of the table by this address."""
+        """Open a client of the table at this address."""
         options = replace(self._server.options, endpoint_url=url, read_timeout_s=read_timeout_s)
         return await DynamoDbCatalog.open(
             name="frazil",
@@ -191,7 +191,7 @@ class DynamoDbHarness:
         return other
 
     async def impatient(self) -> DynamoDbCatalog:
-        """A client behind the proxy that soon gives up waiting for an answer."""
+        """Open a client behind the proxy with a short read timeout."""
         other = await self.client(self.proxy.url, read_timeout_s=0.5)
         self._others.append(other)
         return other
@@ -214,8 +214,8 @@ _HTTP_FAULTS: dict[Fault, HttpFault | Answer] = {
 async def open_harness(
     adapter: str, folder: Path, server: Callable[[], DynamoDbServer]
 ) -> CatalogHarness:
-    """`memory`, `sqlite`, `sqlite-v0` (a database whose rows have no type) or `dynamodb`, for which
-    `server` is asked.
+    """Open `memory`, `sqlite`, `sqlite-v0` (a database whose rows have no type) or `dynamodb`,
+    which calls `server`.
     """
     if adapter == "memory":
         return MemoryHarness()

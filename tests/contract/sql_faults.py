@@ -37,7 +37,7 @@ class SqlFaults:
 
     @contextmanager
     def befall(self, fault: Fault) -> Iterator[None]:
-        """Let the fault befall the one swap that is made inside the block."""
+        """Apply the fault to the one swap that is made inside the block."""
         match fault:
             case Fault.REJECTED:
                 with self._other() as other:
@@ -57,7 +57,7 @@ class SqlFaults:
                 assert self._planned is None, "the fault met no COMMIT"
 
     def fail_commits_with(self, code: int, message: str) -> None:
-        """The driver's error of a lost answer, in place of a disk error."""
+        """Raise the driver's error of a lost answer, in place of a disk error."""
         self._cause = (code, message)
 
     def land_late(self) -> list[int]:

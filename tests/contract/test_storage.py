@@ -97,7 +97,7 @@ def _case_on_s3(request: pytest.FixtureRequest, folder: Path) -> Case:
 
 
 async def wins(calls: list[Awaitable[object]]) -> int:
-    """How many of the calls returned; the others raised `AlreadyExistsError`."""
+    """Return how many of the calls returned; the others raised `AlreadyExistsError`."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     errors = [answer for answer in answers if isinstance(answer, BaseException)]
     assert all(isinstance(error, AlreadyExistsError) for error in errors), errors

@@ -46,14 +46,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _chosen(settings: Settings, against: Against, options: argparse.Namespace) -> list[Hostile]:
-    """The cases that fit the committer, and that are asked for."""
+    """Return the cases that fit the committer, and that the options choose."""
     cases = [one for one in _cases(settings, against) if options.only in one.name]
     return cases[:: options.every]
 
 
 def _cases(settings: Settings, against: Against) -> list[Hostile]:
-    """Those that fit: entries that are no files want a folder, doorbells a queue, signatures a key
-    that may sign. Where every request must be signed, no other fault is looked at.
+    """Return the cases that fit: entries that are no files need a folder, doorbells a queue,
+    signatures a key that may sign. Where every request must be signed, no other fault is checked.
     """
     on_signatures = signatures(against.key, against.other_keys) if against.key else ()
     if settings.security.require_signature:
@@ -64,7 +64,7 @@ def _cases(settings: Settings, against: Against) -> list[Hostile]:
 
 
 def _left_out(settings: Settings, against: Against) -> Iterator[str]:
-    """The kinds of cases that this committer is not asked, and why."""
+    """Yield the kinds of cases that do not fit this committer, and why."""
     if against.key is None:
         has_keys = bool(settings.security.keys)
         why = "no key of its file may sign for every table" if has_keys else "it knows no keys"

@@ -77,8 +77,8 @@ class Against:
         return Row(hostile.name, expected, found, (delays_ms[0], delays_ms[1]))
 
     async def play_taken_stream(self) -> Row:
-        """Take the key of a stream from the committer, which says so; what cannot be announced
-        lands all the same, later, and what is published once the key is back as soon as ever.
+        """Take the key of a stream from the committer, which reports it. A request published
+        meanwhile lands later; one published after the key is back lands as soon as ever.
         """
         url = queue_url(self._parts.settings)
         assert url is not None, "without a queue there is no such case"
@@ -92,7 +92,7 @@ class Against:
         return Row(taken.NAME, LANDED, found, (during_ms, behind_ms))
 
     async def _is_named(self, key: str) -> bool:
-        """Whether the committer says so, if its endpoints can be asked."""
+        """Return whether the committer reports the key, if its endpoints can be reached."""
         answer = await asyncio.to_thread(ask_own_committer, self._parts.settings)
         if answer is None or answer.status is None:
             return True
@@ -107,7 +107,7 @@ class Against:
         return right.request.inbox_key, started_s
 
     async def _publish(self, sent: Sent) -> None:
-        """As a client that checks nothing: objects, then the request, then its doorbell."""
+        """Publish as a client that checks nothing: objects, then the request, then its doorbell."""
         self._sent.append(sent.key)
         location = self._parts.inbox.location(sent.key)
         if sent.make is not None:
@@ -126,7 +126,7 @@ class Against:
                 )
 
     async def _delay_ms(self, key: str, started_s: float) -> float | None:
-        """Until a good request has left the inbox; None if that takes too long."""
+        """Return how long a good request takes to leave the inbox; None if that takes too long."""
         if not await self._until(lambda: self._has_left(key)):
             return None
         return (time.monotonic() - started_s) * 1_000
@@ -161,7 +161,7 @@ class Against:
         return True
 
     async def files(self) -> int:
-        """How many files the tables have now."""
+        """Return how many files the tables have now."""
         found = 0
         for table in self.tables.values():
             head = (await self._parts.catalog.load(table.identifier)).metadata.current_snapshot
@@ -169,7 +169,7 @@ class Against:
         return found
 
     async def clean(self) -> None:
-        """Take what this run has published out of the quarantine, and drop its tables."""
+        """Discard the run's requests in quarantine, and drop its tables."""
         for key in self._sent:
             await self._parts.replays.discard(key)
         for table in self.tables.values():
@@ -178,7 +178,7 @@ class Against:
 
 @asynccontextmanager
 async def opened(settings: Settings, timeout_s: float) -> AsyncIterator[Against]:
-    """The parts that a committer of these settings has, and new tables in its catalog."""
+    """Open the parts of a committer with these settings, and create tables in its catalog."""
     # Another name than the committer's: a queue has one consumer of each.
     queue = settings.queue.model_copy(update={"consumer": f"corpus-{uuid4().hex[:8]}"})
     parts = await open_parts(settings.model_copy(update={"queue": queue}), create=False)
@@ -198,7 +198,7 @@ async def opened(settings: Settings, timeout_s: float) -> AsyncIterator[Against]
 
 
 async def play_all(against: Against, cases: Sequence[Hostile], at_once: int) -> AsyncIterator[Row]:
-    """The row of each case, in their order; so many cases are under way at a time."""
+    """Yield the row of each case, in their order; so many cases are under way at a time."""
     free = asyncio.Semaphore(at_once)
 
     async def play(number: int, hostile: Hostile) -> Row:

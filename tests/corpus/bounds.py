@@ -27,7 +27,7 @@ _NO_COLUMN: Mapping[int, str] = {
 
 
 def in_form(form: str, line: CommitRequest, table: LoadedTable, file: DataFile) -> EncodedRequest:
-    """A request for this file: by a manifest, or listed as JSON."""
+    """Build a request for this file: by a manifest, or listed as JSON."""
     metadata = table.metadata
     if form == "manifest":
         return seal(line, [build_manifest(metadata, [file])])
@@ -48,7 +48,7 @@ def _bounds(
 
 
 def _by_type(side: int, reason: Reason | None) -> Iterable[Hostile]:
-    """`side`: 0 what a type's bounds may be, 1 what not."""
+    """Yield cases of bounds by type. `side`: 0 for valid bounds, 1 for others."""
     for kind, values in FORMS.items():
         for value in values[side]:
             shown = f"{short(value)} as a bound of {kind}"

@@ -36,7 +36,7 @@ from tests.support.builders.flights import FIELDS
 
 
 def _partition(kind: IcebergType, value: object) -> Hostile:
-    """The header says that carriers are strings, as they are; the entry holds another value."""
+    """Return a case whose header says that carriers are strings; the entry holds another value."""
 
     def written(table: LoadedTable, right: EncodedRequest) -> bytes:
         fields = (FIELDS[0], replace(FIELDS[1], field_type=kind), *FIELDS[2:])

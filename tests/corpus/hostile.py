@@ -50,7 +50,7 @@ class Hostile:
 
 
 def bad(requests: Iterable[BadRequest]) -> Iterable[Hostile]:
-    """Requests whose own bytes are right."""
+    """Yield requests whose own bytes are right."""
     for one in requests:
         yield Hostile(one.name, one.reason, partial(_sent, one))
 
@@ -62,7 +62,7 @@ def _sent(one: BadRequest, table: LoadedTable, producer: str) -> Sent:
 def changed_bytes(
     name: str, reason: Reason, change: Callable[[bytes], bytes], **line: object
 ) -> Hostile:
-    """A right request, of which other bytes are sent under its own key."""
+    """Return a case that sends other bytes under the key of a valid request."""
 
     def send(table: LoadedTable, producer: str) -> Sent:
         right = good(table, producer, **line)
@@ -74,7 +74,7 @@ def changed_bytes(
 
 
 def replaced(name: str, reason: Reason, old: str, new: str) -> Hostile:
-    """Other text in the line, where it stands first."""
+    """Return a case with other text in the line, where it stands first."""
 
     def change(content: bytes) -> bytes:
         line, _, body = content.partition(b"\n")
@@ -84,7 +84,7 @@ def replaced(name: str, reason: Reason, old: str, new: str) -> Hostile:
 
 
 def changed_line(name: str, reason: Reason, change: Callable[[Document], object]) -> Hostile:
-    """Another document in the line, changed in place or returned; the manifests stay."""
+    """Return a case whose line is changed, in place or by a new document; the manifests stay."""
 
     def changed(content: bytes) -> bytes:
         line, _, body = content.partition(b"\n")
@@ -101,7 +101,7 @@ def with_manifest(
     content: Callable[[LoadedTable, EncodedRequest], bytes],
     **says: object,
 ) -> Hostile:
-    """A request whose manifest has these bytes, with the right length and hash."""
+    """Return a case whose manifest has these bytes, with the right length and hash."""
 
     def send(table: LoadedTable, producer: str) -> Sent:
         right = good(table, producer)
@@ -114,7 +114,7 @@ def with_manifest(
 
 
 def setting(path: str, value: object) -> Callable[[Document], None]:
-    """Sets a member of the line: `producer.id`, `manifests.0.hash`; `...` takes it out."""
+    """Return a change of a member such as `producer.id` or `manifests.0.hash`; `...` removes it."""
     *folders, last = path.split(".")
 
     def change(document: Document) -> None:
@@ -130,13 +130,13 @@ def setting(path: str, value: object) -> Callable[[Document], None]:
 
 
 def short(value: object) -> str:
-    """A name for a value that may be long."""
+    """Return a name for a value that may be long."""
     text = ascii(value)
     return text if len(text) <= 40 else f"{text[:37]}… ({len(text)})"
 
 
 def settings(reason: Reason, values: Mapping[str, Iterable[object]]) -> Iterable[Hostile]:
-    """One request for each value of each member."""
+    """Yield one case for each value of each member."""
     for path, wrong in values.items():
         for value in wrong:
             name = f"{path} = {'absent' if value is ... else short(value)}"

@@ -65,7 +65,7 @@ ENTRIES: tuple[Hostile, ...] = (
 
 
 def forged(hostile: Hostile) -> Hostile:
-    """A right request, whose doorbell carries a hostile one: what is in the inbox lands."""
+    """Return a valid request whose doorbell carries a hostile one: the one in the inbox lands."""
 
     def send(table: LoadedTable, producer: str) -> Sent:
         told = hostile.send(table, producer)

@@ -108,7 +108,7 @@ def _without_end(count: int, content: bytes) -> bytes:
 
 
 def _tower(levels: int) -> str:
-    """A filter of `not` in `not`."""
+    """Return a filter of `not` in `not`."""
     return '{"type":"not","child":' * levels + "true" + "}" * levels
 
 
@@ -274,7 +274,7 @@ LENGTHS = (
 
 
 def _claimed(claim: Callable[[CommitRequest], UUID], table: LoadedTable, producer: str) -> Sent:
-    """A request that is right in every way but says that it is another attempt."""
+    """Build a request that is valid except that it claims to be another attempt."""
     line = build_line(table, producer=producer)
     line = line.model_copy(update={"attempt": claim(line)})
     return Sent.of(seal(line, [hand_over(table, entry(file_of(table, line)))]))

@@ -39,7 +39,7 @@ def _avro() -> Iterable[Hostile]:
 
 
 def _for_this_table(build: Callable[[], bytes], _: LoadedTable, right: EncodedRequest) -> bytes:
-    """The same blocks and Avro schema, as far as the header can be read and says nothing itself."""
+    """Fit blocks and Avro schema to this table, unless the header is broken or has own values."""
     content = build()
     try:
         found = read_header(content).metadata

@@ -11,7 +11,7 @@ from tests.support.builders.request_builders import build_line, seal
 
 
 def _at(path: str, reason: Reason = Reason.PATH_NOT_ALLOWED) -> Hostile:
-    """`{t}` is the table's location, `{a}` the attempt."""
+    """Return a case with this path: `{t}` is the table's location, `{a}` the attempt."""
 
     def send(table: LoadedTable, producer: str) -> Sent:
         line = build_line(table, producer=producer)
@@ -23,7 +23,7 @@ def _at(path: str, reason: Reason = Reason.PATH_NOT_ALLOWED) -> Hostile:
 
 
 def _on_this_table(path: str) -> str:
-    """A spelling for `s3://lake/db/flights` as one for the table of these tests."""
+    """Turn a spelling for `s3://lake/db/flights` into one for the table of these tests."""
     here = path.replace("s3://lake/db/flights", "{t}").replace("lake", "warehouse")
     return here.replace("s3", "memory").replace("S3", "MEMORY").replace("x.parquet", "{a}.parquet")
 

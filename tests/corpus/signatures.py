@@ -30,7 +30,7 @@ _Forge = Callable[[LoadedTable, str], EncodedRequest]
 
 
 def signatures(key: SigningKey, others: Sequence[SigningKey] = ()) -> tuple[Hostile, ...]:
-    """For a committer that knows a key that may sign all of this, and `others` that may not."""
+    """Return cases for a committer with a key that may sign all, and `others` that may not."""
     found = (*_of_keys(key, others), *_forged(key, others))
     return tuple(replace(one, table=SIGNED) for one in found)
 
@@ -80,12 +80,12 @@ def _forged(key: SigningKey, others: Sequence[SigningKey]) -> Iterator[Hostile]:
         return case(name, lambda table, who: with_changes(signed(good(table, who), key), **changes))
 
     def stolen(table: LoadedTable, producer: str) -> EncodedRequest:
-        """Another producer's signed request under one's own name."""
+        """Claim another producer's signed request."""
         right = signed(good(table, "victim"), key)
         return with_changes(right, producer=Producer(id=producer, sequential=True))
 
     def transplanted(table: LoadedTable, producer: str) -> EncodedRequest:
-        """The signature of a request on another."""
+        """Sign a request with the signature of another."""
         signature = signed(good(table, producer), key).request.signature
         other = good(table, producer, epoch=1)
         return with_changes(other, signature=signature, key_id=key.key_id)

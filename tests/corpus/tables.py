@@ -24,7 +24,7 @@ COLUMN_IDS: Mapping[str, int] = {kind: number for number, kind in enumerate(FORM
 
 
 def build_types(name: str = "db.types", *, warehouse: str = "memory://warehouse") -> LoadedTable:
-    """A table of version 3 with a column of each type, in no partitions."""
+    """Build a table of version 3 with a column of each type, in no partitions."""
     columns = (
         NestedField(field_id, f"c{field_id}", parse_type(kind), required=False)
         for kind, field_id in COLUMN_IDS.items()

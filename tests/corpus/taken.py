@@ -19,7 +19,7 @@ NAME = "the stream of a shard is a string (WRONGTYPE)"
 
 @asynccontextmanager
 async def taken_stream(url: str, table_uuid: UUID) -> AsyncIterator[str]:
-    """Take the key of a table's shard for as long; its name."""
+    """Take the key of a table's shard while inside; yield its name."""
     key = f"{{frazil:{shard_of(table_uuid):02d}}}"
     aside = f"{key}:corpus-{uuid4().hex[:8]}"
     async with Redis.from_url(url, protocol=2) as redis:

@@ -30,13 +30,13 @@ NEIGHBOURS = ("first", "between", "last")
 
 
 def batches(corpus: Sequence[Hostile]) -> list[Sequence[Hostile]]:
-    """Different kinds of hostility in each."""
+    """Split the corpus, with different kinds of hostility in each batch."""
     count = -(-len(corpus) // BATCH)
     return [corpus[number::count] for number in range(count)]
 
 
 async def open_harness(*keys: SigningKey) -> tuple[ServiceHarness, LoadedTable]:
-    """With the table of flights."""
+    """Open a harness with the table of flights."""
     harness, tables = await open_tables(*keys)
     return harness, tables[FLIGHTS]
 
@@ -57,7 +57,7 @@ async def publish_all(
     *,
     announced: bool,
 ) -> dict[str, Hostile]:
-    """All of them at once, good ones before, between and behind. Returns who sent what."""
+    """Publish all at once, good ones before, between and behind; return each producer's case."""
     table = tables[FLIGHTS]
     sent: dict[str, Hostile] = {}
     await publish_good(harness, table, NEIGHBOURS[0])

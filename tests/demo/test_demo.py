@@ -63,7 +63,7 @@ class Demo:
         assert text in self.output, self.output
 
     def left(self) -> list[str]:
-        """The processes that belong to this run, itself left out."""
+        """Return the processes that belong to this run, itself excluded."""
         found = processes_of(self.home)
         return [command for command in found if " demo --home" not in command]
 
@@ -80,7 +80,7 @@ def running(folder: Path, *arguments: str) -> Iterator[Demo]:
 
 
 def processes_of(home: Path) -> list[str]:
-    """Those that inherited its variable, or (Valkey renames itself) name a place in it."""
+    """Return processes with the home in their variable or (Valkey renames itself) command."""
     variable, place = f"FRAZIL_HOME={home}".encode(), f"{home}/".encode()
     found = []
     for folder in Path("/proc").iterdir():

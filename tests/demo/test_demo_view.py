@@ -62,7 +62,7 @@ def test_the_sums_of_input_and_readers_stand_side_by_side() -> None:
 
 
 def shown_on_a_terminal(progress: Progress, *, term: str, width: int) -> str:
-    """All that is written to a terminal of this kind, control characters included."""
+    """Return all output to a terminal of this kind, control characters included."""
     out = io.StringIO()
     console = Console(
         file=out, width=width, height=24, force_terminal=True, _environ={"TERM": term}

@@ -41,7 +41,7 @@ class ClientCalls:
             self._add("", ast.parse(path.read_text()).body)
 
     def _add(self, prefix: str, body: Iterable[ast.stmt]) -> None:
-        """Functions by name, methods as `self.name`: no two classes of an adapter share one."""
+        """Add functions by name, methods as `self.name`: no two classes of an adapter share one."""
         for node in body:
             match node:
                 case ast.ClassDef():
@@ -59,7 +59,7 @@ class ClientCalls:
         }
 
     def calls(self, methods: Iterable[str]) -> set[str]:
-        """The calls' names in the service's own spelling."""
+        """Return the calls' names in the service's own spelling."""
         waiting, seen, found = [f"self.{name}" for name in methods], set[str](), set[str]()
         assert [name for name in waiting if name not in self._bodies] == []
         while waiting:
@@ -77,7 +77,7 @@ class ClientCalls:
 
 
 def _mentioned(body: ast.AST) -> Iterator[str]:
-    """Every name and dotted name in it."""
+    """Yield every name and dotted name in the body."""
     for node in ast.walk(body):
         if isinstance(node, ast.Attribute | ast.Name):
             yield ast.unparse(node)
@@ -85,6 +85,6 @@ def _mentioned(body: ast.AST) -> Iterator[str]:
 
 @cache
 def operations(service: str) -> dict[str, str]:
-    """The client's methods, and what the service calls them."""
+    """Return the client's methods, with the service's names for them."""
     model = Session().get_service_model(service)
     return {xform_name(name): name for name in model.operation_names}

@@ -32,7 +32,7 @@ class Stage:
     instructions: list[Instruction] = field(default_factory=list)
 
     def all(self, name: str) -> list[str]:
-        """The values of all instructions of a name."""
+        """Return the values of all instructions of a name."""
         return [one.value for one in self.instructions if one.name == name]
 
     @property
@@ -43,7 +43,7 @@ class Stage:
 
 
 def instructions(text: str) -> Iterator[Instruction]:
-    """Comments go, also those between joined lines."""
+    """Parse the instructions, without comments, also those between joined lines."""
     lines = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
     joined = re.sub(r"\\\n\s*", " ", "\n".join(lines))
     for line in filter(None, map(str.strip, joined.splitlines())):
@@ -52,7 +52,7 @@ def instructions(text: str) -> Iterator[Instruction]:
 
 
 def stages(text: str) -> list[Stage]:
-    """The stages, with the defaults of `ARG` filled in."""
+    """Parse the stages, with the defaults of `ARG` filled in."""
     found: list[Stage] = []
     arguments: dict[str, str] = {}
     for one in instructions(text):
@@ -70,7 +70,7 @@ def stages(text: str) -> list[Stage]:
 
 
 def copied(stage: Stage) -> list[tuple[str, list[str], str]]:
-    """Of each `COPY`: the stage copied from or nothing, what, and where to."""
+    """Return for each `COPY` the stage copied from or nothing, the sources, and the target."""
     found = []
     for value in stage.all("COPY"):
         words = value.split()
@@ -82,7 +82,7 @@ def copied(stage: Stage) -> list[tuple[str, list[str], str]]:
 
 
 def replayed(stage: Stage, root: Path, context: Path, others: dict[str, Path], *, path: str) -> str:
-    """A shell script that does the stage's steps below `root`, as a build would.
+    """Return a shell script that does the stage's steps below `root`, as a build would.
 
     `root` has a base system already, in which `path` finds the commands; `context` and the other
     stages' roots are folders outside.
@@ -112,7 +112,7 @@ def replayed(stage: Stage, root: Path, context: Path, others: dict[str, Path], *
 
 
 def _copy(source: Path, root: Path, folder: str, target: str) -> str:
-    """A folder's content goes into the target, a file under it or, with a slash, into it."""
+    """Copy a folder's content into the target, a file to it or, with a slash, into it."""
     place = root / folder.lstrip("/") / target.lstrip("/")
     if target.startswith("/"):
         place = root / target.lstrip("/")

@@ -40,7 +40,7 @@ class Image:
         return user
 
     def command(self, *words: str, settings: Mapping[str, str] | None = None) -> list[str]:
-        """A command line that runs `words` as the image's user, without any capability."""
+        """Return a command line that runs `words` as the image's user, without any capability."""
         uid, gid = self.user.split(":")
         variables = self.stage.environment | dict(settings or {})
         return [
@@ -113,7 +113,7 @@ def _make_context(found: list[Stage], context: Path) -> None:
 
 
 def _mounted(root: Path) -> str:
-    """An overlay over this machine, without what a build makes, but with a `python`.
+    """Mount an overlay over this machine, without the outputs of a build, but with a `python`.
 
     Pip's own settings (a mirror, a certificate) come with the environment.
     """
@@ -137,7 +137,7 @@ def _mounted(root: Path) -> str:
 
 
 def _sealed(root: Path, user: str) -> str:
-    """The root read-only, with what a pod mounts; then wait until it is not needed any more."""
+    """Make the root read-only, with the mounts of a pod; then wait until the test is done."""
     return "\n".join(
         [
             f"mount -o remount,ro {root}",

@@ -17,30 +17,30 @@ Manifest = dict[str, Any]
 
 
 def load(path: Path) -> Manifest:
-    """The one document of a file."""
+    """Load the one document of a file."""
     document = yaml.safe_load(path.read_text())
     assert isinstance(document, dict), path
     return document
 
 
 def kustomizations() -> list[Path]:
-    """Folders with a kustomization."""
+    """Return the folders with a kustomization."""
     return sorted(path.parent for path in KUSTOMIZE.rglob("kustomization.yaml"))
 
 
 def manifests() -> list[Path]:
-    """Files with an object of Kubernetes, whole or as a patch."""
+    """Return the files with an object of Kubernetes, whole or as a patch."""
     return sorted(path for path in KUSTOMIZE.rglob("*.yaml") if path.name != "kustomization.yaml")
 
 
 def only(kind: str, folder: Path = BASE) -> Manifest:
-    """The folder's object of a kind."""
+    """Return the folder's only object of a kind."""
     (found,) = (one for path in folder.glob("*.yaml") if (one := load(path))["kind"] == kind)
     return found
 
 
 def named_files(folder: Path) -> Iterator[str]:
-    """Every file or folder that a kustomization names, as it names it."""
+    """Yield every file or folder that a kustomization names, as it names it."""
     kustomization = load(folder / "kustomization.yaml")
     for key in ("resources", "components"):
         yield from kustomization.get(key, ())
@@ -50,7 +50,7 @@ def named_files(folder: Path) -> Iterator[str]:
 
 
 def variables(*folders: Path) -> dict[str, str]:
-    """The generated ConfigMap: each folder's `frazil.env` on top of the one before."""
+    """Return the generated ConfigMap: each folder's `frazil.env` on top of the one before."""
     found: dict[str, str] = {}
     for folder in folders:
         for line in (folder / "frazil.env").read_text().splitlines():

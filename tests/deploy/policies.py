@@ -41,7 +41,7 @@ class Policy:
 
 
 def load_policy(name: str) -> Policy:
-    """`deploy/aws/<name>.json`."""
+    """Load `deploy/aws/<name>.json`."""
     document = json.loads((AWS / f"{name}.json").read_text())
     assert document["Version"] == "2012-10-17"
     assert all(one["Effect"] == "Allow" for one in document["Statement"])

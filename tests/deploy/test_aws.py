@@ -198,7 +198,7 @@ async def test_the_committers_policy_is_enough_for_commits_conflicts_and_quarant
 async def expired(
     monkeypatch: pytest.MonkeyPatch, *roles: str
 ) -> tuple[ServiceHarness, PolicedStorage]:
-    """A table that was committed to forty times, with expiry, merging and clean-up at work."""
+    """Return a table with forty commits, with expiry, merging and clean-up at work."""
     monkeypatch.setattr(expiry, "SNAPSHOTS_MIN", 3)
     harness = ServiceHarness(wrap=lambda inner: PolicedStorage(inner, *map(load_policy, roles)))
     small = {

@@ -23,7 +23,7 @@ def services() -> dict[str, dict[str, Any]]:
 
 
 def settings(monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """As the committer's container has them."""
+    """Load the settings of the committer's container."""
     image = stages(DOCKERFILE.read_text())[-1].environment
     for name, value in (image | services()["committer"]["environment"]).items():
         if name.startswith(("FRAZIL_", "AWS_")):
@@ -32,7 +32,7 @@ def settings(monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def port_of(service: str) -> str:
-    """The port that a service listens on, as another one names it in a URL."""
+    """Return the port that a service listens on, as another one names it in a URL."""
     return {"queue": "6379", "storage": "8333", "catalog": "8000"}[service]
 
 

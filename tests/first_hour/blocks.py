@@ -19,7 +19,7 @@ class CodeBlock:
 
 
 def code_blocks(page: str) -> list[CodeBlock]:
-    """All of a page, which is named from the repository's root."""
+    """Return all code blocks of a page, which is named from the repository's root."""
     found = _BLOCK.findall((ROOT / page).read_text())
     return [
         CodeBlock(language, re.sub(f"^{indent}", "", text, flags=re.M))
@@ -28,6 +28,6 @@ def code_blocks(page: str) -> list[CodeBlock]:
 
 
 def pages() -> list[str]:
-    """The pages that a new user walks: the README and each how-to."""
+    """Return the pages that a new user reads: the README and each how-to."""
     how_to = sorted((ROOT / "docs/how-to").glob("*.md"))
     return ["README.md", *(str(path.relative_to(ROOT)) for path in how_to)]

@@ -66,7 +66,7 @@ class Hour:
     # --- Steps -----------------------------------------------------------------------------------
 
     def do(self) -> list[str]:
-        """Do all steps. Errors: `WrongTurn`, with what was printed."""
+        """Run all steps. Errors: `WrongTurn`, with the output."""
         for step in self.walk.steps:
             match step:
                 case Run():
@@ -165,7 +165,7 @@ class Hour:
         self._note(f"Ctrl-C: exit code {exit_code}", [])
 
     def stop(self) -> None:
-        """Leave nothing running."""
+        """Stop everything that still runs."""
         if self._running is not None:
             kill_session(self._running)
 
@@ -187,7 +187,7 @@ class Hour:
         return _Ended(ended.returncode, ended.stdout.decode() + errors)
 
     def _terminal(self, command: list[str], timeout_s: float) -> _Ended:
-        """On a terminal of 80 columns, which tells a program what a person sees."""
+        """Run the command on a terminal of 80 columns, for which programs print as for a person."""
         ours, theirs = pty.openpty()
         ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, COLUMNS, 0, 0))
         with subprocess.Popen(
@@ -269,7 +269,7 @@ def _chunks(descriptor: int) -> Iterator[bytes]:
 
 @contextmanager
 def an_hour(walk: Walk, *, is_verbose: bool = False) -> Iterator[Hour]:
-    """A home that is gone afterwards, with everything that was started in it."""
+    """Yield a home that is deleted afterwards, with everything that was started in it."""
     home = Path(tempfile.mkdtemp(prefix="frazil-first-hour-"))
     hour = Hour(walk, home, is_verbose)
     try:

@@ -117,7 +117,7 @@ class Walk:
         return self.page.rpartition("/")[2].removesuffix(".md").lower()
 
     def blocks(self) -> list[int]:
-        """The numbers of the blocks that its steps name."""
+        """Return the numbers of the blocks that its steps name."""
         named = [step for step in self.steps if not isinstance(step, Type | Interrupt)]
         ours = [step for step in named if not (isinstance(step, Run) and step.page)]
         return [step.block for step in ours if step.block]

@@ -28,7 +28,7 @@ _GAP = re.compile(r"(?<=\S) {2,}")
 
 
 def settled(text: str, places: dict[str, str]) -> list[str]:
-    """Lines of an output that are equal in every run. `places`: folders, and their names here."""
+    """Return an output's lines, made equal for every run by names for the folders in `places`."""
     for folder, name in sorted(places.items(), key=lambda one: -len(one[0])):
         text = text.replace(folder, name)
     text = text.replace("\r\n", "\n")
@@ -40,7 +40,7 @@ def settled(text: str, places: dict[str, str]) -> list[str]:
 
 
 def masked(lines: list[str], varying: Mapping[str, str]) -> list[str]:
-    """The lines, with what these patterns find in them replaced. A pattern may span lines.
+    """Replace the matches of these patterns. A pattern may span lines.
 
     Errors: `LookupError` for one that finds nothing: it would hide the loss of what it stands for.
     """
@@ -53,7 +53,7 @@ def masked(lines: list[str], varying: Mapping[str, str]) -> list[str]:
 
 
 def kept(lines: list[str], keep_from: str) -> list[str]:
-    """From the first line with this text on. Errors: `LookupError` if there is none."""
+    """Return the lines from the first with this text on. Errors: `LookupError` if there is none."""
     for number, line in enumerate(lines):
         if keep_from in line:
             return lines[number:]

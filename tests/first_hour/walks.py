@@ -44,7 +44,7 @@ _SETTLED = Type(
 
 
 def _each_row_once(*beside: int) -> Type:
-    """A stream's rows, and those of writes beside it."""
+    """Check a stream's rows, and those of writes beside it."""
     words = ["python -m tests.first_hour.landed_rows .frazil/catalog.db db.flights", *beside]
     return Type(command=" ".join(map(str, words)))
 
@@ -62,7 +62,7 @@ _COMMITS = {
 
 
 def _filled(table: str = "db.flights") -> list[Step]:
-    """A table with three rows, published by hand, and landed."""
+    """Create a table with three rows, published by hand, and landed."""
     return [
         Type(command=_FLIGHTS.replace("db.flights", table), shown="none"),
         Run(page=_BY_HAND, block=2, put=_named(table), shown="none"),

@@ -21,7 +21,7 @@ COLUMNS = pa.schema(
 
 
 def open_catalog(home: Path, **properties: str) -> SqlCatalog:
-    """The catalog of a home, by PyIceberg."""
+    """Open the catalog of a home with PyIceberg."""
     home.mkdir(exist_ok=True)
     usual = {"uri": f"sqlite:///{home}/catalog.db", "warehouse": f"file://{home}/warehouse"}
     return SqlCatalog("frazil", **(usual | properties))
@@ -34,7 +34,7 @@ def rows(first: int, carrier: str) -> pa.Table:
 
 
 def make_table(home: Path, **properties: str) -> Any:
-    """A table with a history: partitions, a delete, a second schema, a tag and a branch.
+    """Create a table with a history: partitions, a delete, a second schema, a tag and a branch.
 
     `properties` are those of PyIceberg's catalog.
     """
@@ -56,5 +56,5 @@ def make_table(home: Path, **properties: str) -> Any:
 
 
 def with_delay(table: pa.Table) -> pa.Table:
-    """Rows as the second schema has them."""
+    """Return rows as the second schema has them."""
     return table.append_column("delay", pa.array([1, 2, None], pa.int32()))

@@ -73,7 +73,7 @@ def as_hex(bounds: Any) -> Any:
 
 
 def known(values: Mapping[str, Any]) -> dict[str, str]:
-    """PyIceberg's partitions have the fields of all specs."""
+    """Drop nulls: PyIceberg's partitions have the fields of all specs."""
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
@@ -97,7 +97,7 @@ THEIRS: Mapping[str, Callable[[Any], Any]] = {
 def shared(
     table: pa.Table, columns: list[str], forms: Mapping[str, Callable[[Any], Any]]
 ) -> list[str]:
-    """The rows in an order of their own, of these columns alone."""
+    """Return the rows, sorted, of these columns alone."""
     found = (
         {name: forms.get(name, lambda value: value)(row[name]) for name in columns}
         for row in table.to_pylist()

@@ -47,7 +47,7 @@ def annotated(kind: type) -> list[str]:
 
 
 def parameters(function: Any) -> list[tuple[str, object]]:
-    """Names and defaults; of a filter, which each has its own values for, the name."""
+    """Return names and defaults; of a filter, whose values differ on each side, the name."""
     return [
         (one.name if one.name != "expr" else "row_filter", None)
         if one.name in ("expr", "row_filter")

@@ -33,7 +33,7 @@ def ours(home: Path, theirs: Any) -> frazil.Table:
 
 
 def json_of(value: Any) -> Any:
-    """The JSON form; PyIceberg writes down that there are no identifier fields."""
+    """Return the JSON form without empty identifier fields, which PyIceberg prints."""
     found = json.loads(value.model_dump_json())
     return {key: each for key, each in found.items() if (key, each) != ("identifier-field-ids", [])}
 

@@ -39,7 +39,7 @@ def _unclear(message: str) -> str | None:
 
 @contextmanager
 def limited_s(seconds: float) -> Iterator[None]:
-    """Errors: `HangError` if the body takes longer. For the main thread only."""
+    """Limit the time of the body. Errors: `HangError`. For the main thread only."""
 
     def ring(_signal: int, _frame: object) -> None:
         raise HangError(f"not done in {seconds} s")
@@ -54,7 +54,7 @@ def limited_s(seconds: float) -> Iterator[None]:
 
 
 def peak_bytes(target: Target, content: bytes) -> int:
-    """The most memory that a reader holds at once while it reads or refuses the input."""
+    """Return the most memory that a reader holds at once while it reads or refuses the input."""
     tracemalloc.start()
     try:
         fault(target, content)

@@ -39,7 +39,7 @@ class Hostile:
 def avro(
     blocks: list[tuple[int, bytes]], *, writer: object = None, codec: str = "null", **header: bytes
 ) -> bytes:
-    """A manifest of these blocks, which are compressed already."""
+    """Build a manifest of these blocks, which are compressed already."""
     if writer is None:
         writer = manifest_entry_schema(2, StructType(()))
     text = writer if isinstance(writer, bytes) else json.dumps(writer).encode()
@@ -63,7 +63,7 @@ def record(name: str, **fields: object) -> dict[str, object]:
 
 
 def doubling(levels: int, leaf: object) -> dict[str, object]:
-    """Each record has two of the one before it: 2^levels leaves in a few hundred bytes."""
+    """Build records with two of the one before each: 2^levels leaves in a few hundred bytes."""
     fields: dict[str, object] = {"f0": record("A0", x=leaf)}
     for level in range(1, levels):
         below = f"A{level - 1}"
@@ -94,7 +94,7 @@ def snappied(raw: bytes) -> bytes:
 
 
 def announced_snappy(size: int) -> bytes:
-    """A snappy block that announces a size and holds nothing."""
+    """Build a snappy block that announces a size and holds nothing."""
     found = bytearray()
     while size >= 0x80:
         found.append(size & 0x7F | 0x80)
@@ -186,7 +186,7 @@ _MANIFESTS: dict[str, Hostile] = {
 
 
 def metadata(**changes: object) -> bytes:
-    """A table's metadata with some top-level keys changed; `...` drops one."""
+    """Build a table's metadata with some top-level keys changed; `...` drops one."""
     document = json.loads(read_bytes(expected("v2_branches_tags")["metadata_location"]))
     document |= {key.replace("_", "-"): value for key, value in changes.items()}
     return printed({key: value for key, value in document.items() if value is not ...})
@@ -215,7 +215,7 @@ def puffin(payload: bytes, *, size: int | None = None) -> bytes:
 
 
 def tower(levels: int, **node: object) -> bytes:
-    """One member of each object is the next object; written as text, so that nothing recurses."""
+    """Nest objects, each a member of the one above; written as text, so that nothing recurses."""
     [(key, _)] = [(key, value) for key, value in node.items() if value is ...]
     rest = {name: value for name, value in node.items() if value is not ...}
     start = json.dumps(rest)[:-1] + f', "{key}": '

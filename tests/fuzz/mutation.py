@@ -31,7 +31,7 @@ _HOSTILE: tuple[object, ...] = (
 
 
 def flipped(content: bytes, chance: Random) -> bytes:
-    """Some bits flipped, bytes cut out, repeated or replaced by numbers that lie."""
+    """Flip some bits, or cut out, repeat or replace bytes by numbers that lie."""
     found = bytearray(content)
     for _ in range(chance.randint(1, _EDITS_MAX)):
         place = chance.randrange(len(found) + 1)
@@ -57,7 +57,7 @@ def flipped(content: bytes, chance: Random) -> bytes:
 
 
 def json_damaged(content: bytes, chance: Random) -> bytes:
-    """Values replaced by hostile ones, keys dropped or exchanged, or the text itself damaged."""
+    """Replace values by hostile ones, drop or exchange keys, or damage the text itself."""
     if chance.random() < 0.1:
         return flipped(content, chance)
     try:
@@ -73,7 +73,7 @@ def printed(document: object) -> bytes:
 
 
 def damaged_value(document: Any, chance: Random) -> Any:
-    """The document with some values exchanged."""
+    """Return the document with some values exchanged."""
     damaged = {"": document}
     for _ in range(chance.randint(1, _EDITS_MAX)):
         holder, key = _place(damaged, chance)
@@ -95,7 +95,7 @@ def damaged_value(document: Any, chance: Random) -> Any:
 
 
 def _place(document: dict[str, Any], chance: Random) -> tuple[Any, Any]:
-    """Somewhere in it, deep places as likely as the top."""
+    """Choose a place in the document, deep ones as likely as the top."""
     holder: Any = document
     key: Any = ""
     while chance.random() < 0.8:
@@ -110,7 +110,7 @@ def _place(document: dict[str, Any], chance: Random) -> tuple[Any, Any]:
 
 
 def _nested(value: object, chance: Random) -> object:
-    """The value at the bottom of a tower."""
+    """Return the value at the bottom of a tower."""
     for _ in range(chance.choice((1, 3, 40, 300))):
         value = chance.choice(
             (
@@ -129,7 +129,7 @@ def _nested(value: object, chance: Random) -> object:
 
 
 def avro_damaged(content: bytes, chance: Random) -> bytes:
-    """The file, its header's JSON, or the records below the compression damaged."""
+    """Damage the file, its header's JSON, or the records below the compression."""
     kind = chance.randrange(4)
     if kind == 0:
         return flipped(content, chance)
@@ -161,7 +161,7 @@ def _closed(header: Mapping[str, bytes], blocks: list[tuple[int, bytes]]) -> byt
 
 
 def vector_damaged(content: bytes, chance: Random) -> bytes:
-    """A deletion vector damaged, with length and checksum of what it is now, mostly."""
+    """Damage a deletion vector, and mostly correct its length and checksum."""
     if chance.random() < 0.1:
         return flipped(content, chance)
     covered = content[4:8] + flipped(content[8:-4], chance)
@@ -169,7 +169,7 @@ def vector_damaged(content: bytes, chance: Random) -> bytes:
 
 
 def gzip_or_plain(damage: Callable[[bytes, Random], bytes]) -> Callable[[bytes, Random], bytes]:
-    """The damage below gzip, or to the compressed bytes."""
+    """Return the damage below gzip, or to the compressed bytes."""
     import gzip
 
     def damaged(content: bytes, chance: Random) -> bytes:

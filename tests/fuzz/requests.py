@@ -28,12 +28,12 @@ _ANY_BYTES = (BinaryType, FixedType, VariantType)
 
 
 def handle_line(content: bytes) -> None:
-    """As the line of a request of the first table whose body follows it."""
+    """Handle the line of a request of the first table, followed by a valid body."""
     _handle(content + b"\n" + _bodies()[0])
 
 
 def handle_listed_file(content: bytes) -> None:
-    """As a file that a request lists."""
+    """Handle a file that a request lists."""
     line = json.loads(_sealed()[0].content.partition(b"\n")[0])
     del line["files"], line["manifests"]
     head = json.dumps(line).encode()[:-1]
@@ -41,7 +41,7 @@ def handle_listed_file(content: bytes) -> None:
 
 
 def handle_manifest(content: bytes) -> None:
-    """As the manifest of a request, whose line says of it what is so."""
+    """Handle the manifest of a request, whose line has the right length and hash."""
     line = json.loads(_sealed()[0].content.partition(b"\n")[0])
     reference = line["manifests"][0] | {"length": len(content), "hash": digest(content)}
     _handle(json.dumps(line | {"manifests": [reference]}).encode() + b"\n" + content)
@@ -78,7 +78,7 @@ def _listed_files() -> list[object]:
 
 
 def _of_the_first(text: str) -> str:
-    """With the attempt of the first request in the place of any other."""
+    """Replace any attempt by that of the first request."""
     for one in _sealed():
         text = text.replace(str(one.request.attempt), str(_sealed()[0].request.attempt))
     return text
@@ -91,7 +91,7 @@ def _table() -> LoadedTable:
 
 @cache
 def _sealed() -> list[EncodedRequest]:
-    """Right requests of one producer and epoch, with bounds of each type."""
+    """Return valid requests of one producer and epoch, with bounds of each type."""
     cases = [one for one in (*RIGHT, *RIGHT_FILES) if one.table == TYPES]
     return [read_request(one.send(_table(), "query-1").content) for one in cases]
 

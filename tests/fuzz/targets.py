@@ -108,7 +108,7 @@ def _read_name_mapping(content: bytes) -> None:
 
 
 def _read_puffin(content: bytes) -> None:
-    """Every blob too, and as a deletion vector if it says that it is one."""
+    """Read every blob too, as a deletion vector if its type says so."""
     for blob in decode_puffin_footer(content).blobs:
         decoded = decode_blob(content, blob)
         if blob.type == DELETION_VECTOR_TYPE:
@@ -133,7 +133,7 @@ def _walk(content: bytes) -> None:
 
 
 def _scan(content: bytes) -> None:
-    """In the place of the table's first manifest, with a filter that asks for metrics."""
+    """Scan with this as the table's first manifest, and a filter that asks for metrics."""
     metadata, paths = _scanned()
     filter = parse_where("i > 0 and d < 1.5 and s is not null and not starts_with(s, 'x')")
 
@@ -152,7 +152,7 @@ def _scanned() -> tuple[TableMetadata, list[str]]:
 
 
 def _parsed(content: bytes) -> object:
-    """JSON as callers of these readers get it; its syntax is theirs to check."""
+    """Parse JSON as the callers of these readers do, who check its syntax."""
     try:
         document: object = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -219,7 +219,7 @@ def _scanned_seeds() -> list[bytes]:
 
 
 def _handed_seeds() -> list[bytes]:
-    """The same files as a producer hands them over: added, all ids left to the commit."""
+    """Return the same files as a producer submits them: added, all ids left to the commit."""
     found = []
     for content in _scanned_seeds():
         decoded = decode_manifest(content)

@@ -63,7 +63,7 @@ from committer.iceberg.values.types import (
 
 
 def vector_schema(kind: IcebergType) -> Schema:
-    """The schema of the vectors: `c` optional, `r` required, `st.in` nested."""
+    """Return the schema of the vectors: `c` optional, `r` required, `st.in` nested."""
     return Schema(
         (
             NestedField(1, "c", kind, False),
@@ -74,7 +74,7 @@ def vector_schema(kind: IcebergType) -> Schema:
 
 
 def unbound(expression: Expression) -> Expression:
-    """The bound expression as Java prints projections: dates and times are plain numbers."""
+    """Unbind an expression as Java prints projections: dates and times are plain numbers."""
 
     def unbind(predicate: Predicate) -> Expression:
         term: Term = Reference(predicate.term.name)
@@ -93,7 +93,7 @@ def unbound(expression: Expression) -> Expression:
 
 
 def sets_in_order(json_value: object) -> object:
-    """Expression JSON with the literals of sets sorted and each once: Java keeps them hashed."""
+    """Sort the literals of sets in expression JSON, each once: Java keeps them hashed."""
     if not isinstance(json_value, dict):
         return json_value
     found = {key: sets_in_order(value) for key, value in json_value.items()}
@@ -103,7 +103,7 @@ def sets_in_order(json_value: object) -> object:
 
 
 def printed(expression: Expression) -> object:
-    """The expression's JSON with sets in order."""
+    """Return the expression's JSON with sets in order."""
     return sets_in_order(print_expression(expression))
 
 
@@ -164,7 +164,7 @@ VALUES: dict[IcebergType, st.SearchStrategy[object]] = {
 
 @cache
 def rows_of(kind: IcebergType) -> st.SearchStrategy[object]:
-    """Values of a column: null and NaN too."""
+    """Generate values of a column: null and NaN too."""
     extra: list[object] = [None]
     if isinstance(kind, FloatType | DoubleType):
         extra.append(float("nan"))
@@ -172,7 +172,7 @@ def rows_of(kind: IcebergType) -> st.SearchStrategy[object]:
 
 
 def literal_of(kind: IcebergType, value: object) -> object:
-    """A value as the expression JSON spells it."""
+    """Return a value as the expression JSON spells it."""
     return print_json_value(kind, value)
 
 
@@ -190,7 +190,7 @@ _COMPARISONS: tuple[type[LiteralPredicate], ...] = (
 
 @cache
 def predicates_of(term: Term, kind: IcebergType) -> st.SearchStrategy[Expression]:
-    """Every predicate that a term of a type allows."""
+    """Generate every predicate that a term of a type allows."""
     literals = VALUES[kind].map(lambda value: literal_of(kind, value))
     sets = st.lists(literals, min_size=1, max_size=3).map(tuple)
     kinds: list[st.SearchStrategy[Expression]] = [
@@ -208,7 +208,7 @@ def predicates_of(term: Term, kind: IcebergType) -> st.SearchStrategy[Expression
 
 @cache
 def filters_of(leaf: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expression]:
-    """Predicates joined by and, or, not."""
+    """Generate predicates joined by and, or, not."""
     return st.recursive(
         leaf,
         lambda inner: st.one_of(

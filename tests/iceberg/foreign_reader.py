@@ -7,7 +7,7 @@ from typing import Any
 
 
 def pyiceberg_entries(path: Path, *, snapshot_id: int, sequence_number: int) -> list[Any]:
-    """The entries of a manifest with what they inherit from a row with these ids."""
+    """Return the entries of a manifest with the values they inherit from a row with these ids."""
     from pyiceberg.io.pyarrow import PyArrowFileIO
     from pyiceberg.manifest import ManifestContent, ManifestFile
 

@@ -65,7 +65,7 @@ def context(
 
 
 def data_file(number: int = 0, **changes: object) -> DataFile:
-    """A file with metrics of four columns; its numbers differ from one `number` to the next."""
+    """Build a file with metrics of four columns; its numbers differ by `number`."""
     count = 100 + number
     file = DataFile(
         file_path=f"s3://bucket/db/t/data/{number:05d}-0d6f8e1c-5b0f-4c0e-9a53-6f1d2b3c4d5e.parquet",
@@ -85,7 +85,7 @@ def data_file(number: int = 0, **changes: object) -> DataFile:
 
 
 def delete_file(number: int = 0, **changes: object) -> DataFile:
-    """A position delete file of format version 2."""
+    """Build a position delete file of format version 2."""
     return data_file(
         number,
         **{
@@ -114,7 +114,7 @@ def deletion_vector(number: int = 0, **changes: object) -> DataFile:
 def manifest(
     *files: DataFile, context: ManifestContext, codec: str = "deflate", sync: bytes = SYNC
 ) -> bytes:
-    """A manifest of additions."""
+    """Build a manifest of additions."""
     entries = [added_entry(file) for file in files]
     return encode_manifest(entries, context, codec=codec, sync=sync).content
 
@@ -122,12 +122,12 @@ def manifest(
 def manifest_of_raw(
     *blocks: tuple[int, bytes], context: ManifestContext, sync: bytes = SYNC
 ) -> bytes:
-    """A manifest whose (uncompressed) blocks are given byte for byte."""
+    """Build a manifest whose (uncompressed) blocks are given byte for byte."""
     return encode_container(manifest_header(context, "null", sync), blocks, sync)
 
 
 def walk(content: bytes, context: ManifestContext) -> WalkedManifest:
-    """As of a table with nothing but the manifest's own schema, of which many columns are gone."""
+    """Walk as for a table with the manifest's schema only, of which many columns were dropped."""
     kind = partition_type(context.spec, context.schema)
     forms = bound_forms((), context.schema, COLUMN_ID_MAX)
     return walk_additions(content, kind, context.format_version, context.content, forms=forms)
@@ -155,7 +155,7 @@ def foreign_manifest(
 
 
 def header_with(content: bytes, /, **changes: bytes | None) -> bytes:
-    """The same blocks behind a changed header; None takes a key away."""
+    """Return the same blocks behind a changed header; None removes a key."""
     header = read_header(content)
     metadata = {**header.metadata, **changes}
     kept = {key: value for key, value in metadata.items() if value is not None}
@@ -181,8 +181,9 @@ MAPS = (
 
 
 def as_text(entries: Iterable[ManifestEntry]) -> str:
-    """Equal for equal entries, whatever the order of the pairs in their maps. As text, because NaN
-    is not equal to itself, and 0.0 is equal to -0.0."""
+    """Return equal text for equal entries, whatever the order of the pairs in their maps. As text,
+    because NaN is not equal to itself, and 0.0 is equal to -0.0.
+    """
     return repr([replace(entry, data_file=_in_order(entry.data_file)) for entry in entries])
 
 

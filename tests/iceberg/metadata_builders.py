@@ -47,7 +47,7 @@ def build_table(
     location: str = "s3://lake/db/flights",
     now_ms: int = START_MS,
 ) -> TableMetadata:
-    """A table without snapshots."""
+    """Build a table without snapshots."""
     return new_table_metadata(
         table_uuid=TABLE_UUID,
         location=location,
@@ -70,7 +70,7 @@ def build_snapshot(
     sequence_number: int | None = None,
     first_row_id: int | None = None,
 ) -> Snapshot:
-    """The next snapshot of a table, with the numbers that its format version wants."""
+    """Build the next snapshot of a table, with the numbers that its format version wants."""
     number = base.last_sequence_number + 1 if sequence_number is None else sequence_number
     lineage = base.format_version >= 3
     first = base.next_row_id if first_row_id is None else first_row_id
@@ -97,7 +97,7 @@ def append(
     base_location: str | None = None,
     further: tuple[Update, ...] = (),
 ) -> TableMetadata:
-    """The table after one commit to a branch."""
+    """Return the table after one commit to a branch."""
     head = base.branch_head(branch)
     parent = None if head is None else head.snapshot_id
     snapshot = build_snapshot(
@@ -113,7 +113,7 @@ def append(
 
 
 def build_history(count: int, *, format_version: int = 2) -> TableMetadata:
-    """A table with so many snapshots on main, ids from 1."""
+    """Build a table with so many snapshots on main, ids from 1."""
     table = build_table(format_version=format_version)
     for snapshot_id in range(1, count + 1):
         table = append(table, snapshot_id=snapshot_id, timestamp_ms=START_MS + snapshot_id)
@@ -121,7 +121,7 @@ def build_history(count: int, *, format_version: int = 2) -> TableMetadata:
 
 
 def build_statistics(snapshot_id: int, path: str = "s") -> StatisticsFile:
-    """Table statistics of a snapshot, with all that readers require."""
+    """Build table statistics of a snapshot, with all that readers require."""
     blob = {
         "type": "apache-datasketches-theta-v1",
         "snapshot-id": snapshot_id,
@@ -134,11 +134,11 @@ def build_statistics(snapshot_id: int, path: str = "s") -> StatisticsFile:
 
 
 def as_json(metadata: TableMetadata) -> dict[str, object]:
-    """The metadata file as JSON values."""
+    """Return the metadata file as JSON values."""
     found: dict[str, object] = orjson.loads(print_table_metadata(metadata))
     return found
 
 
 def read_back(json_value: Mapping[str, object]) -> TableMetadata:
-    """Metadata through its JSON form, as a file holds it."""
+    """Return metadata through its JSON form, as a file holds it."""
     return parse_table_metadata_json(orjson.loads(orjson.dumps(json_value)))

@@ -16,7 +16,7 @@ from workers.arrow_types import children, field_id, primitive_of
 
 
 def read_rows(content: bytes) -> tuple[StructType, list[tuple[object, ...]]]:
-    """The file's fields (`NO_ID` for those without an id) and its rows as in-memory values."""
+    """Read the file's fields (`NO_ID` for those without an id) and its rows as in-memory values."""
     table = pq.read_table(BytesIO(content))
     columns = [[_value(scalar) for scalar in column] for column in table.columns]
     return StructType(tuple(_fields(table.schema))), list(zip(*columns, strict=True))

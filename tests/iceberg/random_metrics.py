@@ -23,7 +23,7 @@ def file_of(
     width: int = 16,
     without: frozenset[str] = frozenset(),
 ) -> DataFile:
-    """A file with column 1 of these values: bounds cut to `width`, some metrics left out."""
+    """Build a file with column 1 of these values: bounds cut to `width`, some metrics omitted."""
     is_float = isinstance(kind, FloatType | DoubleType)
     nans = [value for value in values if isinstance(value, float) and math.isnan(value)]
     present = [value for value in values if value is not None and value == value]

@@ -71,7 +71,7 @@ class RandomChanges:
         self.rng = Random(seed)
 
     def change_set(self, table: TableModel) -> list[Update]:
-        """One to three changes; of those that the model refuses one in five stays."""
+        """Draw one to three changes; of those that the model refuses, one in five stays."""
         found: list[Update] = []
         for _ in range(self.rng.randint(1, 3)):
             candidate = [*found, *self._change(table)]
@@ -139,7 +139,7 @@ class RandomChanges:
         return [AddSnapshot(snapshot), SetSnapshotRef(name, ref)]
 
     def _snapshot(self, table: TableModel) -> Snapshot:
-        """Mostly the next one; now and then with a number that was given already."""
+        """Draw mostly the next snapshot, sometimes one with a number that was used already."""
         late = 1 if not self._one_in(4) else self.rng.choice((0, 3))
         lineage = table.version == 3
         return Snapshot(

@@ -51,7 +51,7 @@ NAMES = ("a", "b", "c", "d", "e", "f")
 
 
 def types(primitives: tuple[IcebergType, ...] = PRIMITIVES) -> st.SearchStrategy[IcebergType]:
-    """Types of some depth. All ids are 0: see `fresh_type` and `assign_fresh_ids`."""
+    """Generate types of some depth. All ids are 0: see `fresh_type` and `assign_fresh_ids`."""
     return st.recursive(
         st.sampled_from(primitives),
         lambda inner: st.one_of(
@@ -83,5 +83,5 @@ def _fields(
 
 
 def schemas(primitives: tuple[IcebergType, ...] = PRIMITIVES) -> st.SearchStrategy[Schema]:
-    """Schemas without identifier fields, numbered from 1 as those of new tables are."""
+    """Generate schemas without identifier fields, numbered from 1 as those of new tables are."""
     return _fields(types(primitives)).map(lambda fields: assign_fresh_ids(Schema(fields)))

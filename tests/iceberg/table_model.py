@@ -84,7 +84,7 @@ class TableModel:
 
     @classmethod
     def of(cls, table: TableMetadata) -> TableModel:
-        """The model of a table, as everybody may read it off."""
+        """Read the model off a table."""
         return cls(
             version=table.format_version,
             uuid=table.table_uuid,
@@ -115,7 +115,7 @@ class TableModel:
         return self.refs[MAIN].snapshot_id if MAIN in self.refs else None
 
     def after(self, updates: list[Update]) -> TableModel:
-        """Another model; this one stays. Errors: `Refused`."""
+        """Return another model; this one stays. Errors: `Refused`."""
         found = deepcopy(self)
         _ChangeSet(found).apply(updates)
         return found

@@ -121,7 +121,7 @@ def _longs(draw: st.DrawFn) -> Map | None:
 
 @st.composite
 def _entries(draw: st.DrawFn) -> list[list[Map | None]]:
-    """Entries of one writer: a few kinds of maps, which come again and again."""
+    """Draw entries of one writer: a few kinds of maps, which repeat."""
     longs = draw(st.lists(_longs(), min_size=1, max_size=3))
     right = draw(st.lists(_maps(wrong=False), min_size=1, max_size=4))
     wrong = draw(st.lists(_maps(wrong=True), max_size=2))
@@ -131,7 +131,7 @@ def _entries(draw: st.DrawFn) -> list[list[Map | None]]:
 
 
 def end_of(maps: AdditionMaps, raw: bytes, start: int) -> int | None:
-    """Where six maps end that the fast way takes; None: it leaves them to the decoder."""
+    """Return where six maps end that the fast way takes; None: it leaves them to the decoder."""
     texts: list[bytes] = []
     known = maps.match(raw, start)
     if known is None:
@@ -212,7 +212,7 @@ ANY_MAPS = AdditionMaps(ANY_BOUNDS)
 
 
 def sized(body: bytes, count: int, *, of_bytes: bool) -> bytes:
-    """Six maps, of which one has a body, and says its size."""
+    """Build six maps, of which one has a body, and states its size."""
     one = b"\x02" + LONGS[-count] + LONGS[len(body)] + body + b"\0"
     return 4 * b"\0" + one + b"\0" if of_bytes else one + 5 * b"\0"
 

@@ -30,7 +30,7 @@ _TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 
 
 def values(kind: IcebergType) -> st.SearchStrategy[object]:
-    """Values that are not null; parts of nested ones may be where they are optional."""
+    """Generate values that are not null; optional parts of nested ones may be."""
     match kind:
         case BooleanType():
             return st.booleans()

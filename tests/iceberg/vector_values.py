@@ -15,7 +15,7 @@ _FIELD = re.compile(r"(\d+): (\w+): (optional|required) (.*)")
 
 
 def vector_type(text: str) -> IcebergType:
-    """A type of its text; nested ones too, which have no text form in metadata."""
+    """Parse a type; nested ones too, which have no text form in metadata."""
     if match := _LIST.fullmatch(text):
         return ListType(900, vector_type(match[1]), False)
     if match := _MAP.fullmatch(text):
@@ -32,5 +32,5 @@ def _field(text: str) -> NestedField:
 
 
 def json_text(value: object) -> str:
-    """Equal for equal JSON of equal key order; 1 and 1.0 differ."""
+    """Return equal text for equal JSON of equal key order; 1 and 1.0 differ."""
     return json.dumps(value, ensure_ascii=False)

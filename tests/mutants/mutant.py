@@ -26,7 +26,7 @@ class Mutant:
     killers: tuple[str, ...]
 
     def mutated(self, source: str) -> str:
-        """The broken source. Errors: `ValueError` where the text is not there exactly once."""
+        """Return the broken source. Errors: `ValueError` unless the text is there once."""
         found = source.count(self.text)
         if found != 1:
             raise ValueError(f"mutant `{self.name}`: {self.path} has its text {found} times")

@@ -28,7 +28,7 @@ _TEST_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - (.*))?$", re.MULTI
 
 
 def seeds_from(first: int) -> str:
-    """The killer that is the simulation, from a seed that is known to notice soon."""
+    """Return the killer that is the simulation, from a seed that is known to fail soon."""
     return f"{SEEDS} from {first}"
 
 
@@ -71,7 +71,7 @@ def try_mutant(mutant: Mutant, unbroken: Path) -> Outcome:
 
 
 def _seeds(first: int, broken: Path, unbroken: Path) -> Alarm | None:
-    """The first seed that fails, and does not on the unbroken tree."""
+    """Return the first seed that fails, and does not on the unbroken tree."""
     end = first + SEEDS_MAX
     while first < end:
         output = _run(_simulation(first, end - first), broken)
@@ -91,7 +91,7 @@ def _simulation(first: int, count: int) -> Sequence[str]:
 
 
 def _tests(arguments: Sequence[str], broken: Path, unbroken: Path) -> Alarm | None:
-    """The first test that fails, and does not on the unbroken tree."""
+    """Return the first test that fails, and does not on the unbroken tree."""
     found = _TEST_FAILED.search(_run((*PYTEST_COMMAND, *arguments), broken) or "")
     if found is None or _TEST_FAILED.search(_run((*PYTEST_COMMAND, found[1]), unbroken) or ""):
         return None

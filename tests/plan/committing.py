@@ -87,13 +87,13 @@ class Table:
         return self.land(self.plan(*self.batch(*requests), cleanup=cleanup))
 
     def foreign(self, *updates: Update) -> LoadedTable:
-        """Another engine changes the table; it is loaded again."""
+        """Change the table as another engine; load it again."""
         table = changed(self.state.table, *updates)
         self.state = TableState.of(table, self.state)
         return table
 
     def pyiceberg_expires(self, *gone: int) -> LoadedTable:
-        """PyIceberg's `expire_snapshots` of these; the table is loaded again."""
+        """Run PyIceberg's `expire_snapshots` of these; load the table again."""
         base = self.state.table
         after = changed(base, RemoveSnapshots(gone))
         table = replace(after, metadata=as_pyiceberg_expires(base.metadata, after.metadata, gone))

@@ -284,7 +284,7 @@ class History:
         }
 
     def needed(self) -> set[str]:
-        """Everything that the snapshots of the table need: lists, manifests and files."""
+        """Return everything that the table's snapshots need: lists, manifests and files."""
         found: set[str] = set()
         for snapshot in self.metadata.snapshots:
             found.add(snapshot.manifest_list or "")

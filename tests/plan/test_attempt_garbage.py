@@ -17,7 +17,7 @@ SHARED = "memory://warehouse/db/flights/metadata/batch-m0.avro"
 
 
 def history(length: int) -> list[LoadedTable]:
-    """A table after each of some commits."""
+    """Return a table after each of some commits."""
     tables = [build_flights(table_uuid=UUID(int=1))]
     for number in range(length):
         tables.append(changed(tables[-1], SetProperties({"n": str(number)})))

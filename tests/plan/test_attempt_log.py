@@ -18,7 +18,7 @@ BASE = build_table(warehouse="memory://warehouse")
 
 
 def plan_of(number: int) -> CommitPlan:
-    """An attempt on the base, that of one batch with others."""
+    """Plan an attempt on the base, for the same batch as every other."""
     state = TableState.of(BASE)
     checker = Checker(CheckBasis.of("frazil", BASE.metadata), BASE.metadata.current_schema)
     checked = checker.check(build_request(BASE))

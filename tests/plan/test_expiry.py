@@ -46,7 +46,7 @@ def retention(keep: int, age_ms: int, ref_age_ms: int | None = None) -> dict[str
 
 @pytest.fixture
 def no_floor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small histories: without our own floor the rules are Iceberg's alone."""
+    """Lower our own floor to 0: with small histories, the rules are Iceberg's alone."""
     monkeypatch.setattr(expiry, "SNAPSHOTS_MIN", 0)
 
 
@@ -54,7 +54,7 @@ def no_floor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def model(metadata: TableMetadata, now_ms: int) -> tuple[set[int], set[str]]:
-    """Ids and refs that go, written down rule by rule with no care for speed."""
+    """Return ids and refs that expire, written down rule by rule with no care for speed."""
     properties = metadata.properties
     keep = int(properties.get("history.expire.min-snapshots-to-keep", "1"))
     age = int(properties.get("history.expire.max-snapshot-age-ms", "432000000"))
@@ -94,7 +94,7 @@ def model(metadata: TableMetadata, now_ms: int) -> tuple[set[int], set[str]]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Snapshots on branches, forks, roll-backs, tags with and without an age, uneven times."""
+    """Draw snapshots on branches, forks, rollbacks, tags with and without an age, uneven times."""
     history = History.empty(
         retention(draw(st.integers(1, 4)), draw(st.sampled_from([0, 3_000, 10**9])))
     )
@@ -146,7 +146,7 @@ def test_what_expires_is_what_a_slow_reading_of_the_rules_says(history: History,
 
 
 def aged(count: int, properties: dict[str, str]) -> History:
-    """A line of snapshots, one a second, the newest an hour old by now."""
+    """Build a line of snapshots, one a second, the newest an hour old by now."""
     history = History.empty(properties)
     for _ in range(count):
         history.commit()

@@ -187,7 +187,7 @@ def head_of(table: Table) -> Snapshot:
 
 
 def foreign_snapshot(table: Table, *, parent: Snapshot | None, number: int = 0) -> Snapshot:
-    """Another engine's commit on any parent, as the new head of main."""
+    """Commit as another engine on any parent, as the new head of main."""
     metadata = table.state.metadata
     version_1 = metadata.format_version == 1
     snapshot = Snapshot(
@@ -405,7 +405,7 @@ def test_a_branch_that_went_back_freezes_its_own_producers_only() -> None:
 
 
 def with_producer_on_audit(format_version: int) -> Table:
-    """`query-1` has landed once on a branch that goes on from the second of two commits."""
+    """Land `query-1` once on a branch that starts at the second of two commits."""
     table = table_with(0, 1, format_version=format_version)
     table.foreign(SetSnapshotRef("audit", SnapshotRef(ids_of(table)[-1], "branch")))
     table.commit(one(table, 0, branch="audit"))

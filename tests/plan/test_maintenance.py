@@ -54,7 +54,7 @@ def head(table: Table, branch: str = "main") -> tuple[ListedManifest, ...]:
 
 
 def merged(table: Table, branch: str = "main") -> Upkeep:
-    """All merges that the head is due for, done and written."""
+    """Return all merges that the head is due for, done and written."""
     metadata = table.state.metadata
     rows = [listed.row for listed in head(table, branch)]
     found = []
@@ -83,7 +83,7 @@ def commit(table: Table, upkeep: Upkeep, *requests: EncodedRequest) -> CommitPla
 
 
 def live(table: Table) -> dict[str, ManifestEntry]:
-    """Live entries of the current snapshot by path, as its manifest list makes them."""
+    """Return live entries of the current snapshot by path, as its manifest list makes them."""
     entries = [entry for entry in table.entries() if entry.is_live]
     found = {
         entry.data_file.file_path: replace(entry, status=ManifestEntryStatus.EXISTING)

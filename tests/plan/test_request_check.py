@@ -74,7 +74,7 @@ def test_a_row_id_is_refused_in_version_3() -> None:
 
 
 def _with_row_ids(content: bytes) -> bytes:
-    """Written by another library: ours leaves the row ids of additions to be inherited."""
+    """Rewrite with another library: ours leaves the row ids of additions to be inherited."""
     reader, out = fastavro.reader(BytesIO(content)), BytesIO()
     records = list(reader)
     for record in records:

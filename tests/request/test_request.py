@@ -56,7 +56,7 @@ def reference(manifest: bytes, offset: int, /, **changes: object) -> dict[str, o
 
 
 def attempt_by_hand(branch: object, producer: object, epoch: object, nonce: object) -> str:
-    """RFC 9562, version 5, with nothing but a hash."""
+    """Compute an attempt by RFC 9562, version 5, with nothing but a hash."""
     name = f"{branch}\n{producer}\n{epoch}\n{nonce}"
     hashed = bytearray(hashlib.sha1(TABLE.bytes + name.encode()).digest()[:16])
     hashed[6] = hashed[6] & 0x0F | 0x50

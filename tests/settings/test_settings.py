@@ -166,7 +166,7 @@ def test_the_names_that_are_known_are_those_of_the_settings() -> None:
 def load(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], object]:
-    """Reads the settings of a home as a committer does, and as a Spark driver does."""
+    """Return a loader of a home's settings, as of a committer and as of a Spark driver."""
     monkeypatch.setenv("FRAZIL_HOME", str(tmp_path))
     (tmp_path / "catalog.db").touch()
     return load_settings if request.param == "committer" else lambda: load_worker_settings({})
@@ -280,5 +280,5 @@ def test_variables_are_read_in_any_case_by_committer_driver_and_reader(
 
 
 def read_address() -> CatalogAddress:
-    """Where `frazil.load_table` looks."""
+    """Return the address that `frazil.load_table` uses."""
     return catalog_address(catalog_uri=None, catalog_name=None, home=None, aws=None)

@@ -118,8 +118,7 @@ class Published:
     ends: list[Ended] = field(default_factory=list)
 
     def producers(self, waiting: int, connections: Connections) -> list[RealProducer]:
-        """Return the producers for the test of exactness; those below `waiting` wait for commits.
-        """
+        """Return the producers for the test of exactness; the first `waiting` wait for commits."""
         numbers = sorted({attempt.number for attempt in self.attempts})
         return [self._producer(number, number < waiting, connections) for number in numbers]
 

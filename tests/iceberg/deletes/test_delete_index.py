@@ -30,7 +30,7 @@ WITH_DELETES = [name for name in table_names() if expected(name)["live_delete_fi
 
 
 def live_entries(table: str) -> tuple[list[ManifestEntry], list[ManifestEntry], DeleteIndex]:
-    """The data and the delete entries of the current snapshot, and an index of the latter."""
+    """Return the current snapshot's data and delete entries, and an index of the latter."""
     metadata = parse_table_metadata(read_bytes(expected(table)["metadata_location"]))
     snapshot = next(s for s in metadata.snapshots if s.snapshot_id == metadata.current_snapshot_id)
     assert snapshot.manifest_list is not None
@@ -112,7 +112,7 @@ PATH = 2147483546
 
 
 def entry(number: int | None, path: str, **changes: Any) -> ManifestEntry:
-    """A live entry of a file with data sequence number `number`, in partition n = 1.0."""
+    """Build a live entry of a file with data sequence number `number`, in partition n = 1.0."""
     file = DataFile(
         file_path=path, partition=(1.0,), spec_id=1, record_count=9, file_size_in_bytes=1
     )
@@ -270,7 +270,7 @@ def double(value: float) -> bytes:
 
 
 def ranged(field_id: int, lower: bytes, upper: bytes) -> dict[str, Any]:
-    """Bounds of a column without NaN."""
+    """Return bounds of a column without NaN."""
     return {
         "lower_bounds": {field_id: lower},
         "upper_bounds": {field_id: upper},
@@ -410,7 +410,7 @@ def test_a_bound_of_a_wrong_length_is_refused_with_its_file() -> None:
 
 
 def applies(delete: ManifestEntry, target: ManifestEntry, has_vector: bool) -> bool:
-    """spec: Scan Planning. Without metrics."""
+    """Return whether a delete applies, by the specification (Scan Planning), without metrics."""
     file, deleted = target.data_file, delete.data_file
     number, least = target.sequence_number or 0, delete.sequence_number or 0
     same_partition = (file.spec_id, file.partition) == (deleted.spec_id, deleted.partition)

@@ -42,7 +42,7 @@ def test_vectors_of_the_reference_are_read_and_written_to_the_byte(file: dict[st
 
 @st.composite
 def position_sets(draw: st.DrawFn) -> set[int]:
-    """Loose positions, runs and dense stretches, in one and in several upper halves."""
+    """Draw loose positions, runs and dense stretches, in one and in several upper halves."""
     found = set(draw(st.lists(st.integers(0, POSITION_MAX), max_size=5)))
     found |= set(draw(st.lists(st.integers(0, 200_000), max_size=40)))
     for _ in range(draw(st.integers(0, 2))):
@@ -114,7 +114,7 @@ def test_a_vector_does_not_share_what_it_was_made_of() -> None:
 
 
 def framed(vector: bytes, magic: bytes = b"\xd1\xd3\x39\x64") -> bytes:
-    """A blob with a right length and checksum, whatever is in it."""
+    """Build a blob with a right length and checksum, whatever its content."""
     covered = magic + vector
     return len(covered).to_bytes(4, "big") + covered + crc32(covered).to_bytes(4, "big")
 
@@ -131,7 +131,7 @@ def u16(*values: int) -> bytes:
 
 
 def plain(*containers: tuple[int, int, bytes]) -> bytes:
-    """A bitmap without runs: key, cardinality and content of each container. Offsets are zeros."""
+    """Build a bitmap without runs, of containers: key, cardinality, content. Offsets are zeros."""
     return (
         struct.pack("<II", 12346, len(containers))
         + b"".join(u16(key, cardinality - 1) for key, cardinality, _ in containers)
@@ -141,7 +141,7 @@ def plain(*containers: tuple[int, int, bytes]) -> bytes:
 
 
 def with_runs(cardinality: int, *runs: tuple[int, int]) -> bytes:
-    """A bitmap of one run container: start and length of each run."""
+    """Build a bitmap of one run container: start and length of each run."""
     pairs = b"".join(u16(start, length - 1) for start, length in runs)
     return struct.pack("<I", 12347) + b"\1" + u16(0, cardinality - 1) + u16(len(runs)) + pairs
 

@@ -27,7 +27,7 @@ KINDS = (*4 * [schema("long")], *2 * [schema("bytes")])
 
 
 def decoded_stop(raw: bytes) -> int:
-    """Where a decoder of six maps stops. Errors: as fastavro's, for what are none."""
+    """Return where a decoder of six maps stops. Errors: fastavro's, for bytes that are no maps."""
     stream = BytesIO(raw)
     for kind in KINDS:
         fastavro.schemaless_reader(stream, kind, None)
@@ -51,7 +51,7 @@ def plain_maps(longs: dict[int, int], bounds: dict[int, bytes]) -> bytes:
 
 
 def stop_of(skeletons: Skeletons, raw: bytes, start: int) -> int:
-    """Where the maps stop that are recognised; else 0."""
+    """Return where the recognized maps stop; 0 if none is."""
     found = skeletons.match(raw, start)
     return 0 if found is None else start + found[0]
 

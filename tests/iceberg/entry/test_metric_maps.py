@@ -34,7 +34,7 @@ def decoded(encoded: bytes, kind: str) -> dict[int, Any] | None:
 
 
 def maps_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[dict[int, Any] | None]]:
-    """Maps as they come: of the columns of the one before, of some of them, and of others."""
+    """Generate maps: of the columns of the one before, of some of them, and of others."""
     columns = st.lists(FIELD_IDS, max_size=30, unique=True)
     same = columns.flatmap(
         lambda ids: st.lists(st.fixed_dictionaries(dict.fromkeys(ids, values)), max_size=4)

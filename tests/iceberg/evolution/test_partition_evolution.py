@@ -78,7 +78,7 @@ def with_spec(table: TableMetadata, spec: PartitionSpec) -> TableMetadata:
 
 
 def evolve(table: TableMetadata, *changes: Change) -> TableMetadata:
-    """The table after one update with these changes."""
+    """Return the table after one update with these changes."""
     update = update_of(table)
     for change in changes:
         change(update)

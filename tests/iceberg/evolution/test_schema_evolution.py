@@ -570,7 +570,7 @@ def test_union_of_the_schemas_of_a_table_has_every_column_that_java_gave_it() ->
 
 
 def renamed_back(before: Schema, after: Schema) -> Schema:
-    """The later schema, its old top-level columns under their old names."""
+    """Return the later schema, its old top-level columns under their old names."""
     return Schema(
         tuple(
             field

@@ -112,7 +112,7 @@ def their_type(kind: IcebergType) -> Any:
 
 
 def numbered(kind: Any) -> Any:
-    """The JSON of a type with ids that differ, as PyIceberg indexes them."""
+    """Return the JSON of a type with distinct ids, as PyIceberg indexes them."""
     numbers = iter(range(2, 1000))
 
     def number(value: Any) -> Any:
@@ -127,7 +127,7 @@ def numbered(kind: Any) -> Any:
 
 
 def perform(side: Ours | Theirs, schema: Schema, step: Step, gone: set[str]) -> None:
-    """Do a step with columns that it may be meant for; nothing where there are none.
+    """Apply a step to a suitable column; do nothing where there is none.
 
     Not with those that are `gone`: a name that is given again means the old column to PyIceberg.
     """
@@ -186,7 +186,7 @@ def found(schema: Schema, name: str) -> NestedField:
 
 
 def siblings(schema: Schema, name: str) -> list[str]:
-    """The other fields of the struct that a field is in."""
+    """Return the other fields of the struct that a field is in."""
     parent = name.rpartition(".")[0]
     kind = schema.as_struct if not parent else found(schema, parent).field_type
     if not isinstance(kind, StructType):

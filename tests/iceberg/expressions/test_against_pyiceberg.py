@@ -57,7 +57,7 @@ KINDS = [
 
 
 def in_their_words(expression: ours.Expression) -> Any:
-    """The same expression of PyIceberg."""
+    """Return the same expression of PyIceberg."""
     match expression:
         case ours.And(left, right) | ours.Or(left, right):
             join = theirs.And if isinstance(expression, ours.And) else theirs.Or
@@ -101,7 +101,7 @@ def their_manifest(summaries: tuple[PartitionFieldSummary, ...]) -> TheirManifes
 
 
 def without_negative_zero(value: object) -> object:
-    """PyIceberg takes -0.0 for 0.0, Java and we order them."""
+    """Drop the sign of -0.0, which PyIceberg ignores; Java and Frazil order it below 0.0."""
     return abs(value) if isinstance(value, float) and value == 0 else value
 
 

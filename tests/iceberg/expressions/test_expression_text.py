@@ -44,7 +44,7 @@ NOW_MS = 1_790_000_000_000
 
 
 def as_java_held_it(expression: Expression, kind: IcebergType) -> Expression:
-    """Literals that JSON spells as text, but that were values when Java printed the vectors."""
+    """Parse literals that JSON spells as text, but that Java held as values."""
     if not isinstance(
         kind, DecimalType | UUIDType | FixedType | BinaryType | FloatType | DoubleType
     ):
@@ -67,7 +67,7 @@ def as_java_held_it(expression: Expression, kind: IcebergType) -> Expression:
 
 
 def sets_in_order(text: str) -> str:
-    """Java keeps bound sets hashed, and prints their text without quotes."""
+    """Sort the literals of bound sets: Java keeps them hashed, and prints them without quotes."""
     return re.sub(
         r" in \(([^()]*)\)",
         lambda match: f" in {sorted(match[1].replace(chr(34), '').split(', '))}",

@@ -39,7 +39,7 @@ SOURCES: dict[str, tuple[Callable[[str], object], IcebergType | None]] = {
 
 
 def expected(kind: IcebergType, result: object) -> str:
-    """Java 17 prints some floats with a digit more than they need: they are read first."""
+    """Return the expected text. Floats are parsed: Java 17 prints some with a digit too many."""
     is_value = isinstance(result, float) and kind == FloatType()
     return json_text(print_json_value(kind, parse_json_value(kind, result)) if is_value else result)
 

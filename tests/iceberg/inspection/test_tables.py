@@ -41,7 +41,7 @@ def source_of(name: str) -> TableSource:
 
 
 def plain(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Rows as a program gets them."""
+    """Return rows as a program gets them."""
     found: list[dict[str, Any]] = json.loads(orjson.dumps(list(rows)))
     return found
 

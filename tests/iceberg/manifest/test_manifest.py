@@ -64,8 +64,9 @@ def expected_of(table: str) -> dict[str, Any]:
 
 
 def rows_of(table: str) -> dict[str, ManifestFile]:
-    """The first row of each manifest. A manifest that a snapshot embeds (version 1) has none in a
-    list; it reads as one with sequence number 0."""
+    """Return the first row of each manifest. A manifest that a snapshot embeds (version 1) has none
+    in a list; it reads as one with sequence number 0.
+    """
     rows: dict[str, ManifestFile] = {}
     for snapshot in expected_of(table)["snapshots"]:
         if snapshot["manifest_list"] is not None:
@@ -90,7 +91,7 @@ def embedded_row(path: str, entries: list[dict[str, Any]]) -> ManifestFile:
 
 
 def as_expected(entry: ManifestEntry, decoded: Any) -> dict[str, Any]:
-    """An entry in the words of `expected.json`."""
+    """Describe an entry in the words of `expected.json`."""
     file = entry.data_file
     fields = partition_type(decoded.spec, decoded.schema).fields
     partition = {
@@ -118,7 +119,7 @@ def as_expected(entry: ManifestEntry, decoded: Any) -> dict[str, Any]:
 
 
 def plain(value: object) -> object:
-    """NaN and the infinities have no JSON numbers; the reference prints them as text."""
+    """Print NaN and the infinities as text, as the reference does: JSON has no such numbers."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -73,7 +73,7 @@ def manifest_list(
 
 
 def as_expected(one: ManifestFile) -> dict[str, Any]:
-    """A row in the words of `expected.json`."""
+    """Describe a row in the words of `expected.json`."""
     names = [
         "manifest_path",
         "manifest_length",
@@ -226,7 +226,7 @@ def test_a_known_row_that_is_cut_off_is_no_row(cut: int) -> None:
 
 
 def old_names(content: bytes) -> bytes:
-    """The list as Iceberg Java up to 1.4 named its counts."""
+    """Rename the counts of the list as Iceberg Java up to 1.4 named them."""
     header = read_header(content)
     schema = header.metadata["avro.schema"].decode()
     for status in ("added", "existing", "deleted"):

@@ -48,7 +48,7 @@ BROKEN = "v2_identity_fixed_java_quirk"
 
 
 def decoded(content: bytes) -> Iterator[ManifestEntry]:
-    """Each entry by the decoder of whole entries."""
+    """Yield each entry by the decoder of whole entries."""
     header = read_header(content)
     spec = manifest_spec(header)
     decoder = record_decoder(header.metadata["avro.schema"])

@@ -336,7 +336,7 @@ def test_nan_that_the_summary_excludes_is_refused() -> None:
 
 
 def as_java_writes(*values: bytes) -> Listed:
-    """A length in front of each value, which the manifest's own schema does not have."""
+    """Put a length before each value, which the manifest's own schema does not have."""
     lying = partitioned(BinaryType(), *values)
     honest = partitioned(FixedType(len(values[0])), *values)
     header = {

@@ -42,7 +42,7 @@ def test_a_random_history_is_what_the_model_says_and_breaks_no_rule(
 def commit(
     table: TableMetadata, drawn: list[Update], *, base_location: str, now_ms: int
 ) -> TableMetadata | None:
-    """One change set in three ways that must agree; None if all of them refuse it."""
+    """Commit one change set in three ways that must agree; None if all of them refuse it."""
     try:
         expected = TableModel.of(table).after(drawn)
     except Refused:

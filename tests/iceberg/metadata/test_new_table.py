@@ -73,7 +73,7 @@ def test_the_first_file_of_every_table_of_iceberg_java_is_made_alike(name: str) 
 
 
 def _renumbered(schema: Schema) -> Schema:
-    """The schema as an engine hands it over, with ids of its own."""
+    """Return the schema as an engine submits it, with ids of its own."""
     fields = tuple(
         NestedField(found.field_id + 40, found.name, found.field_type, found.required)
         for found in schema.fields

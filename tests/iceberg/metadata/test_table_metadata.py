@@ -117,7 +117,7 @@ _PLACES: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
 
 
 def build_full_json() -> dict[str, Any]:
-    """A file with something in every section."""
+    """Build a file with something in every section."""
     path = metadata_files("v3_row_lineage")[-1]
     document: dict[str, Any] = orjson.loads(path.read_bytes())
     snapshot_id = document["current-snapshot-id"]

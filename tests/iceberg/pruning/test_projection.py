@@ -65,7 +65,7 @@ CASES = vectors("projections")["cases"]
 
 
 def as_floats(json_value: object) -> object:
-    """Floats of 4 bytes: Java 17 prints some with a digit more than they need."""
+    """Round floats of 4 bytes: Java 17 prints some with a digit more than they need."""
     match json_value:
         case float():
             return f"{json_value:.7g}"

@@ -11,12 +11,12 @@ from tests.support.builders.fixtures import read_bytes
 
 
 def rows_of(metadata: TableMetadata) -> Iterator[ManifestFile]:
-    """The manifests of the current snapshot of a fixture."""
+    """Yield the manifests of the current snapshot of a fixture."""
     return snapshot_manifests(metadata.current_snapshot, read_bytes)
 
 
 def manifest_row(content: bytes, *, first_row_id: int | None = None) -> ManifestFile:
-    """The row of a manifest that snapshot 5 added with sequence number 3."""
+    """Build the row of a manifest that snapshot 5 added with sequence number 3."""
     return ManifestFile(
         manifest_path="s3://bucket/db/t/metadata/m0.avro",
         manifest_length=len(content),

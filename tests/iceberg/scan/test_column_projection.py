@@ -96,7 +96,7 @@ def project(
 
 
 def plain_tables() -> list[str]:
-    """Tables without deletes whose rows are all told, in columns that pyarrow reads."""
+    """Return the tables without deletes with all rows listed, in columns that pyarrow reads."""
     found = []
     for name in table_names():
         said = expected(name)
@@ -128,7 +128,7 @@ def test_rows_of_all_plain_tables_are_those_that_java_reads() -> None:
 
 
 def with_mapped_struct(row: tuple[object, ...]) -> tuple[object, ...]:
-    """Java 1.12 maps top-level columns only when it reads rows, so that `st.a` is null for it.
+    """Map `st.a`, which is null for Java 1.12: when it reads rows, it maps top-level columns only.
 
     By the specification it is mapped, and Java's own metrics of the file have its bounds.
     """
@@ -166,7 +166,7 @@ def java_row(row: dict[str, Any], schema: Schema) -> tuple[object, ...]:
 
 
 def java_value(kind: IcebergType, value: Any) -> object:
-    """A value of `table_rows`: its forms are Java's texts, and pairs for maps."""
+    """Read a value of `table_rows`: its forms are Java's texts, and pairs for maps."""
     if value is None:
         return None
     match kind:
@@ -192,7 +192,7 @@ def java_value(kind: IcebergType, value: Any) -> object:
 
 
 def ordered(rows: list[tuple[object, ...]]) -> list[str]:
-    """Rows as text, as NaN is not equal to itself."""
+    """Return rows as text, as NaN is not equal to itself."""
     return sorted(map(repr, rows))
 
 
@@ -431,7 +431,7 @@ def test_old_rows_are_read_under_any_later_schema(schema: Schema, chance: Any) -
 
 
 def mark(kind: IcebergType, field_id: int) -> object:
-    """A value that shows which column it is of; its type does not matter to a projection."""
+    """Return a value that shows its column; its type does not matter to a projection."""
     match kind:
         case StructType(fields):
             return tuple(mark(each.field_type, each.field_id) for each in fields)

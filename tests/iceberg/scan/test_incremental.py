@@ -29,7 +29,7 @@ def load(name: str) -> TableMetadata:
 
 
 def lineage(metadata: TableMetadata) -> list[int]:
-    """Snapshot ids, the oldest first."""
+    """Return snapshot ids, the oldest first."""
     found, current = [], metadata.current_snapshot
     while current is not None:
         found.append(current.snapshot_id)
@@ -39,7 +39,7 @@ def lineage(metadata: TableMetadata) -> list[int]:
 
 
 def said(name: str, statuses: tuple[int, ...], snapshot_ids: list[int]) -> set[tuple[Any, ...]]:
-    """Paths of the entries that Java finds, with status and snapshot."""
+    """Return paths of the entries that Java finds, with status and snapshot."""
     return {
         (entry["file"]["file_path"], entry["status"], entry["snapshot_id"])
         for entries in expected(name)["manifest_entries"].values()

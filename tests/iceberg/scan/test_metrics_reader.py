@@ -21,7 +21,7 @@ WANTED = frozenset({2, 70})
 def encoded(
     counts: dict[int, int] | None, bounds: dict[int, bytes], *, sized: bool = False
 ) -> bytes:
-    """Four maps of these counts and two of these bounds."""
+    """Encode four maps of these counts and two of these bounds."""
     longs = None if counts is None else {key: LONGS[value] for key, value in counts.items()}
     prefixed = {key: encode_bytes(value) for key, value in bounds.items()}
     return b"".join([_map(longs, sized)] * 4 + [_map(prefixed, sized)] * 2)

@@ -36,7 +36,7 @@ def tasks_of(metadata: TableMetadata, *, with_metrics: bool = True) -> list[File
 
 
 def values(tasks: list[FileScanTask]) -> str:
-    """By their text: NaN is a partition value too."""
+    """Return the tasks as text: NaN is a partition value too."""
     return repr([(task.file, task.delete_files, task.residual) for task in tasks])
 
 

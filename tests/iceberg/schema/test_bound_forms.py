@@ -28,7 +28,7 @@ WRONG = [(kind, bound) for kind, (_, wrong) in FORMS.items() for bound in wrong]
 
 
 def schema_of(*kinds: str) -> Schema:
-    """Columns of these types, from id 1 on."""
+    """Build columns of these types, from id 1 on."""
     fields = (NestedField(n, f"c{n}", parse_type(kind), False) for n, kind in enumerate(kinds, 1))
     return Schema(tuple(fields))
 
@@ -39,7 +39,7 @@ def manifest_of(files: list[DataFile], schema: Schema) -> bytes:
 
 
 def refusal(content: bytes, schema: Schema, *, last_column_id: int = 100) -> str | None:
-    """The reason; None if it passes."""
+    """Return the reason of the refusal; None if it passes."""
     forms = bound_forms((schema,), schema, last_column_id)
     try:
         walk_additions(content, StructType(()), 3, ManifestContent.DATA, forms=forms)

@@ -15,7 +15,7 @@ from committer.iceberg.values.transforms import parse_transform
 
 
 def build_spec(*fields: tuple[int, str, int], names: str = "abcdef") -> PartitionSpec:
-    """Of (source id, transform, field id)."""
+    """Build a spec of (source id, transform, field id)."""
     return PartitionSpec(
         0,
         tuple(

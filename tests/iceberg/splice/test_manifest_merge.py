@@ -77,7 +77,7 @@ def source(
     codec: str = "deflate",
     first_row_id: int | None = None,
 ) -> Source:
-    """A manifest that commit `number` has added."""
+    """Build a manifest that commit `number` has added."""
     encoded = encode_manifest(entries, context, codec=codec, sync=bytes([number % 256]) * 16)
     row = manifest_file(
         encoded,
@@ -106,7 +106,7 @@ def merge(
 
 
 def listed(encoded: EncodedManifest, context: ManifestContext) -> Source:
-    """The merged manifest as the next commit lists it."""
+    """Return the merged manifest as the next commit lists it."""
     row = manifest_file(
         encoded,
         context,
@@ -120,7 +120,7 @@ def listed(encoded: EncodedManifest, context: ManifestContext) -> Source:
 
 
 def by_path(entries: Iterable[ManifestEntry]) -> dict[tuple[str, int | None], ManifestEntry]:
-    """Entries by what tells them apart, whatever order or status they have."""
+    """Return entries by their identity, whatever order or status they have."""
     live = list(entries)
     found = {
         (entry.data_file.file_path, entry.data_file.content_offset): replace(entry, status=EXISTING)
@@ -135,7 +135,7 @@ def _sorted(entries: Iterable[ManifestEntry]) -> list[ManifestEntry]:
 
 
 def assert_same(encoded: EncodedManifest, sources: Sequence[Source], one: ManifestContext) -> None:
-    """The merged manifest, read back, holds what the sources hold, and says so in its row."""
+    """Check that the merged manifest, read back, and its row match the sources."""
     merged = listed(encoded, one)
     wanted = [entry for each in sources for entry in each.live]
     raw = decode_manifest(encoded.content).entries
@@ -328,8 +328,9 @@ def test_values_of_a_column_that_no_schema_has_any_more_are_not_lost() -> None:
 
 
 def with_sizes(said: bytes) -> Source:
-    """Two existing entries in one block; the bytes of the first map of each, {1: 5, 2: 6}, are
-    `said` instead."""
+    """Build two existing entries in one block; `said` replaces the bytes of the first map of each,
+    {1: 5, 2: 6}.
+    """
     one = context(fields=())
     entries = [
         ManifestEntry(EXISTING, 3, 2, 2, unpartitioned(n, column_sizes={1: 5, 2: 6}))

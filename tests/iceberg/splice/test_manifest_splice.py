@@ -201,7 +201,7 @@ LONG_PATH = f"s3://bucket/{'a' * 9_000}/"
 
 
 def unsorted(numbers: range) -> list[DataFile]:
-    """Files of which some say that they are sorted, some that they are not, and some nothing."""
+    """Build files of which some claim to be sorted, some to be unsorted, and some neither."""
     orders = (None, 0, 3, None)
     return [data_file(number, sort_order_id=orders[number % 4]) for number in numbers]
 

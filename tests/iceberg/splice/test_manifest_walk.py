@@ -528,7 +528,7 @@ def _stepped(content: bytes, one: ManifestContext) -> object:
 
 
 def _decode_strictly(content: bytes) -> None:
-    """Errors: also for a column that stands twice in a map."""
+    """Decode all entries. Errors: also for a column that stands twice in a map."""
     header = read_header(content)
     decoder = record_decoder(header.metadata["avro.schema"], is_strict=True)
     for block, raw in iter_raw_blocks(content, header):

@@ -89,7 +89,7 @@ def apply(
 
 
 def java_steps(name: str) -> Iterator[tuple[str, TableMetadata, TableMetadata]]:
-    """Each metadata file of a table that names its predecessor, where that one still exists."""
+    """Yield each metadata file of a table whose named predecessor still exists."""
     for path in sorted(table_dir(name).rglob("*.metadata.json")):
         after = parse_table_metadata(path.read_bytes())
         previous = after.metadata_log[-1].metadata_file if after.metadata_log else None
@@ -169,7 +169,7 @@ def test_the_fold_reaches_the_metadata_that_iceberg_java_wrote_next(name: str) -
 
 
 def _unordered(metadata: TableMetadata) -> dict[str, object]:
-    """As JSON, without the order of statistics, refs and properties: the reference has none."""
+    """Return JSON without the order of statistics, refs and properties: the reference has none."""
     ordered = replace(
         metadata,
         statistics=_by_snapshot(metadata.statistics),

@@ -103,7 +103,8 @@ def test_partition_value_of_any_value_is_that_of_pyiceberg(
 
 
 def is_beyond_pyiceberg(transform: Transform, kind: IcebergType, value: Any) -> bool:
-    """Python's dates end with the years 1 and 9999. Decimals round at 28 digits there.
+    """Return whether PyIceberg fails: Python's dates end with the years 1 and 9999, and its
+    decimals round at 28 digits.
 
     The lowest numbers wrap around when they are cut, as the vectors show of Java.
     """
@@ -140,7 +141,7 @@ def test_cut_bounds_hold_the_value_between_them(
 
 
 def order(value: str | bytes) -> bytes:
-    """Text is ordered by its bytes."""
+    """Return the bytes of a text, by which it is ordered."""
     return value.encode() if isinstance(value, str) else value
 
 
