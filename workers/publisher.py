@@ -24,7 +24,7 @@ from committer.errors import (
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.ledger_entry import MAIN, parse_entry, property_key
+from committer.ledger_entry import MAIN
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell, Queue
 from committer.ports.world import World, spread_s
@@ -39,13 +39,14 @@ from committer.request.request_format import (
     line_digest,
     read_request,
 )
-from committer.request.request_key import inbox_key, parse_inbox_key
+from committer.request.request_key import parse_inbox_key
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.inbox import Inbox, Quarantine, written_twice
+from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
 from workers.backlog import USUAL_BACKLOG, BacklogPolicy, BacklogWaiter
 from workers.mailbox import Mailbox
 from workers.receipts import ReceiptWaiter, Target
+from workers.repeated_attempts import RepeatedAttempts
 from workers.signing import Sealer, is_same_write
 from workers.sparse_log import SparseLog
 from workers.table_cache import TableCache
@@ -69,7 +70,7 @@ _FEWER_BYTES = (
 class WrittenEpoch:
     """The files that one attempt wrote for one epoch, and the table they were written for.
 
-    `may_repeat`: nothing but this check keeps the same attempt from publishing a second, different
+    `may_repeat`: only the publisher keeps the same attempt from publishing a second, different
     write (two writes in one `foreachBatch`).
     """
 
@@ -124,6 +125,7 @@ class Publisher:
         self._sealer = Sealer(key_file)
         self._seen_s: dict[TableIdentifier, float] = {}
         self._committed: dict[tuple[UUID, str], int] = {}
+        self._attempts = RepeatedAttempts(tables, inbox, quarantine)
         self._mailbox: Mailbox | None = None
         self._waiter = ReceiptWaiter(tables, inbox, quarantine, world)
         self._backlog = BacklogWaiter(queue, world) if queue is not None else None
@@ -208,56 +210,11 @@ class Publisher:
 
     async def _make_durable(self, written: WrittenEpoch, sealed: EncodedRequest) -> EncodedRequest:
         """Return what is durable: the request, or that of an equal write before."""
-        if written.may_repeat:
-            standing = await self._standing(sealed)
-            if standing is not None:
-                return standing
-            await self._refuse_second_write(written)
-        return await self._put(sealed)
-
-    async def _standing(self, sealed: EncodedRequest) -> EncodedRequest | None:
-        """Return the attempt's request in the inbox. Errors: `PublishError` for another write.
-
-        Compared at once: the request may land and leave the inbox at any moment, and then a second
-        write would pass for a copy of the first.
-        """
-        key = sealed.request.inbox_key
-        try:
-            found = read_request(await self._inbox.get(key), key=key)
-        except NotFoundError:
-            return None
-        except InvalidRequestError:
-            raise written_twice(sealed.request) from None
-        if not is_same_write(found.request, sealed.request):
-            raise written_twice(sealed.request)
-        return found
-
-    async def _refuse_second_write(self, written: WrittenEpoch) -> None:
-        """Refuse a second write: the first one of this attempt may have landed and left the inbox
-        already.
-
-        Asked in this order: a request that leaves the inbox has landed before that (or is in
-        quarantine), so the table that is read afterwards says so.
-        """
-        key = inbox_key(written.table_uuid, written.producer.id, written.epoch, written.attempt)
-        current = await self._tables.current(written.identifier)
-        text = current.metadata.properties.get(property_key(written.producer.id))
-        landed = parse_entry(text).landed(written.epoch) if text else None
-        if (landed and landed.attempt == written.attempt) or await self._is_quarantined(key):
-            raise PublishError(
-                f"epoch {written.epoch} of producer `{written.producer.id}` was published to table"
-                f" `{written.identifier}` before, by the same attempt: two writes of one"
-                " micro-batch need two sink names (give each write its own `sink` option)"
-            )
-
-    async def _is_quarantined(self, key: str) -> bool:
-        try:
-            await self._quarantine.get(key)
-        except NotFoundError:
-            return False
-        except InvalidRequestError:
-            return True  # there, with a record that cannot be read
-        return True
+        if not written.may_repeat:
+            return await self._put(sealed)
+        durable = await self._attempts.find(sealed.request) or await self._put(sealed)
+        self._attempts.remember(durable.request)
+        return durable
 
     async def _sealed(self, metadata: TableMetadata, written: WrittenEpoch) -> EncodedRequest:
         """Encode one request, which is never split, so that it lands whole or not at all. Errors:

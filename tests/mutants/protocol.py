@@ -458,10 +458,17 @@ PROTOCOL = (
     ),
     Mutant(
         "second_write_of_an_epoch_passes_for_the_first",
-        "workers/publisher.py",
-        "        if not is_same_write(found.request, sealed.request):\n",
+        "workers/repeated_attempts.py",
+        "        if not is_same_write(found.request, request):\n",
         "        if not is_same_write(found.request, found.request):\n",
-        (SEEDS, "tests/workers/test_publisher.py"),
+        (SEEDS, "tests/workers/test_repeated_attempts.py"),
+    ),
+    Mutant(
+        "publisher_forgets_the_attempts_that_it_published",
+        "workers/repeated_attempts.py",
+        "        self._durable[request.table_uuid, request.producer.id] = request\n",
+        "",
+        (seeds_from(140004405), "tests/workers/test_repeated_attempts.py"),
     ),
     Mutant(
         "request_is_sealed_whatever_its_size",

@@ -70,6 +70,10 @@ class History:
     claims: dict[str, str] = field(default_factory=dict)
     # Tables that were restored, or stripped of the ledger, and that no operator has accepted yet.
     tampered: dict[UUID, str] = field(default_factory=dict)
+    # Ledger properties of which an operator, or another engine, has made something else.
+    decided: set[tuple[UUID, str]] = field(default_factory=set)
+    # Tables that were ever put back to older metadata.
+    restored: set[UUID] = field(default_factory=set)
     # Adds a line to the trace.
     tell: Callable[[str, str], None] = lambda process, text: None
 

@@ -86,8 +86,6 @@ class Invariants:
         self._superseded: set[str] = set()
         # By other engines, that no snapshot needed then: they do not ask who waits.
         self._taken: set[str] = set()
-        # Ledger properties of which an operator, or another engine, has made something else.
-        self._decided: set[tuple[UUID, str]] = set()
         # Taken out of quarantine by an operator.
         self._put_back: set[str] = set()
         # Requests that the catalog refused when sent alone, in one attempt or another.
@@ -154,7 +152,7 @@ class Invariants:
             return False
         request = sealed.request
         name = property_key(request.producer.id, request.branch)
-        is_decided = (request.table_uuid, name) in self._decided
+        is_decided = (request.table_uuid, name) in self._history.decided
         is_own = landing.request.attempt == request.attempt
         return is_own and not is_decided and request.table_uuid not in self._history.tampered
 
@@ -216,7 +214,7 @@ class Invariants:
             self._refusal_resolved(view, swap)
             self._forgotten(process, view, swap)
             return
-        self._decided.update((view.table_uuid, name) for name in _changed_entries(swap))
+        self._history.decided.update((view.table_uuid, name) for name in _changed_entries(swap))
         if process in self._history.operators:
             view.forgive(swap.metadata, _changed_entries(swap))
         else:
@@ -277,6 +275,7 @@ class Invariants:
         )
         if is_restored:
             self._history.tampered[view.table_uuid] = f"{process} restored older metadata"
+            self._history.restored.add(view.table_uuid)
             view.forgive(table.metadata)
         self._by_name[table.identifier] = view.table_uuid
         self._all_violated(view.point(table))

@@ -245,30 +245,36 @@ class _Driver:
         return replace(written, files=files)
 
     async def _write_twice(self, table: LoadedTable, first: WrittenEpoch, sink: str) -> None:
-        """Write twice in one `foreachBatch` without sink names: the second must be refused."""
+        """Write twice in one `foreachBatch` without sink names: the second must be refused, by the
+        process that published the first as well as by another one.
+        """
         second = self._written(table, first.epoch, sink, other="-again")
         await write_files(self._ports, second.files)
+        is_elsewhere = self._query.chance("doubles elsewhere", first.epoch) >= 0.5
+        publisher = open_publisher(self._ports) if is_elsewhere else self._publisher
         try:
-            await self._publisher.publish(second, self._policy())
+            await publisher.publish(second, self._policy())
         except PublishError:
             return
-        if not await self._is_rerun_of_landed(first):
+        if not is_elsewhere or not await self._may_pass(first):
             self._ports.history.violated(
                 "I1", f"a second write of attempt {first.attempt} was taken for the first"
             )
 
-    async def _is_rerun_of_landed(self, written: WrittenEpoch) -> bool:
-        """Return whether an earlier run has landed the epoch. Then all that this one writes is a
-        copy of it; a second write of it cannot be detected once the first has left the inbox, nor
-        where the ledger was restored, and says only that the epoch has landed.
+    async def _may_pass(self, first: WrittenEpoch) -> bool:
+        """Return whether another process may take a second write for the first: an earlier run has
+        landed the epoch, others removed or restored the ledger's entry, or the first was replayed.
         """
-        table = await self._ports.catalog.load(written.identifier)
-        text = table.metadata.properties.get(property_key(written.producer.id))
-        entry = parse_entry(text) if text else None
-        landed = entry.landed(written.epoch) if entry else None
-        if landed is None:
-            return entry is not None and written.epoch in entry.epochs
-        return landed.attempt != written.attempt
+        history = self._ports.history
+        name = property_key(first.producer.id)
+        table = await self._ports.catalog.load(first.identifier)
+        text = table.metadata.properties.get(name)
+        landed = parse_entry(text).landed(first.epoch) if text else None
+        if landed is not None:
+            return landed.attempt != first.attempt
+        is_changed = (first.table_uuid, name) in history.decided
+        key = inbox_key(first.table_uuid, first.producer.id, first.epoch, first.attempt)
+        return is_changed or first.table_uuid in history.restored or key in history.replayed
 
     async def _publish_late(self, written: WrittenEpoch) -> None:
         """Publish like a driver that was given up and replaced, but still runs."""

@@ -42,6 +42,7 @@ FOUND_SINCE = {
     90000580: "landed twice: a ledger was unset ahead of its high-water mark, the table replaced",
     90004596: "the judge counted a landing that was rolled back and thawed beside its successor",
     120000983: "a simulated committer that was stopped before its life began never came back",
+    140004405: "a second write of one micro-batch was taken for the first, whose ledger was unset",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }
 

@@ -21,14 +21,14 @@ from committer.ports.storage import Storage
 from committer.request.attempt import timed_nonce
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.key_file import KeyFile
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
 from tests.support.memory.memory_storage import MemoryStorage
-from workers.publisher import Publisher, WrittenEpoch
+from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
 from workers.table_cache import TableCache
 
 FLIGHTS = TableIdentifier(("db",), "flights")
@@ -114,6 +114,34 @@ class Bench:
         swap = build_swap(await self.catalog.load(FLIGHTS), properties=properties)
         await self.storage.create(self.catalog.objects_before(swap))
         await self.catalog.swap(swap)
+
+    def publisher_elsewhere(self) -> Publisher:
+        """Return the publisher of another process, which has published nothing yet."""
+        return Publisher(
+            catalog_name="main",
+            tables=TableCache(catalog=self.catalog, storage=self.storage),
+            inbox=self.inbox,
+            quarantine=self.quarantine,
+            queue=None,
+            world=self.world,
+        )
+
+
+async def quarantine(bench: Bench, written: WrittenEpoch) -> None:
+    """Publish it, and move it to quarantine."""
+    before = set(await bench.inbox_keys())
+    await bench.publisher.publish(written, PublishPolicy(on_quarantine="continue"))
+    (key,) = set(await bench.inbox_keys()) - before
+    await move_to_quarantine(bench, key)
+
+
+async def move_to_quarantine(bench: Bench, key: str) -> None:
+    """Do what the committer does with a request that cannot land."""
+    record = QuarantineRecord(
+        key=key, reason="schema_mismatch", message="no column `x`", quarantined_at_ms=1
+    )
+    await bench.quarantine.put(record, await bench.inbox.get(key))
+    await bench.inbox.delete([key])
 
 
 async def build_bench(

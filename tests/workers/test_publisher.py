@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from random import Random
 from uuid import UUID
@@ -26,8 +26,8 @@ from committer.storage.inbox import QuarantineRecord
 from tests.support.builders.table_builders import build_table
 from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.memory.memory_storage import MemoryStorage
-from tests.workers.publishing import FLIGHTS, Bench, build_bench
-from workers.publisher import PublishPolicy, WrittenEpoch
+from tests.workers.publishing import FLIGHTS, Bench, build_bench, quarantine
+from workers.publisher import PublishPolicy
 
 DURABLE = PublishPolicy()
 COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=30.0)
@@ -36,18 +36,6 @@ COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=30.0)
 async def read_back(bench: Bench) -> EncodedRequest:
     (key,) = await bench.inbox_keys()
     return read_request(await bench.inbox.get(key), key=key)
-
-
-async def quarantine(bench: Bench, written: WrittenEpoch) -> None:
-    """Publish it, then do what the committer does with a request that cannot land."""
-    before = set(await bench.inbox_keys())
-    await bench.publisher.publish(written, PublishPolicy(on_quarantine="continue"))
-    (key,) = set(await bench.inbox_keys()) - before
-    record = QuarantineRecord(
-        key=key, reason="schema_mismatch", message="no column `x`", quarantined_at_ms=1
-    )
-    await bench.quarantine.put(record, await bench.inbox.get(key))
-    await bench.inbox.delete([key])
 
 
 # --- Durable -------------------------------------------------------------------------------------
@@ -110,72 +98,6 @@ async def test_two_writes_of_one_attempt_ask_for_a_sink_name() -> None:
     await bench.publisher.publish(bench.written(names=("a",)), DURABLE)
     with pytest.raises(PublishError, match="give each write its own `sink` option"):
         await bench.publisher.publish(bench.written(names=("b",)), DURABLE)
-
-
-async def test_a_second_write_is_refused_although_the_first_has_landed_and_left_the_inbox() -> None:
-    bench = await build_bench()
-    first = bench.written(names=("a",), may_repeat=True)
-    await bench.publisher.publish(first, DURABLE)
-    await bench.land(first)
-    await bench.inbox.delete(await bench.inbox_keys())
-    with pytest.raises(PublishError, match="give each write its own `sink` option"):
-        await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
-    assert await bench.inbox_keys() == []
-
-
-class LeavingStorage(MemoryStorage):
-    """Does something right after a create has found its location taken."""
-
-    when_taken: Callable[[], Awaitable[None]] | None = None
-
-    async def create(self, objects: Sequence[NewObject]) -> None:
-        try:
-            await super().create(objects)
-        except AlreadyExistsError:
-            if self.when_taken is not None:
-                await self.when_taken()
-            raise
-
-
-async def test_a_second_write_is_refused_although_the_first_lands_while_they_are_compared() -> None:
-    storage = LeavingStorage()
-    bench = await build_bench(storage=storage)
-    first = bench.written(names=("a",), may_repeat=True)
-    await bench.publisher.publish(first, DURABLE)
-
-    async def land() -> None:
-        await bench.land(first)
-        await bench.inbox.delete(await bench.inbox_keys())
-
-    storage.when_taken = land
-    with pytest.raises(PublishError, match="give each write its own `sink` option"):
-        await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
-
-
-async def test_a_second_write_is_refused_although_the_first_is_in_quarantine() -> None:
-    bench = await build_bench()
-    await quarantine(bench, bench.written(names=("a",), may_repeat=True))
-    with pytest.raises(PublishError, match="give each write its own `sink` option"):
-        await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
-
-
-async def test_a_second_write_is_refused_although_the_record_of_the_first_is_broken() -> None:
-    bench = await build_bench()
-    await bench.publisher.publish(bench.written(names=("a",), may_repeat=True), DURABLE)
-    (key,) = await bench.inbox_keys()
-    await bench.inbox.delete([key])
-    await bench.storage.create([NewObject(bench.quarantine.location(key), b"no record")])
-    with pytest.raises(PublishError, match="give each write its own `sink` option"):
-        await bench.publisher.publish(bench.written(names=("b",), may_repeat=True), DURABLE)
-
-
-async def test_a_rerun_of_a_landed_epoch_is_published_as_another_attempt() -> None:
-    bench = await build_bench()
-    first = bench.written(may_repeat=True)
-    await bench.land(first)
-    again = bench.written(attempt=2, may_repeat=True)
-    await bench.publisher.publish(again, DURABLE)
-    assert (await read_back(bench)).request.attempt == again.attempt
 
 
 class _ForgetfulStorage(MemoryStorage):
