@@ -47,26 +47,20 @@ class Target:
         return Receipt(request.producer.id, request.epoch, str(request.attempt), state)
 
 
+@dataclass(eq=False)
 class ReceiptWaiter:
     """Waits for requests, of one producer for one at a time."""
 
-    def __init__(
-        self,
-        tables: TableCache,
-        inbox: Inbox,
-        quarantine: Quarantine,
-        world: World,
-    ) -> None:
-        self._tables = tables
-        self._inbox = inbox
-        self._quarantine = quarantine
-        self._world = world
+    tables: TableCache
+    inbox: Inbox
+    quarantine: Quarantine
+    world: World
 
     async def wait(self, target: Target, *, timeout_s: float) -> Receipt | None:
         """Return the final receipt; None if there is none within `timeout_s`."""
-        end_s = self._world.monotonic_s() + timeout_s
+        end_s = self.world.monotonic_s() + timeout_s
         mailbox = target.mailbox
-        while (left_s := end_s - self._world.monotonic_s()) > 0:
+        while (left_s := end_s - self.world.monotonic_s()) > 0:
             try:
                 receipt = await self._from_queue(mailbox, target.request, left_s)
             except QueueUnavailableError:
@@ -81,9 +75,9 @@ class ReceiptWaiter:
     ) -> Receipt | None:
         """Wait for a while, at the queue if there is one."""
         if mailbox is None:
-            await self._world.sleep(min(left_s, spread_s(_POLL_S, self._world)))
+            await self.world.sleep(min(left_s, spread_s(_POLL_S, self.world)))
             return None
-        wait_s = min(left_s, spread_s(_POLL_WITH_QUEUE_S, self._world))
+        wait_s = min(left_s, spread_s(_POLL_WITH_QUEUE_S, self.world))
         return await mailbox.take(request, wait_s=wait_s)
 
     async def _from_table(self, target: Target) -> Receipt | None:
@@ -91,24 +85,24 @@ class ReceiptWaiter:
         try:
             request = target.request
             # Asked first: a request that is in neither inbox nor quarantine has landed.
-            has_left = request.producer.one_shot and not await self._inbox.contains(
+            has_left = request.producer.one_shot and not await self.inbox.contains(
                 request.inbox_key
             )
-            table = await self._tables.current(request.identifier)
+            table = await self.tables.current(request.identifier)
             entry = _entry(table.metadata, request)
             if entry is not None and request.epoch in entry.epochs:
                 landed = _landed_receipt(entry, target)
                 if landed:
                     return landed
                 # Which the committer may prove to be the same write, or refuse.
-                has_left = not await self._inbox.contains(request.inbox_key)
+                has_left = not await self.inbox.contains(request.inbox_key)
             return await self._settled(target, has_left=has_left)
         except (TransientError, NoSuchTableError):
             return None
 
     async def _settled(self, target: Target, *, has_left: bool) -> Receipt | None:
         try:
-            record, _ = await self._quarantine.get(target.request.inbox_key)
+            record, _ = await self.quarantine.get(target.request.inbox_key)
         except NotFoundError:
             # The ledger has forgotten a one-shot producer, or the epoch's fingerprint.
             if has_left and not await self._is_replayed(target.request.inbox_key):
@@ -120,7 +114,7 @@ class ReceiptWaiter:
 
     async def _is_replayed(self, key: str) -> bool:
         """Return whether an operator has replayed it from quarantine and it has not landed yet."""
-        return await self._inbox.holds(key) or await self._quarantine.holds(key)
+        return await self.inbox.holds(key) or await self.quarantine.holds(key)
 
 
 def _entry(metadata: TableMetadata, request: CommitRequest) -> ProducerEntry | None:

@@ -308,7 +308,7 @@ CHECKS = (
     Mutant(
         "a_check_that_fails_is_not_counted",
         "committer/service/table/content_checks.py",
-        '                self._metrics.crashed("check")\n',
+        '                self.metrics.crashed("check")\n',
         "                pass\n",
         ("tests/service/ingest/test_bad_input.py -k counted",),
     ),

@@ -101,7 +101,7 @@ DECISIONS = (
     Mutant(
         "who_waited_when_it_was_decided_is_not_looked_up",
         "committer/service/table/cached_table.py",
-        "        if self.known.decided > decided:\n            self._waiting.share_all()\n",
+        "        if self.known.decided > decided:\n            self.waiting.share_all()\n",
         "",
         ("tests/service/table/test_interleavings.py -k only_from_the_inbox",),
     ),

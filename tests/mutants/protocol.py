@@ -92,7 +92,7 @@ PROTOCOL = (
     Mutant(
         "deletions_are_not_told",
         "committer/service/settle/settler.py",
-        "                self._settled.deleted(proof.keys)\n",
+        "                self.settled.deleted(proof.keys)\n",
         "                pass\n",
         ("tests/service/requests/test_settled_requests.py -k backlog",),
     ),
@@ -264,17 +264,17 @@ PROTOCOL = (
     Mutant(
         "rejected_batch_is_refused_whole",
         "committer/service/table/inflight_batch.py",
-        "        if len(requests) == 1:\n            self._waiting.suspect(",
-        "        if requests:\n            self._waiting.suspect(",
+        "        if len(requests) == 1:\n            self.waiting.suspect(",
+        "        if requests:\n            self.waiting.suspect(",
         ("tests/service/table/test_table_committer.py",),
     ),
     Mutant(
         "suspicion_is_a_verdict_without_the_ledger",
         "committer/service/table/inflight_batch.py",
-        "            self._waiting.suspect(requests[0].sealed.key, refusal)\n",
+        "            self.waiting.suspect(requests[0].sealed.key, refusal)\n",
         "            from committer.service.requests.pending import Stage\n"
         "            key = requests[0].sealed.key\n"
-        "            self._waiting.end(key, Stage.QUARANTINED)\n",
+        "            self.waiting.end(key, Stage.QUARANTINED)\n",
         (SEEDS,),
     ),
     Mutant(
@@ -359,9 +359,9 @@ PROTOCOL = (
     Mutant(
         "acknowledged_before_the_commit",
         "committer/service/ingest/doorbells.py",
-        "        self._intake.submit(arrival, sealed, is_inline=True)\n",
-        "        self._settler.settle([Outcome(None, arrival.waiters.tokens)])\n"
-        "        self._intake.submit(arrival, sealed, is_inline=True)\n",
+        "        self.intake.submit(arrival, sealed, is_inline=True)\n",
+        "        self.settler.settle([Outcome(None, arrival.waiters.tokens)])\n"
+        "        self.intake.submit(arrival, sealed, is_inline=True)\n",
         (SEEDS,),
     ),
     Mutant(
@@ -381,7 +381,7 @@ PROTOCOL = (
     Mutant(
         "reclaims_nothing",
         "committer/service/ingest/consumer.py",
-        "        if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:\n",
+        "        if now_s - self._reclaimed_at_s < self.reclaim_idle_s / 4:\n",
         "        if now_s >= 0:\n",
         ("tests/service/ingest/test_consumer.py", "tests/service/table/test_durable.py", SEEDS),
     ),
@@ -409,9 +409,9 @@ PROTOCOL = (
     Mutant(
         "quarantined_after_it_left_the_inbox",
         "committer/service/table/verdicts.py",
-        "            await self._quarantine.put(one.record(",
-        "            await self._inbox.delete((one.pending.key,))\n"
-        "            await self._quarantine.put(one.record(",
+        "            await self.quarantine.put(one.record(",
+        "            await self.inbox.delete((one.pending.key,))\n"
+        "            await self.quarantine.put(one.record(",
         (SEEDS,),
     ),
     Mutant(
@@ -424,7 +424,7 @@ PROTOCOL = (
     Mutant(
         "what_was_just_quarantined_is_taken_from_its_doorbell",
         "committer/service/ingest/doorbells.py",
-        "        is_shared = is_old or key in self._recently_quarantined\n",
+        "        is_shared = is_old or key in self.recently_quarantined\n",
         "        is_shared = is_old\n",
         ("tests/service/table/test_quarantine_interleavings.py",),
     ),
@@ -438,15 +438,15 @@ PROTOCOL = (
     Mutant(
         "verdict_without_an_answered_record_is_forgotten",
         "committer/service/table/verdicts.py",
-        "            self._waiting.refused_in_vain(one.pending, (one.reason, one.message))\n",
+        "            self.waiting.refused_in_vain(one.pending, (one.reason, one.message))\n",
         "",
         ("tests/service/table/test_quarantine_interleavings.py",),
     ),
     Mutant(
         "what_is_being_taken_over_is_kept_when_its_shard_goes",
         "committer/service/ingest/consumer.py",
-        "        self._release_shards(self._shards.take_lost())\n",
-        "        self._release_shards(self._read_of - self._shards.owned)\n",
+        "        self._release_shards(self.shards.take_lost())\n",
+        "        self._release_shards(self._read_of - self.shards.owned)\n",
         (seeds_from(60000077), "tests/service/ingest/test_consumer.py"),
     ),
     Mutant(

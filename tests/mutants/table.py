@@ -134,7 +134,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "stuck_table_keeps_its_large_requests",
         "committer/service/table/eviction.py",
-        "        if is_stuck and self._waiting.has_large_ready:\n",
+        "        if is_stuck and self.waiting.has_large_ready:\n",
         "        if False:\n",
         ("tests/service/requests/test_large_requests.py -k gets_nowhere",),
     ),

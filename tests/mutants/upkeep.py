@@ -27,7 +27,7 @@ UPKEEP = (
         "committer/service/settle/settler.py",
         "            proofs = self.pending_deletes.take()\n",
         "            proofs = self.pending_deletes.take()\n"
-        "            await self._inbox.delete([key for proof in proofs for key in proof.keys])\n",
+        "            await self.inbox.delete([key for proof in proofs for key in proof.keys])\n",
         ("tests/service/settle/test_high_water_mark.py",),
     ),
     Mutant(
@@ -64,7 +64,7 @@ UPKEEP = (
     Mutant(
         "what_a_manifest_list_proves_is_forgotten_with_it",
         "committer/service/settle/high_water_check.py",
-        "            await self._store.keep(known.with_proven(unclaimed))\n",
+        "            await self.store.keep(known.with_proven(unclaimed))\n",
         "",
         ("tests/service/settle/test_high_water_mark.py -k stays_known",),
     ),

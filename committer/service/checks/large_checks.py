@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
@@ -24,23 +25,23 @@ from committer.service.telemetry.metrics import Metrics
 GATHER_S = 0.25
 
 
+@dataclass(eq=False)
 class LargeChecks:
     """Those of one table."""
 
-    def __init__(
-        self, waiting: Waiting, checks: Checks, storage: Storage, metrics: Metrics
-    ) -> None:
-        self._waiting = waiting
-        self._checks = checks
-        self._storage = storage
-        self._metrics = metrics
+    waiting: Waiting
+    checks: Checks
+    storage: Storage
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._gathered: list[tuple[Pending, Check]] = []
         self._gathering: asyncio.TimerHandle | None = None
 
     def start(self, pending: Pending, checker: Checker) -> None:
         """Set a ready request aside and check it."""
-        self._waiting.set_aside(pending)
+        self.waiting.set_aside(pending)
         task = asyncio.create_task(self._check(pending, checker), name="large check")
         self._tasks.add(task)
         task.add_done_callback(self._ended)
@@ -52,8 +53,8 @@ class LargeChecks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        for pending in self._waiting.all():
-            self._waiting.drop_named(pending)
+        for pending in self.waiting.all():
+            self.waiting.drop_named(pending)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """Make the checked requests ready once no other is being checked, at the latest `GATHER_S`
@@ -72,15 +73,15 @@ class LargeChecks:
             self._gathering = None
         gathered, self._gathered = self._gathered, []
         for pending, check in gathered:
-            self._waiting.checked(pending, check)
+            self.waiting.checked(pending, check)
 
     async def _check(self, pending: Pending, checker: Checker) -> None:
-        self._waiting.drop_named(pending)
+        self.waiting.drop_named(pending)
         found = await self._found(pending, checker)
         if not isinstance(found, CheckedRequest):
-            self._waiting.drop_named(pending)
+            self.waiting.drop_named(pending)
         if isinstance(found, tuple) and found[0] is Reason.PLAN_FAILED:
-            self._metrics.crashed("check")
+            self.metrics.crashed("check")
         self._gathered.append((pending, Check(checker.basis, found)))
 
     async def _found(
@@ -103,7 +104,7 @@ class LargeChecks:
         inflated_bytes = free_bytes = pending.inflated_bytes_max
         while True:
             read = None if lengths is None else await self._read(lengths)
-            found = await self._checks.check(checker, sealed, producer, read, inflated_bytes)
+            found = await self.checks.check(checker, sealed, producer, read, inflated_bytes)
             # Not while it waits for room: others may wait for what it holds.
             del read
             match found:
@@ -126,13 +127,13 @@ class LargeChecks:
                 f"its manifests take {size_bytes} bytes, those that it names and those that are in"
                 f" blocks of few entries inflated; the limit is {REQUEST_BYTES_MAX}",
             )
-        await self._waiting.make_room(pending, size_bytes)
+        await self.waiting.make_room(pending, size_bytes)
 
     async def _read(self, lengths: Mapping[str, int]) -> Mapping[str, bytes]:
         read: dict[str, bytes] = {}
         for location, length in lengths.items():
             try:
-                read[location] = await self._storage.get(location, length=length + 1)
+                read[location] = await self.storage.get(location, length=length + 1)
             except NotFoundError as error:
                 message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
                 raise InvalidRequestError(Reason.MANIFEST_MISSING, message) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from committer.errors import AccessError, QueueUnavailableError
 from committer.plan.backoff import retry_s
@@ -24,28 +25,20 @@ READ_WAIT_S = 2.0
 FULL_PAUSE_S = 0.05
 
 
+@dataclass(eq=False, kw_only=True)
 class Consumer:
     """Feeds the intake with what its own shards bring, until cancelled, and keeps `progress`."""
 
-    def __init__(
-        self,
-        *,
-        queue: Queue,
-        doorbells: Doorbells,
-        intake: Intake,
-        shards: ShardLeases,
-        world: World,
-        health: Health,
-        reclaim_idle_s: float,
-    ) -> None:
-        self._queue = queue
-        self._doorbells = doorbells
-        self._intake = intake
-        self._shards = shards
+    queue: Queue
+    doorbells: Doorbells
+    intake: Intake
+    shards: ShardLeases
+    world: World
+    health: Health
+    reclaim_idle_s: float
+
+    def __post_init__(self) -> None:
         self._read_of: frozenset[int] = frozenset()
-        self._world = world
-        self._health = health
-        self._reclaim_idle_s = reclaim_idle_s
         self._reclaimed_at_s = float("-inf")
         self._failures = 0
         self._count_max = READ_COUNT_MIN
@@ -55,7 +48,7 @@ class Consumer:
 
     def _release_shards(self, shards: frozenset[int]) -> None:
         self._read_of -= shards
-        self._queue.release_shards(shards)
+        self.queue.release_shards(shards)
 
     async def run(self) -> None:
         """Read for ever; wait with back-off while the server is away."""
@@ -67,25 +60,25 @@ class Consumer:
                 await self._went_away(error)
 
     async def _read_once(self) -> None:
-        if self._intake.is_full:
-            await self._world.sleep(FULL_PAUSE_S)
+        if self.intake.is_full:
+            await self.world.sleep(FULL_PAUSE_S)
             return
         if not self._is_proven:
             # Probed again after each outage: another server may have taken its place.
-            await self._queue.probe()
-            self._doorbells.trust_from_now()
+            await self.queue.probe()
+            self.doorbells.trust_from_now()
             self._is_proven = True
         if not await self._has_taken_over():
             return
         await self._reclaim_sometimes()
-        owned = self._shards.owned
+        owned = self.shards.owned
         if not owned:
             await self._wait_for_shards()
             return
         wait_s = READ_WAIT_S if self.progress.has_caught_up.is_set() else 0.0
         count_max = self._count_max
-        deliveries = await self._shards.while_unchanged(
-            self._queue.read(count_max=count_max, wait_s=wait_s, shards=owned)
+        deliveries = await self.shards.while_unchanged(
+            self.queue.read(count_max=count_max, wait_s=wait_s, shards=owned)
         )
         if deliveries is None:
             return
@@ -104,37 +97,37 @@ class Consumer:
         """Wait for shards, and raise the failure of the last exchange: no other part notices an
         outage now.
         """
-        if self._shards.failure is not None:
-            raise self._shards.failure
-        await self._shards.while_unchanged(self._world.sleep(READ_WAIT_S))
+        if self.shards.failure is not None:
+            raise self.shards.failure
+        await self.shards.while_unchanged(self.world.sleep(READ_WAIT_S))
 
     async def _has_taken_over(self) -> bool:
         """Return whether this committer has taken all deliveries that others held of its shards:
         the others released the shards, or are gone. A lost shard that is back is taken over again.
         """
-        self._release_shards(self._shards.take_lost())
-        owned = self._shards.owned
-        fresh = owned - self._read_of if self._shards.is_shared else frozenset()
+        self._release_shards(self.shards.take_lost())
+        owned = self.shards.owned
+        fresh = owned - self._read_of if self.shards.is_shared else frozenset()
         if fresh:
-            self._doorbells.trust_from_now()
+            self.doorbells.trust_from_now()
             if await self._reclaim(0.0, fresh):
                 return False
         if fresh == owned:
-            self._reclaimed_at_s = self._world.monotonic_s()
-        self._read_of = owned & self._shards.owned
+            self._reclaimed_at_s = self.world.monotonic_s()
+        self._read_of = owned & self.shards.owned
         return True
 
     async def _reclaim_sometimes(self) -> None:
-        now_s = self._world.monotonic_s()
-        if now_s - self._reclaimed_at_s < self._reclaim_idle_s / 4:
+        now_s = self.world.monotonic_s()
+        if now_s - self._reclaimed_at_s < self.reclaim_idle_s / 4:
             return
-        if owned := self._shards.owned:
-            await self._reclaim(self._reclaim_idle_s, owned)
+        if owned := self.shards.owned:
+            await self._reclaim(self.reclaim_idle_s, owned)
             self._reclaimed_at_s = now_s
-        await self._intake.take_deferred(self._world.now_ms())
+        await self.intake.take_deferred(self.world.now_ms())
 
     async def _reclaim(self, idle_s: float, shards: Collection[int]) -> int:
-        reclaimed = await self._queue.reclaim(idle_s=idle_s, shards=shards)
+        reclaimed = await self.queue.reclaim(idle_s=idle_s, shards=shards)
         if reclaimed:
             log.info("queue.reclaimed", requests=len(reclaimed))
             await self._take(reclaimed)
@@ -142,29 +135,29 @@ class Consumer:
 
     async def _take(self, deliveries: Sequence[Delivery]) -> None:
         """Hand over the doorbells of owned shards; the next owner reads those of released ones."""
-        owned = self._shards.owned
+        owned = self.shards.owned
         mine = [one for one in deliveries if shard_of(one.doorbell.table_uuid) in owned]
         if len(mine) < len(deliveries):
             self._release_shards(
                 frozenset(shard_of(one.doorbell.table_uuid) for one in deliveries) - owned
             )
-        await self._doorbells.take(mine)
+        await self.doorbells.take(mine)
 
     def _returned(self) -> None:
         self._failures = 0
         self._show_taken()
         self.progress.is_away.clear()
-        self._health.returned("queue")
+        self.health.returned("queue")
 
     def _show_taken(self) -> None:
         """Show each key that another program has taken as a condition of its own,
         with its remedy."""
-        taken = self._queue.taken_keys()
+        taken = self.queue.taken_keys()
         for key, why in taken.items():
-            if self._health.degraded(_component(key), why):
+            if self.health.degraded(_component(key), why):
                 log.warning("queue.key_taken", key=key, error=why, now="listing the inbox instead")
         for key in self._shown_taken - taken.keys():
-            self._health.healthy(_component(key))
+            self.health.healthy(_component(key))
             log.info("queue.key_returned", key=key)
         self._shown_taken = set(taken)
 
@@ -172,8 +165,8 @@ class Consumer:
         self._failures += 1
         self._is_proven = False
         self.progress.is_away.set()
-        self._health.unavailable("queue", error, now="working from the inbox alone")
-        await self._world.sleep(retry_s(self._failures, self._world.jitter()))
+        self.health.unavailable("queue", error, now="working from the inbox alone")
+        await self.world.sleep(retry_s(self._failures, self.world.jitter()))
 
 
 def _component(key: str) -> str:

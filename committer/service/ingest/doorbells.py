@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from committer.ports.queue import Delivery, Doorbell
 from committer.ports.world import World
@@ -26,25 +27,18 @@ from committer.service.telemetry.metrics import Metrics
 TRUSTED_MS = 60_000
 
 
+@dataclass(eq=False, kw_only=True)
 class Doorbells:
     """Turns doorbells into requests for the intake."""
 
-    def __init__(
-        self,
-        *,
-        intake: Intake,
-        deferred: DeferredDoorbells,
-        recently_quarantined: RecentlyQuarantined,
-        settler: Settler,
-        world: World,
-        metrics: Metrics,
-    ) -> None:
-        self._intake = intake
-        self._deferred = deferred
-        self._recently_quarantined = recently_quarantined
-        self._settler = settler
-        self._world = world
-        self._metrics = metrics
+    intake: Intake
+    deferred: DeferredDoorbells
+    recently_quarantined: RecentlyQuarantined
+    settler: Settler
+    world: World
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
         self._trusted_ms = 0
 
     def trust_from_now(self) -> None:
@@ -52,7 +46,7 @@ class Doorbells:
         perhaps another or a restored one, or this committer has acquired shards: another committer
         may have finished earlier requests.
         """
-        self._trusted_ms = self._world.now_ms()
+        self._trusted_ms = self.world.now_ms()
 
     async def take(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells. One that fails for a passing reason stays unacknowledged."""
@@ -71,29 +65,29 @@ class Doorbells:
         has forgotten its deliveries. A client may also ring twice. The inbox is asked for many such
         requests at once, when they are about to land.
         """
-        if delivery.deliveries != 1 or key in self._deferred or self._intake.has_to_wait(key):
+        if delivery.deliveries != 1 or key in self.deferred or self.intake.has_to_wait(key):
             return False
         sealed = _read_inline(delivery.doorbell)
         if sealed is None:
             return False
-        now_ms = self._world.now_ms()
+        now_ms = self.world.now_ms()
         published_ms = sealed.request.published_at_ms
         is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
-        is_shared = is_old or key in self._recently_quarantined
+        is_shared = is_old or key in self.recently_quarantined
         arrival = Arrival(key, Waiters.of(delivery), now_ms, is_shared=is_shared)
-        self._intake.submit(arrival, sealed, is_inline=True)
+        self.intake.submit(arrival, sealed, is_inline=True)
         return True
 
     async def _take_key(self, key: InboxKey, delivery: Delivery) -> None:
         waiters = Waiters.of(delivery)
         is_shared = delivery.deliveries > 1
         if is_shared:
-            self._metrics.redelivered(1)
+            self.metrics.redelivered(1)
         if key.parts is None:
             log.warning("doorbell.unreadable", key=key[:200])
-            self._settler.settle([Outcome(None, waiters.tokens)])
+            self.settler.settle([Outcome(None, waiters.tokens)])
             return
-        await self._intake.take(Arrival(key, waiters, self._world.now_ms(), is_shared=is_shared))
+        await self.intake.take(Arrival(key, waiters, self.world.now_ms(), is_shared=is_shared))
 
 
 def _read_inline(bell: Doorbell) -> EncodedRequest | None:

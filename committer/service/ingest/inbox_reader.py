@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum, auto
 
 from committer.errors import (
@@ -37,25 +38,18 @@ class Unread(Enum):
     FAILED = auto()
 
 
+@dataclass(eq=False, kw_only=True)
 class InboxReader:
     """Reads the inbox objects of one process. `failures`: how many reads the inbox has failed."""
 
-    def __init__(
-        self,
-        *,
-        inbox: Inbox,
-        quarantine: Quarantine,
-        foreign_entries: ForeignEntries,
-        checks: Checks,
-        endings: Endings,
-        health: Health,
-    ) -> None:
-        self._inbox = inbox
-        self._quarantine = quarantine
-        self._foreign_entries = foreign_entries
-        self._checks = checks
-        self._endings = endings
-        self._health = health
+    inbox: Inbox
+    quarantine: Quarantine
+    foreign_entries: ForeignEntries
+    checks: Checks
+    endings: Endings
+    health: Health
+
+    def __post_init__(self) -> None:
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         self.failures = 0
 
@@ -67,17 +61,17 @@ class InboxReader:
             raise
         except FrazilError as error:
             self.failures += 1
-            self._health.unavailable("inbox", error)
+            self.health.unavailable("inbox", error)
         except Exception:  # noqa: BLE001  # one object must not end the service, again and again
             log.exception("intake.crashed", key=ascii(arrival.key[:200]))
-            self._endings.crashed("intake")
+            self.endings.metrics.crashed("intake")
         return Unread.FAILED
 
     async def _read(self, arrival: Arrival) -> EncodedRequest | Unread:
         key = arrival.key
         try:
             async with self._reads:
-                content = await self._inbox.get(key, size_bytes_max=LARGE_BYTES_MIN)
+                content = await self.inbox.get(key, size_bytes_max=LARGE_BYTES_MIN)
         except NotFoundError:
             return await self._ended_before(arrival)
         try:
@@ -88,16 +82,16 @@ class InboxReader:
     async def _read_large(self, arrival: Arrival) -> EncodedRequest | Unread:
         key = arrival.key
         try:
-            content = await self._inbox.get(key)
+            content = await self.inbox.get(key)
         except NotFoundError:
             return await self._ended_before(arrival)
         except ObjectTooLargeError:
-            record = await self._foreign_entries.refer(
+            record = await self.foreign_entries.refer(
                 key, Reason.REQUEST_TOO_LARGE, SkipKind.OVERSIZED.text
             )
             return self._end(arrival, record)
         try:
-            return await self._checks.read(content, key, key.folder)
+            return await self.checks.read(content, key, key.folder)
         except InvalidRequestError as error:
             return await self._quarantine_unreadable(arrival, content, error)
 
@@ -106,7 +100,7 @@ class InboxReader:
         record = None
         if arrival.waiters.reply_to:
             with suppress(NotFoundError, InvalidRequestError):
-                record = await self._quarantine.record(arrival.key)
+                record = await self.quarantine.record(arrival.key)
         return self._end(arrival, record)
 
     async def _quarantine_unreadable(
@@ -116,12 +110,12 @@ class InboxReader:
             key=arrival.key,
             reason=error.reason,
             message=str(error),
-            quarantined_at_ms=self._health.world.now_ms(),
+            quarantined_at_ms=self.health.world.now_ms(),
         )
-        await self._quarantine.put(record, content)
-        self._endings.unreadable(arrival.key, arrival.waiters, record)
+        await self.quarantine.put(record, content)
+        self.endings.unreadable(arrival.key, arrival.waiters, record)
         return Unread.ENDED
 
     def _end(self, arrival: Arrival, record: QuarantineRecord | None) -> Unread:
-        self._endings.unread(arrival.key, arrival.waiters, record)
+        self.endings.unread(arrival.key, arrival.waiters, record)
         return Unread.ENDED

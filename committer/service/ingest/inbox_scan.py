@@ -42,25 +42,18 @@ class Listing:
         self.unread_ms = min(self.unread_ms or found.durable_ms, found.durable_ms)
 
 
+@dataclass(eq=False, kw_only=True)
 class InboxScan:
     """Takes the requests that their owner should have taken by now."""
 
-    def __init__(
-        self,
-        *,
-        inbox: Inbox,
-        intake: Intake,
-        ownership: Ownership,
-        pending_deletes: PendingDeletes,
-        foreign_entries: ForeignEntries,
-        world: World,
-    ) -> None:
-        self._inbox = inbox
-        self._intake = intake
-        self._ownership = ownership
-        self._pending_deletes = pending_deletes
-        self._foreign_entries = foreign_entries
-        self._world = world
+    inbox: Inbox
+    intake: Intake
+    ownership: Ownership
+    pending_deletes: PendingDeletes
+    foreign_entries: ForeignEntries
+    world: World
+
+    def __post_init__(self) -> None:
         # For each listed request that this process does not hold: since when it has been listed.
         self._listed_s: dict[str, float] = {}
 
@@ -68,32 +61,32 @@ class InboxScan:
         """Take what is older than `age_s` and not pending, unless all is only counted; add the
         folders of all producers. Errors: the storage's.
         """
-        now_s, listing = self._world.monotonic_s(), Listing(self._world.now_ms())
-        failures = self._intake.read_failures
+        now_s, listing = self.world.monotonic_s(), Listing(self.world.now_ms())
+        failures = self.intake.read_failures
         listed_s: dict[str, float] = {}
         due: list[Arrival] = []
         skips = skips_of()
-        async for waiting in self._inbox.list(skips=skips):
+        async for waiting in self.inbox.list(skips=skips):
             folders.add(waiting.key)
             if waiting.size_bytes > REQUEST_BYTES_MAX:
-                skips.add(self._inbox.location(waiting.key), SkipKind.OVERSIZED)
+                skips.add(self.inbox.location(waiting.key), SkipKind.OVERSIZED)
                 continue
             listing.requests += 1
-            is_known = self._intake.listed(waiting.key, waiting.modified_ms)
-            if not is_known and waiting.key not in self._pending_deletes:
+            is_known = self.intake.listed(waiting.key, waiting.modified_ms)
+            if not is_known and waiting.key not in self.pending_deletes:
                 before_s = self._listed_s.get(waiting.key)
                 listed_s[waiting.key] = now_s if before_s is None else before_s
                 found = _arrival(waiting)
-                if self._ownership.is_due(found, before_s, age_s):
+                if self.ownership.is_due(found, before_s, age_s):
                     due.append(found)
             if len(due) == TAKEN_AT_ONCE:
                 await self._take_all(due, listing, takes=takes)
                 due = []
         await self._take_all(due, listing, takes=takes)
-        folders.cannot_see(skips, self._inbox)
-        await self._foreign_entries.saw(skips, self._ownership.is_ours)
+        folders.cannot_see(skips, self.inbox)
+        await self.foreign_entries.saw(skips, self.ownership.is_ours)
         self._listed_s = listed_s
-        listing.failures = self._intake.read_failures - failures
+        listing.failures = self.intake.read_failures - failures
         return listing
 
     async def _take_all(self, due: Sequence[Arrival], listing: Listing, *, takes: bool) -> None:
@@ -103,7 +96,7 @@ class InboxScan:
         """Hand it to its table, which asks the ledger and the quarantine: a request that has landed
         or was quarantined leaves the inbox; any other is admitted.
         """
-        is_taken = takes and self._may_take(found.key) and await self._intake.take(found)
+        is_taken = takes and self._may_take(found.key) and await self.intake.take(found)
         if is_taken:
             listing.found += 1
         else:
@@ -111,8 +104,8 @@ class InboxScan:
 
     def _may_take(self, key: InboxKey) -> bool:
         """Return whether a request may be taken: there is room, and its producer need not wait."""
-        is_free = not self._intake.is_full and not self._intake.is_held_back(key)
-        return is_free and self._ownership.is_ours(key)
+        is_free = not self.intake.is_full and not self.intake.is_held_back(key)
+        return is_free and self.ownership.is_ours(key)
 
 
 def _arrival(waiting: Outstanding) -> Arrival:

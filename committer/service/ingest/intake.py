@@ -7,6 +7,7 @@ inbox, and its doorbell is deferred.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from itertools import islice
 
 from committer.errors import ObjectTooLargeError
@@ -23,62 +24,54 @@ LARGE_READS_AT_ONCE = 4
 DEFERRED_AT_ONCE = 256
 
 
+@dataclass(eq=False, kw_only=True)
 class Intake:
     """Reads requests and submits them to the committers of their tables."""
 
-    def __init__(
-        self,
-        *,
-        tables: TableCommitters,
-        reader: InboxReader,
-        large: LargeRequests,
-        deferred: DeferredDoorbells,
-        breakers: CircuitBreakers,
-    ) -> None:
-        self._tables = tables
-        self._reader = reader
-        self._large = large
-        self._deferred = deferred
-        self._breakers = breakers
+    tables: TableCommitters
+    reader: InboxReader
+    large: LargeRequests
+    deferred: DeferredDoorbells
+    breakers: CircuitBreakers
 
     @property
     def is_full(self) -> bool:
         """Whether more has gathered than memory should hold."""
-        return self._tables.are_full
+        return self.tables.are_full
 
     @property
     def read_failures(self) -> int:
         """How many reads the inbox has failed."""
-        return self._reader.failures
+        return self.reader.failures
 
     def listed(self, key: str, durable_ms: int) -> bool:
         """Note that a listing shows the inbox object. False for a request that waits neither for
         its verdict nor for being read.
         """
-        return self._tables.listed(key, durable_ms) or self._large.listed(key, durable_ms)
+        return self.tables.listed(key, durable_ms) or self.large.listed(key, durable_ms)
 
     def is_held_back(self, key: InboxKey) -> bool:
         """Return whether a request stays in the inbox because its producer's breaker is open."""
-        return self._breakers.holds_key(key)
+        return self.breakers.holds_key(key)
 
     def has_to_wait(self, key: InboxKey) -> bool:
         """Return whether a request stays in the inbox for now: it is held back, or its stuck table
         has enough.
         """
-        return self.is_held_back(key) or self._tables.has_enough(key)
+        return self.is_held_back(key) or self.tables.has_enough(key)
 
     async def take(self, arrival: Arrival) -> bool:
         """Take a request by its inbox key. False if it has to wait, or reading it failed."""
         key = arrival.key
-        arrival.waiters = arrival.waiters.joined(self._deferred.take(key))
+        arrival.waiters = arrival.waiters.joined(self.deferred.take(key))
         if self.has_to_wait(key):
             return self._defer(arrival)
-        if arrival.size_bytes <= LARGE_BYTES_MIN and self._large.find(key) is None:
+        if arrival.size_bytes <= LARGE_BYTES_MIN and self.large.find(key) is None:
             try:
-                return self._took(arrival, await self._reader.read(arrival, is_large=False))
+                return self._took(arrival, await self.reader.read(arrival, is_large=False))
             except ObjectTooLargeError as error:
                 arrival.size_bytes = error.size_bytes
-        self._large.add(arrival)
+        self.large.add(arrival)
         return True
 
     def _took(self, arrival: Arrival, found: EncodedRequest | Unread) -> bool:
@@ -89,22 +82,22 @@ class Intake:
         return True
 
     def _defer(self, arrival: Arrival) -> bool:
-        self._deferred.add(arrival.key, arrival.waiters)
+        self.deferred.add(arrival.key, arrival.waiters)
         return False
 
     async def take_deferred(self, now_ms: int) -> None:
         """Retry the deferred doorbells. Their requests could not be read; if one has left the inbox
         since, no listing finds it. Skips those that have to wait.
         """
-        free = iter([key for key in self._deferred if not self.has_to_wait(key)])
+        free = iter([key for key in self.deferred if not self.has_to_wait(key)])
         while not self.is_full and (some := list(islice(free, DEFERRED_AT_ONCE))):
             await asyncio.gather(*(self.take(Arrival(key, NO_WAITERS, now_ms)) for key in some))
 
     def submit(self, arrival: Arrival, sealed: EncodedRequest, *, is_inline: bool = False) -> None:
         """Hand a request to its table's committer."""
-        if self._tables.is_stopping:
+        if self.tables.is_stopping:
             return
-        self._tables.submit(
+        self.tables.submit(
             Pending(
                 arrival.key,
                 sealed,
@@ -125,16 +118,16 @@ class Intake:
 
     async def _read_large_requests(self) -> None:
         while True:
-            async with self._large.turn() as arrival:
+            async with self.large.turn() as arrival:
                 await self._take_large(arrival)
 
     async def _take_large(self, arrival: Arrival) -> None:
         """Take a large request, unless its table or its producer has to wait."""
         key = arrival.key
-        if self._tables.is_stuck(key) or self.has_to_wait(key):
+        if self.tables.is_stuck(key) or self.has_to_wait(key):
             self._defer(arrival)
             return
-        found = await self._reader.read(arrival, is_large=True)
+        found = await self.reader.read(arrival, is_large=True)
         # Its shard may have been released meanwhile.
-        if found is Unread.FAILED or self._large.find(key) is arrival:
+        if found is Unread.FAILED or self.large.find(key) is arrival:
             self._took(arrival, found)

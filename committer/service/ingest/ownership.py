@@ -7,6 +7,7 @@ for one another.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from committer.ports.world import World
 from committer.service.requests.inbox_keys import InboxKey
@@ -26,37 +27,35 @@ class QueueProgress:
             self.is_away.set()
 
 
+@dataclass(eq=False, kw_only=True)
 class Ownership:
     """Decides about the requests that a scan lists. `age_s`: when the owner should have taken one
     by its doorbell.
     """
 
-    def __init__(
-        self, *, shards: ShardLeases, queue: QueueProgress, world: World, age_s: float
-    ) -> None:
-        self._shards = shards
-        self._queue = queue
-        self._world = world
-        self._age_s = age_s
+    shards: ShardLeases
+    queue: QueueProgress
+    world: World
+    age_s: float
 
     @property
     def is_alone(self) -> bool:
         """Whether there is no queue to bring doorbells."""
-        return self._queue.is_away.is_set()
+        return self.queue.is_away.is_set()
 
     def is_ours(self, key: InboxKey) -> bool:
         """Return whether this committer may take a request."""
-        return self.is_alone or key.shard in self._shards.owned
+        return self.is_alone or key.shard in self.shards.owned
 
     def is_due(self, found: Arrival, listed_s: float | None, age_s: float) -> bool:
         """Return whether its owner should have taken it by now. `listed_s`: since when scans have
         listed it.
         """
         if self.is_alone:
-            age_s = max(age_s, self._shards.patience_s(found.key.shard))
+            age_s = max(age_s, self.shards.patience_s(found.key.shard))
         elif not self.is_ours(found.key):
-            age_s = max(age_s, self._age_s)
+            age_s = max(age_s, self.age_s)
         # By the clocks of this machine and of the storage; or, as they may be hours apart, by how
         # long it has been listed.
-        is_long_listed = listed_s is not None and self._world.monotonic_s() - listed_s >= age_s
-        return is_long_listed or found.durable_ms <= self._world.now_ms() - int(age_s * 1000)
+        is_long_listed = listed_s is not None and self.world.monotonic_s() - listed_s >= age_s
+        return is_long_listed or found.durable_ms <= self.world.now_ms() - int(age_s * 1000)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from committer.errors import (
@@ -45,34 +46,23 @@ NOT_READ = "not_read_yet"
 _REASONS = frozenset(reason.value for reason in Reason)
 
 
+@dataclass(eq=False, kw_only=True)
 class Poller:
     """Shows both in the metrics, until cancelled. An unavailable queue or quarantine is shown as
-    not known.
+    not known. `folders`: further ones beside the inbox, listed only for what is foreign in them.
     """
 
-    def __init__(
-        self,
-        *,
-        queue: Queue | None,
-        quarantine: Quarantine,
-        storage: Storage,
-        folders: Mapping[str, str],
-        resolved_refusals: ResolvedRefusals,
-        world: World,
-        metrics: Metrics,
-    ) -> None:
-        """Poll queue, quarantine and storage. `folders`: further ones beside the inbox, which are
-        listed only for what is foreign in them.
-        """
-        self._queue = queue
-        self._quarantine = quarantine
-        self._storage = storage
-        self._folders = folders
+    queue: Queue | None
+    quarantine: Quarantine
+    storage: Storage
+    folders: Mapping[str, str]
+    resolved_refusals: ResolvedRefusals
+    world: World
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
         self._looks = 0
         self._foreign: dict[str, frozenset[str]] = {}
-        self._resolved_refusals = resolved_refusals
-        self._world = world
-        self._metrics = metrics
         self._reasons: dict[str, str] = {}
         self._refused: list[str] = []
         self._unanswered: set[str] = set()
@@ -81,29 +71,29 @@ class Poller:
         """Look for ever."""
         while True:
             await self.look()
-            await self._world.sleep(INTERVAL_S)
+            await self.world.sleep(INTERVAL_S)
 
     async def look(self) -> None:
         """Look once."""
-        if self._queue is not None:
-            self._metrics.show_queue(await self._ask("queue", self._queue.depth()))
-        self._metrics.show_quarantine(await self._ask("quarantine", self._look_into_quarantine()))
+        if self.queue is not None:
+            self.metrics.show_queue(await self._ask("queue", self.queue.depth()))
+        self.metrics.show_quarantine(await self._ask("quarantine", self._look_into_quarantine()))
         if self._refused:
-            await self._ask("landed", self._resolved_refusals.take_out(self._refused))
+            await self._ask("landed", self.resolved_refusals.take_out(self._refused))
         if self._looks % LOOKS_A_SURVEY == 0:
-            for name, location in self._folders.items():
+            for name, location in self.folders.items():
                 await self._ask(name, self._survey(name, location))
         self._looks += 1
 
     async def _survey(self, name: str, location: str) -> None:
         skips = skips_of()
-        async for _ in self._storage.list(location, skips=skips):
+        async for _ in self.storage.list(location, skips=skips):
             continue
         self._show_foreign(name, skips)
 
     def _show_foreign(self, name: str, skips: Skips) -> None:
         named = self._foreign.get(name, frozenset())
-        self._foreign[name] = show(name, skips, self._metrics, named)
+        self._foreign[name] = show(name, skips, self.metrics, named)
 
     async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
         """Return the answer; None if there is none, which is logged once. An unavailable queue is
@@ -125,9 +115,9 @@ class Poller:
         young: set[str] = set()
         self._refused = []
         listed = size_bytes = 0
-        now_ms = oldest_ms = self._world.now_ms()
+        now_ms = oldest_ms = self.world.now_ms()
         skips = skips_of()
-        async for found in self._quarantine.list(skips=skips):
+        async for found in self.quarantine.list(skips=skips):
             size_bytes += found.size_bytes
             oldest_ms = min(oldest_ms, found.modified_ms)
             if now_ms - found.modified_ms <= REFUSED_AGE_MS_MAX:
@@ -156,7 +146,7 @@ class Poller:
     async def _reason(self, key: str) -> str | None:
         """Read a request's reason; None if it has left the quarantine meanwhile."""
         try:
-            reason = (await self._quarantine.record(key)).reason
+            reason = (await self.quarantine.record(key)).reason
         except NotFoundError:
             return None
         except InvalidRequestError:

@@ -6,6 +6,7 @@ Without a queue this is how requests are found at all: slower, nothing else.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
 from committer.errors import FrazilError
 from committer.ports.world import World
@@ -22,32 +23,23 @@ ALONE_INTERVAL_S = 1.0
 READ_INTERVALS_MAX = 20
 
 
+@dataclass(eq=False, kw_only=True)
 class Reconciler:
     """Scans the inbox: for requests older than `age_s`; without a queue, for all, often.
 
     `listing`: the last complete one.
     """
 
-    def __init__(
-        self,
-        *,
-        scan: InboxScan,
-        ledger_cleanup: LedgerCleanup,
-        queue: QueueProgress,
-        world: World,
-        health: Health,
-        metrics: Metrics,
-        interval_s: float,
-        age_s: float,
-    ) -> None:
-        self._scan = scan
-        self._ledger_cleanup = ledger_cleanup
-        self._queue = queue
-        self._world = world
-        self._health = health
-        self._metrics = metrics
-        self._interval_s = interval_s
-        self._age_s = age_s
+    scan: InboxScan
+    ledger_cleanup: LedgerCleanup
+    queue: QueueProgress
+    world: World
+    health: Health
+    metrics: Metrics
+    interval_s: float
+    age_s: float
+
+    def __post_init__(self) -> None:
         self.listing: Listing | None = None
 
     async def run(self) -> None:
@@ -58,28 +50,28 @@ class Reconciler:
         """
         for _ in range(READ_INTERVALS_MAX):
             if not self._alone:
-                await self._wait(self._queue.has_caught_up)
-            if self._alone or self._queue.has_caught_up.is_set():
+                await self._wait(self.queue.has_caught_up)
+            if self._alone or self.queue.has_caught_up.is_set():
                 break
             await self._pass(0.0, takes=False)
         age_s = 0.0
         while True:
             await self._pass(0.0 if self._alone else age_s)
-            age_s = self._age_s
+            age_s = self.age_s
             await self._wait()
 
     @property
     def _alone(self) -> bool:
-        return self._queue.is_away.is_set()
+        return self.queue.is_away.is_set()
 
     async def _wait(self, *sooner: asyncio.Event) -> None:
         """Wait for the next pass: a short time without a queue, and after the queue failed."""
         if self._alone:
-            await self._world.sleep(min(ALONE_INTERVAL_S, self._interval_s))
+            await self.world.sleep(min(ALONE_INTERVAL_S, self.interval_s))
             return
         waited = [
-            asyncio.ensure_future(self._world.sleep(self._interval_s)),
-            *(asyncio.ensure_future(each.wait()) for each in (self._queue.is_away, *sooner)),
+            asyncio.ensure_future(self.world.sleep(self.interval_s)),
+            *(asyncio.ensure_future(each.wait()) for each in (self.queue.is_away, *sooner)),
         ]
         try:
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
@@ -89,15 +81,15 @@ class Reconciler:
 
     async def _pass(self, age_s: float, *, takes: bool = True) -> None:
         try:
-            async with self._ledger_cleanup.during_scan() as folders:
-                self.listing = listing = await self._scan.run(folders, age_s, takes=takes)
+            async with self.ledger_cleanup.during_scan() as folders:
+                self.listing = listing = await self.scan.run(folders, age_s, takes=takes)
                 self._show_found(listing.found)
             if not listing.failures:
-                self._health.returned("inbox")
+                self.health.returned("inbox")
         except FrazilError as error:
-            self._health.unavailable("inbox", error)
+            self.health.unavailable("inbox", error)
 
     def _show_found(self, requests: int) -> None:
         if requests and not self._alone:
             log.info("inbox.recovered", requests=requests)
-            self._metrics.doorbells_missed(requests)
+            self.metrics.doorbells_missed(requests)

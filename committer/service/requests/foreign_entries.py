@@ -9,6 +9,7 @@ counted, and stays as well. Bounded: of many the first ones are named, all are c
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from dataclasses import dataclass
 
 from committer.errors import FrazilError
 from committer.ports.skips import SkipKind, Skips
@@ -20,27 +21,27 @@ from committer.service.telemetry.metrics import Metrics
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 
 
+@dataclass(eq=False)
 class ForeignEntries:
     """Those of one inbox, as its last listing has shown them."""
 
-    def __init__(
-        self, inbox: Inbox, quarantine: Quarantine, world: World, metrics: Metrics
-    ) -> None:
-        self._inbox = inbox
-        self._quarantine = quarantine
-        self._world = world
-        self._metrics = metrics
+    inbox: Inbox
+    quarantine: Quarantine
+    world: World
+    metrics: Metrics
+
+    def __post_init__(self) -> None:
         self._named: set[str] = set()
 
     async def saw(self, skips: Skips, is_ours: Callable[[InboxKey], bool]) -> None:
         """Note the entries that a listing skipped. `is_ours`: whether this committer reports a key;
         one committer reports each.
         """
-        _count("inbox", skips, self._metrics)
+        _count("inbox", skips, self.metrics)
         named: set[str] = set()
         for one in skips.first:
             # The folder of the inbox itself has no key.
-            key = self._inbox.key_of(one.location) or one.location
+            key = self.inbox.key_of(one.location) or one.location
             if key in self._named:
                 named.add(key)
             elif is_ours(InboxKey(key)):
@@ -68,14 +69,14 @@ class ForeignEntries:
         record = QuarantineRecord(
             key=key,
             reason=reason.value,
-            message=f"`{printable(self._inbox.location(key))}` is {text}: it stays, unread",
-            quarantined_at_ms=self._world.now_ms(),
+            message=f"`{printable(self.inbox.location(key))}` is {text}: it stays, unread",
+            quarantined_at_ms=self.world.now_ms(),
         )
-        if await self._quarantine.refer(record):
+        if await self.quarantine.refer(record):
             log.warning(
                 "request.quarantined", key=key, reason=record.reason, message=record.message
             )
-            self._metrics.quarantined(record.reason)
+            self.metrics.quarantined(record.reason)
         return record
 
 

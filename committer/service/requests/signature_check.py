@@ -9,6 +9,7 @@ attempt with it may be on its way when its key is taken back.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError
 from committer.ports.world import World
@@ -26,43 +27,37 @@ REREAD_S = 10.0
 REREAD_UNKNOWN_S = 1.0
 
 
+@dataclass(eq=False, kw_only=True)
 class Signatures:
     """Judges signatures for all tables of a process. Without a file of keys they mean nothing."""
 
-    def __init__(
-        self,
-        *,
-        key_file: KeyFile | None = None,
-        required: bool = False,
-        inbox: Inbox,
-        world: World,
-        health: Health,
-    ) -> None:
-        self._key_file = key_file
-        self._required = required
-        self._inbox = inbox
-        self._world = world
-        self._health = health
+    key_file: KeyFile | None = None
+    required: bool = False
+    inbox: Inbox
+    world: World
+    health: Health
+
+    def __post_init__(self) -> None:
         self._keys: Keys = {}
 
     async def load(self) -> None:
         """Read the keys for the first time. Errors: as `KeyFile.read`."""
-        if self._key_file is not None:
-            self._keys = await self._key_file.read()
+        if self.key_file is not None:
+            self._keys = await self.key_file.read()
 
     async def run(self) -> None:
         """Keep the keys as the file has them, for ever. While it cannot be read, as it had them."""
-        while self._key_file is not None:
-            await self._world.sleep(REREAD_S)
-            await self._reread(self._key_file)
+        while self.key_file is not None:
+            await self.world.sleep(REREAD_S)
+            await self._reread(self.key_file)
 
     async def _reread(self, key_file: KeyFile) -> None:
         try:
             self._keys = await key_file.read()
         except FrazilError as error:
-            self._health.unavailable("keys", error, now="going on with those known")
+            self.health.unavailable("keys", error, now="going on with those known")
         else:
-            self._health.returned("keys")
+            self.health.returned("keys")
 
     async def check(self, pending: Pending, properties: Mapping[str, str]) -> None:
         """Check a request of a table with these properties, unless it was checked before.
@@ -74,14 +69,14 @@ class Signatures:
             return
         request = pending.sealed.request
         if request.signature is None:
-            if self._required or properties.get(REQUIRE_PROPERTY, "").lower() == "true":
+            if self.required or properties.get(REQUIRE_PROPERTY, "").lower() == "true":
                 raise InvalidRequestError(
                     Reason.SIGNATURE_MISSING,
                     f"requests for table `{request.identifier}` must be signed, this one is not",
                 )
-        elif self._key_file is not None:
+        elif self.key_file is not None:
             if request.key_id not in self._keys:
-                self._keys = await self._key_file.keys(age_s_max=REREAD_UNKNOWN_S)
+                self._keys = await self.key_file.keys(age_s_max=REREAD_UNKNOWN_S)
             verify(pending.sealed, self._keys)
             if request.not_after_ms is not None:
                 await self._check_time(pending.key, request.not_after_ms)
@@ -90,9 +85,9 @@ class Signatures:
         """Check the time at which the request became durable, not the current time: an outage of
         the committer costs a producer nothing, and every process comes to the same answer.
         """
-        if self._world.now_ms() <= not_after_ms:
+        if self.world.now_ms() <= not_after_ms:
             return
-        durable_ms = await self._inbox.modified_ms(key)
+        durable_ms = await self.inbox.modified_ms(key)
         if durable_ms > not_after_ms:
             late_s = (durable_ms - not_after_ms) / 1000
             raise InvalidRequestError(

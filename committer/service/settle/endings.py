@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from committer.ledger_entry import Landed
 from committer.plan.high_water_mark import HighWaterMark
-from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt
 from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.deferred_doorbells import Waiters
@@ -21,32 +21,20 @@ from committer.service.telemetry.metrics import Metrics
 from committer.storage.inbox import QuarantineRecord
 
 
+@dataclass(eq=False)
 class Endings:
     """Ends requests that are in memory no more."""
 
-    def __init__(
-        self,
-        settler: Settler,
-        breakers: CircuitBreakers,
-        recently_quarantined: RecentlyQuarantined,
-        metrics: Metrics,
-    ) -> None:
-        self._settler = settler
-        self._breakers = breakers
-        self._recently_quarantined = recently_quarantined
-        self._metrics = metrics
-
-    def room(self, request: CommitRequest) -> int | None:
-        """Return how many more requests of its producer may go to quarantine before its breaker
-        opens; None: any.
-        """
-        return self._breakers.room(request)
+    settler: Settler
+    breakers: CircuitBreakers
+    recently_quarantined: RecentlyQuarantined
+    metrics: Metrics
 
     def landed(self, ended: Sequence[tuple[Pending, Landed]], seen: HighWaterMark) -> None:
         """Settle requests that have landed, as the high-water mark proves;
         by a commit just now, or earlier."""
-        self._breakers.landed(pending.sealed.request for pending, _ in ended)
-        self._settler.settle(
+        self.breakers.landed(pending.sealed.request for pending, _ in ended)
+        self.settler.settle(
             [
                 Outcome.landed(pending, committed_receipt(pending.sealed.request, landed), seen)
                 for pending, landed in ended
@@ -58,46 +46,42 @@ class Endings:
         for pending, landed in ended:
             request = pending.sealed.request
             is_own = landed.attempt == request.attempt
-            count = self._metrics.recovered if is_own else self._metrics.duplicated
+            count = self.metrics.recovered if is_own else self.metrics.duplicated
             count(request.identifier)
         self.landed(ended, seen)
 
     def left_before(self, ended: Sequence[Pending]) -> None:
         """Settle requests that ended before: their inbox objects are not there."""
-        self._settler.settle([Outcome.left_before(pending) for pending in ended])
+        self.settler.settle([Outcome.left_before(pending) for pending in ended])
 
     def quarantined(self, pending: Pending, reason: str, message: str) -> None:
         """Settle a request that is in quarantine by a verdict of this committer."""
-        self._metrics.quarantined(reason)
-        self._breakers.quarantined(pending.sealed.request, reason)
+        self.metrics.quarantined(reason)
+        self.breakers.quarantined(pending.sealed.request, reason)
         self.quarantined_before(pending, reason, message)
 
     def quarantined_before(self, pending: Pending, reason: str, message: str) -> None:
         """Settle a request that is in quarantine by the verdict of another process."""
-        self._recently_quarantined.add(pending.key)
+        self.recently_quarantined.add(pending.key)
         receipt = _receipt(pending.key, reason, message)
-        self._settler.settle([Outcome.quarantined(pending, receipt)])
+        self.settler.settle([Outcome.quarantined(pending, receipt)])
 
     def unreadable(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord) -> None:
         """Settle an inbox object that cannot be read and is in quarantine by this record."""
         log.warning(
             "request.quarantined", key=printable(key), reason=record.reason, message=record.message
         )
-        self._metrics.quarantined(record.reason)
-        self._recently_quarantined.add(key)
+        self.metrics.quarantined(record.reason)
+        self.recently_quarantined.add(key)
         if key.parts is not None:
-            self._breakers.unreadable(key.parts, record.reason)
+            self.breakers.unreadable(key.parts, record.reason)
         receipt = _receipt(key, record.reason, record.message)
-        self._settler.settle([Outcome(key, waiters.tokens, waiters.reply_to, receipt)])
+        self.settler.settle([Outcome(key, waiters.tokens, waiters.reply_to, receipt)])
 
     def unread(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord | None) -> None:
         """Settle a key without a request to read; `record`: as it is in quarantine."""
         receipt = _receipt(key, record.reason, record.message) if record else None
-        self._settler.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
-
-    def crashed(self, component: str) -> None:
-        """Count a bug of ours that has kept a request from its end."""
-        self._metrics.crashed(component)
+        self.settler.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
 
 def _receipt(key: InboxKey, reason: str, message: str) -> Receipt | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from itertools import islice
 from uuid import UUID
 
@@ -29,23 +30,18 @@ from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 SHOWN_MAX = 3
 
 
+@dataclass(eq=False)
 class HighWaterCheck:
     """Loads one table for its committer, and remembers what it has shown."""
 
-    def __init__(
-        self,
-        identifier: TableIdentifier,
-        table_uuid: UUID,
-        store: HighWaterMarkStore,
-        catalog: Catalog,
-        evidence: EvidenceReader,
-    ) -> None:
-        self._identifier = identifier
-        self._table_uuid = table_uuid
-        self._store = store
-        self._catalog = catalog
-        self._evidence = evidence
-        self.known = HighWaterMark(table_uuid)
+    identifier: TableIdentifier
+    table_uuid: UUID
+    store: HighWaterMarkStore
+    catalog: Catalog
+    evidence: EvidenceReader
+
+    def __post_init__(self) -> None:
+        self.known = HighWaterMark(self.table_uuid)
 
     async def load(self, previous: TableState | None) -> TableState:
         """Read the pointer and its metadata. Another table of this name comes as it is.
@@ -63,7 +59,7 @@ class HighWaterCheck:
             state = await self._load(previous)
             missing = self._lacks(state, known)
             if missing:
-                raise TableFrozenError(_frozen(self._identifier, missing))
+                raise TableFrozenError(_frozen(self.identifier, missing))
         await self._ask_manifest_lists(state, known)
         self._believe(state, known)
         return state
@@ -71,7 +67,7 @@ class HighWaterCheck:
     @property
     def is_void(self) -> bool:
         """Whether an operator has decided about the table since it was loaded: load it again."""
-        return self._store.has_decided_since(self.known)
+        return self.store.has_decided_since(self.known)
 
     def landed(self, state: TableState, keys: Collection[str]) -> None:
         """Note a commit of ours that has led to this state,
@@ -80,22 +76,22 @@ class HighWaterCheck:
 
     async def _read(self, previous: TableState | None) -> tuple[TableState, HighWaterMark]:
         state, stored = await asyncio.gather(
-            self._load(previous), self._store.read(self._table_uuid), return_exceptions=True
+            self._load(previous), self.store.read(self.table_uuid), return_exceptions=True
         )
         if isinstance(state, BaseException):
             raise state
         if isinstance(stored, InvalidMetadataError):
-            raise TableFrozenError(_frozen(self._identifier, (str(stored),))) from stored
+            raise TableFrozenError(_frozen(self.identifier, (str(stored),))) from stored
         if isinstance(stored, BaseException):
             raise stored
         return state, stored
 
     async def _load(self, previous: TableState | None) -> TableState:
-        return TableState.of(await self._catalog.load(self._identifier), previous)
+        return TableState.of(await self.catalog.load(self.identifier), previous)
 
     def _lacks(self, state: TableState, known: HighWaterMark) -> tuple[str, ...]:
         """Return the first missing commits. None are known of another table of this name."""
-        if state.metadata.table_uuid != self._table_uuid:
+        if state.metadata.table_uuid != self.table_uuid:
             return ()
         return tuple(islice(missing_from(state, known), SHOWN_MAX))
 
@@ -103,21 +99,21 @@ class HighWaterCheck:
         """Look for commits above the high-water mark: a process may have ended before it wrote the
         mark. Usually there is none. Errors: `TableFrozenError`; those of the storage.
         """
-        if state.metadata.table_uuid != self._table_uuid:
+        if state.metadata.table_uuid != self.table_uuid:
             return
         unclaimed: list[Unclaimed] = []
         for snapshot in snapshots_above(state.metadata, known):
-            landed = await self._evidence.evidence_of(snapshot)
+            landed = await self.evidence.evidence_of(snapshot)
             unclaimed += not_in_ledger(state, known, landed)
         if unclaimed:
             # Durable, as the table would thaw by itself once another engine expires the proof.
-            await self._store.keep(known.with_proven(unclaimed))
+            await self.store.keep(known.with_proven(unclaimed))
             said = map(str, unclaimed[:SHOWN_MAX])
-            raise TableFrozenError(_frozen(self._identifier, said))
+            raise TableFrozenError(_frozen(self.identifier, said))
 
     def _believe(self, state: TableState, known: HighWaterMark) -> None:
         self.known = known
-        if state.metadata.table_uuid == self._table_uuid:
+        if state.metadata.table_uuid == self.table_uuid:
             seen = HighWaterMark.of(state, accepted_ms=known.accepted_ms)
             dropped, number = dropped_branches(state, known), state.metadata.last_sequence_number
             joined = known.joined(seen).without(dropped, sequence_number=number)

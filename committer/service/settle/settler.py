@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
 
 from committer.errors import FrazilError
 from committer.group_commit import finish_all
@@ -31,25 +32,18 @@ GATHER_S = 0.1
 HIGH_WATER_MARKS_AT_ONCE = 32
 
 
+@dataclass(eq=False, kw_only=True)
 class Settler:
     """Collects ended requests of all tables and settles them in groups."""
 
-    def __init__(
-        self,
-        *,
-        inbox: Inbox,
-        queue: Queue | None,
-        world: World,
-        health: Health,
-        high_water_marks: HighWaterMarkStore,
-        settled: SettledByTable,
-    ) -> None:
-        self._inbox = inbox
-        self._queue = queue
-        self._world = world
-        self._health = health
-        self._high_water_marks = high_water_marks
-        self._settled = settled
+    inbox: Inbox
+    queue: Queue | None
+    world: World
+    health: Health
+    high_water_marks: HighWaterMarkStore
+    settled: SettledByTable
+
+    def __post_init__(self) -> None:
         self._to_answer: list[Outcome] = []
         self.pending_deletes = PendingDeletes()
         self._deleting = asyncio.Lock()
@@ -72,10 +66,6 @@ class Settler:
         if self.pending_deletes:
             self._has_keys.set()
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._to_answer and not self.pending_deletes
-
     async def run(self) -> None:
         """Settle until cancelled. Answers do not wait for deletions."""
         async with asyncio.TaskGroup() as tasks:
@@ -89,13 +79,13 @@ class Settler:
         while True:
             await wake.wait()
             if gather_s:
-                await self._world.sleep(gather_s)
+                await self.world.sleep(gather_s)
             wake.clear()
             if await work():
                 failures = 0
                 continue
             failures += 1
-            await self._world.sleep(backoff_s(failures + 3, self._world.jitter()))
+            await self.world.sleep(backoff_s(failures + 3, self.world.jitter()))
             wake.set()
 
     async def flush(self) -> bool:
@@ -105,7 +95,7 @@ class Settler:
 
     async def _answer(self) -> bool:
         ended, self._to_answer = self._to_answer, []
-        if self._queue is None or not ended:
+        if self.queue is None or not ended:
             return True
         replies = [
             (reply_to, one.receipt) for one in ended if one.receipt for reply_to in one.reply_to
@@ -115,13 +105,13 @@ class Settler:
             # At once, so that they share a round trip.
             calls: list[Coroutine[object, object, None]] = []
             if replies:
-                calls.append(self._queue.reply(replies))
+                calls.append(self.queue.reply(replies))
             if tokens:
-                calls.append(self._queue.acknowledge(tokens))
+                calls.append(self.queue.acknowledge(tokens))
             await finish_all(calls)
         except FrazilError as error:
             self._to_answer = ended + self._to_answer
-            self._health.unavailable("queue", error)
+            self.health.unavailable("queue", error)
             return False
         return True
 
@@ -149,9 +139,9 @@ class Settler:
             return True
         try:
             async with self._high_water_marks_at_once:
-                return await self._high_water_marks.keep(proof.seen)
+                return await self.high_water_marks.keep(proof.seen)
         except FrazilError as error:
-            self._health.unavailable("inbox", error)
+            self.health.unavailable("inbox", error)
             return None
 
     def _void(self, proof: Proof) -> None:
@@ -167,15 +157,15 @@ class Settler:
         if not keys:
             return True
         try:
-            await self._inbox.delete(keys)
+            await self.inbox.delete(keys)
         except FrazilError as error:
             for proof in proofs:
                 self.pending_deletes.requeue(proof)
-            self._health.unavailable("inbox", error)
+            self.health.unavailable("inbox", error)
             return False
         for proof in proofs:
             if proof.seen is not None:
-                self._settled.deleted(proof.keys)
+                self.settled.deleted(proof.keys)
             self.pending_deletes.forget(proof)
-        self._health.healthy("inbox")
+        self.health.healthy("inbox")
         return True

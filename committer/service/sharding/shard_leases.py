@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from committer.errors import (
@@ -42,28 +43,21 @@ class HandOver(Protocol):
         ...
 
 
+@dataclass(eq=False, kw_only=True)
 class ShardLeases:
     """The shards of this committer. `leases` None: nothing is shared, and all shards are its own.
 
     `member`: the name of this committer among the others. `failure`: why the last exchange failed.
     """
 
-    def __init__(
-        self,
-        *,
-        leases: Leases | None,
-        member: str,
-        world: World,
-        health: Health,
-        metrics: Metrics,
-        lease_s: float,
-    ) -> None:
-        self._leases = leases
-        self._member = member
-        self._world = world
-        self._health = health
-        self._metrics = metrics
-        self._lease_s = lease_s
+    leases: Leases | None
+    member: str
+    world: World
+    health: Health
+    metrics: Metrics
+    lease_s: float
+
+    def __post_init__(self) -> None:
         self._waiting = Interruptible()
         self._reading = Interruptible()
         self._lost: set[int] = set()
@@ -78,12 +72,12 @@ class ShardLeases:
         self._is_leaving = False
         self._has_said_so = False
         self.failure: FrazilError | None = None
-        self.owned: frozenset[int] = frozenset(ALL_SHARDS if leases is None else ())
+        self.owned: frozenset[int] = frozenset(ALL_SHARDS if self.leases is None else ())
 
     @property
     def is_shared(self) -> bool:
         """Whether shards are shared with other committers."""
-        return self._leases is not None
+        return self.leases is not None
 
     @property
     def seen(self) -> Assignment | None:
@@ -109,21 +103,21 @@ class ShardLeases:
         seen = self._seen
         if shard in self.owned or seen is None:
             return 0.0
-        names = [member.name for member in seen.members if member.name != self._member]
-        successors = ranked([*names, self._member], shard)
+        names = [member.name for member in seen.members if member.name != self.member]
+        successors = ranked([*names, self.member], shard)
         if (lease := seen.leases.get(shard)) is not None and lease.member in names:
             successors.remove(lease.member)
             successors.insert(0, lease.member)
-        return successors.index(self._member) * self._lease_s
+        return successors.index(self.member) * self.lease_s
 
     # --- The loop ---
 
     async def run(self, hand_over: HandOver) -> None:
         """Share until everything has been handed over after `leave`."""
-        if self._leases is None:
+        if self.leases is None:
             return
         async with asyncio.TaskGroup() as tasks:
-            while await self._turn(self._leases, hand_over, tasks):
+            while await self._turn(self.leases, hand_over, tasks):
                 pass
 
     def leave(self) -> None:
@@ -133,10 +127,10 @@ class ShardLeases:
 
     async def abandon(self) -> None:
         """Release at once the shards that were not handed over in time, if the server answers."""
-        if self._leases is None:
+        if self.leases is None:
             return
         try:
-            await self._leases.leave()
+            await self.leases.leave()
         except (QueueUnavailableError, AccessError) as error:
             log.info("shards.release_failed", error=str(error))
 
@@ -162,7 +156,7 @@ class ShardLeases:
     ) -> Assignment:
         released = frozenset(self._drained)
         renewal = Renewal(
-            self._lease_s,
+            self.lease_s,
             is_new=self._seen is None,
             is_leaving=self._is_leaving,
             claim=frozenset() if self._is_leaving else self._claim,
@@ -175,11 +169,11 @@ class ShardLeases:
         if seen.standing == "new" and self._seen and self._seen.standing != "displaced":
             # The server was away, or we were: the others may not have come back to it yet.
             self._before = self.owned
-            self._settling_until_s = self._world.monotonic_s() + self._lease_s
-        is_settling = self._world.monotonic_s() < self._settling_until_s
+            self._settling_until_s = self.world.monotonic_s() + self.lease_s
+        is_settling = self.world.monotonic_s() < self._settling_until_s
         step = next_step(
             seen,
-            self._member,
+            self.member,
             busy=frozenset(self._busy | self._drained),
             only=self._before if is_settling else None,
         )
@@ -206,8 +200,8 @@ class ShardLeases:
 
     def _show(self, owned: frozenset[int], *, released: int, lost: int) -> None:
         acquired = len(owned - self.owned)
-        self._metrics.show_shards(len(owned), len(self._seen.members) if self._seen else None)
-        self._metrics.shards_moved(acquired=acquired, released=released, lost=lost)
+        self.metrics.show_shards(len(owned), len(self._seen.members) if self._seen else None)
+        self.metrics.shards_moved(acquired=acquired, released=released, lost=lost)
         if acquired or released or lost:
             log.info(
                 "shards.moved", acquired=acquired, released=released, lost=lost, owned=len(owned)
@@ -223,7 +217,7 @@ class ShardLeases:
         """Wait for news of the others; while tables of ours finish, for them."""
         wait_s = self._wait_s(seen)
         if self._busy:
-            await self._world.sleep(wait_s)
+            await self.world.sleep(wait_s)
         else:
             await leases.wait_for_change(seen.version, wait_s=wait_s)
 
@@ -231,9 +225,9 @@ class ShardLeases:
         """Return the time until the next renewal is due, another member counts as gone, or all
         returning members have come.
         """
-        others = [one.left_s for one in seen.members if one.name != self._member]
-        settling_s = self._settling_until_s - self._world.monotonic_s()
-        soonest_s = min([self._lease_s / RENEWALS_A_LEASE, *others])
+        others = [one.left_s for one in seen.members if one.name != self.member]
+        settling_s = self._settling_until_s - self.world.monotonic_s()
+        soonest_s = min([self.lease_s / RENEWALS_A_LEASE, *others])
         return max(0.01, min(soonest_s, settling_s) if settling_s > 0 else soonest_s)
 
     def _returned(self, seen: Assignment) -> None:
@@ -241,12 +235,12 @@ class ShardLeases:
         self.failure = None
         if seen.standing == "displaced":
             why = (
-                f"another committer has taken the name `{self._member}` (queue.consumer): this one"
+                f"another committer has taken the name `{self.member}` (queue.consumer): this one"
                 " has no shards until that one ends; give each a name of its own"
             )
-            if self._health.degraded("leases", why):
-                log.warning("shards.displaced", member=self._member)
-        elif self._health.healthy("leases"):
+            if self.health.degraded("leases", why):
+                log.warning("shards.displaced", member=self.member)
+        elif self.health.healthy("leases"):
             log.info("shards.returned")
 
     async def _failed(self, error: FrazilError) -> None:
@@ -254,6 +248,6 @@ class ShardLeases:
         self.failure = error
         self._failures += 1
         if isinstance(error, AccessError | QueueKeyTakenError):
-            self._health.unavailable("leases", error, now="keeping the shards it has")
-        delay_s = retry_s(self._failures, self._world.jitter())
-        await self._waiting.wait(self._world.sleep(delay_s))
+            self.health.unavailable("leases", error, now="keeping the shards it has")
+        delay_s = retry_s(self._failures, self.world.jitter())
+        await self._waiting.wait(self.world.sleep(delay_s))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from committer.errors import (
     FrazilError,
@@ -33,24 +34,18 @@ from committer.service.table.admission_outcome import (
 from committer.service.table.content_checks import ContentChecks
 
 
+@dataclass(eq=False)
 class Admission:
     """Asks the ledger and checks requests; remembers the basis of the last checks."""
 
-    def __init__(
-        self,
-        catalog_name: str,
-        waiting: Waiting,
-        inbox_lookup: InboxLookup,
-        signatures: Signatures,
-        evidence: EvidenceReader,
-        content_checks: ContentChecks,
-    ) -> None:
-        self.catalog_name = catalog_name
-        self._waiting = waiting
-        self._inbox_lookup = inbox_lookup
-        self._signatures = signatures
-        self._evidence = evidence
-        self._content_checks = content_checks
+    catalog_name: str
+    waiting: Waiting
+    inbox_lookup: InboxLookup
+    signatures: Signatures
+    evidence: EvidenceReader
+    content_checks: ContentChecks
+
+    def __post_init__(self) -> None:
         self._checker: Checker | None = None
 
     @property
@@ -88,12 +83,12 @@ class Admission:
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))
         landing.extend(await self._look_up(unproven, state, generation, outcome))
-        await self._content_checks.check_all(landing, checker, outcome)
+        await self.content_checks.check_all(landing, checker, outcome)
         return outcome
 
     async def close(self) -> None:
         """Cancel the checks that are under way."""
-        await self._content_checks.close()
+        await self.content_checks.close()
 
     def _checker_of(self, state: TableState) -> Checker:
         basis = CheckBasis.of(self.catalog_name, state.metadata)
@@ -107,7 +102,7 @@ class Admission:
         """Return whether a request may land as far as its signature goes;
         if not, add why to `outcome`."""
         try:
-            await self._signatures.check(pending, state.metadata.properties)
+            await self.signatures.check(pending, state.metadata.properties)
         except InvalidRequestError as error:
             outcome.refused.append(QuarantineVerdict(pending, Reason(error.reason), str(error)))
         except NotFoundError:
@@ -115,7 +110,7 @@ class Admission:
         except FrazilError as error:
             outcome.failed.append((pending, error))
         else:
-            self._waiting.authenticated(pending)
+            self.waiting.authenticated(pending)
             return True
         return False
 
@@ -131,7 +126,7 @@ class Admission:
         Only an inbox object seen after the base was loaded proves that the request has not landed
         and left the inbox since. A request that has left it gets no receipt.
         """
-        found = await self._inbox_lookup.find_all(
+        found = await self.inbox_lookup.find_all(
             [pending for pending, _ in unproven], state.metadata.require_uuid(), generation
         )
         landing = []
@@ -143,7 +138,7 @@ class Admission:
             elif place is Place.QUARANTINED:
                 outcome.already_quarantined.append(pending)
             elif isinstance(answer, NotLanded):
-                self._waiting.present(pending, generation)
+                self.waiting.present(pending, generation)
                 landing.append(pending)
             else:
                 await self._prove(pending, state, outcome, _unproven(pending, answer.why))
@@ -162,7 +157,7 @@ class Admission:
         """
         request = pending.sealed.request
         try:
-            landed = await self._evidence.find(state, request)
+            landed = await self.evidence.find(state, request)
         except FrazilError as error:
             outcome.failed.append((pending, error))
             return

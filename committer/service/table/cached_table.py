@@ -5,6 +5,8 @@ A base may be stale, which the swap finds out; only a fresh one ends a request w
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from committer.plan.attempt_log import AttemptLog
 from committer.plan.high_water_mark import HighWaterMark
 from committer.plan.landed_commit import LandedCommit
@@ -15,56 +17,51 @@ from committer.service.table.commit_pacer import CommitPacer
 from committer.service.upkeep.table_upkeep import TableUpkeep
 
 
+@dataclass(eq=False)
 class CachedTable:
     """The base of one table. `generation` counts its loads."""
 
-    def __init__(
-        self,
-        high_water_mark: HighWaterCheck,
-        attempts: AttemptLog,
-        waiting: Waiting,
-        pacer: CommitPacer,
-        upkeep: TableUpkeep,
-    ) -> None:
-        self._high_water_mark = high_water_mark
-        self._attempts = attempts
-        self._waiting = waiting
-        self._pacer = pacer
-        self._upkeep = upkeep
+    high_water_mark: HighWaterCheck
+    attempts: AttemptLog
+    waiting: Waiting
+    pacer: CommitPacer
+    upkeep: TableUpkeep
+
+    def __post_init__(self) -> None:
         self._is_current = False
         self.generation = 0
 
     @property
     def state(self) -> TableState | None:
         """The state, however old; None before the first load."""
-        return self._attempts.state
+        return self.attempts.state
 
     @property
     def usable(self) -> TableState | None:
         """The state, unless something has shown that it is stale: then it is to be loaded."""
-        return self.state if self._is_current and not self._high_water_mark.is_void else None
+        return self.state if self._is_current and not self.high_water_mark.is_void else None
 
     @property
     def known(self) -> HighWaterMark:
         """The high-water mark of everything that the table has shown so far."""
-        return self._high_water_mark.known
+        return self.high_water_mark.known
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether an attempt whose answer was lost may land on the state yet."""
-        return self._attempts.has_lost
+        return self.attempts.has_lost
 
     async def load(self) -> TableState:
         """Load the table. Errors: as `HighWaterCheck.load`."""
         before, decided = self.state, self.known.decided
-        state = await self._high_water_mark.load(before)
-        self._attempts.loaded(state)
+        state = await self.high_water_mark.load(before)
+        self.attempts.loaded(state)
         self._is_current = True
         self.generation += 1
         if self.known.decided > decided:
-            self._waiting.share_all()
-        self._pacer.saw(before, state.table)
-        self._upkeep.loaded()
+            self.waiting.share_all()
+        self.pacer.saw(before, state.table)
+        self.upkeep.loaded()
         return state
 
     def forget(self) -> None:
@@ -73,7 +70,7 @@ class CachedTable:
 
     def landed(self, commit: LandedCommit) -> None:
         """Note a commit that has led to its state, and changed entries of the ledger."""
-        self._attempts.landed(commit.state)
+        self.attempts.landed(commit.state)
         # The returned table may hold more than was planned: it counts as a load.
         self.generation += 0 if commit.is_as_planned else 1
-        self._high_water_mark.landed(commit.state, commit.ledger_keys)
+        self.high_water_mark.landed(commit.state, commit.ledger_keys)

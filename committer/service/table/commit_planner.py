@@ -5,6 +5,7 @@ An exception while planning is our bug: it is counted and logged, and must not s
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
@@ -36,29 +37,21 @@ class PlanCrashedError(Exception):
         self.cause = cause
 
 
+@dataclass(eq=False)
 class CommitPlanner:
     """Plans for one table."""
 
-    def __init__(
-        self,
-        identifier: TableIdentifier,
-        *,
-        storage: Storage,
-        world: World,
-        metrics: Metrics,
-        ledger_upkeep: LedgerUpkeep,
-    ) -> None:
-        self._identifier = identifier
-        self._storage = storage
-        self._world = world
-        self._metrics = metrics
-        self._ledger_upkeep = ledger_upkeep
+    identifier: TableIdentifier
+    storage: Storage
+    world: World
+    metrics: Metrics
+    ledger_upkeep: LedgerUpkeep
 
     async def prepare(
         self, requests: tuple[CheckedRequest, ...], state: TableState
     ) -> tuple[Batch, tuple[PreparedManifest, ...]]:
         """Make a batch of these, with its manifests. Errors: `PlanCrashedError`."""
-        batch = Batch(requests, self._new_snapshot_id(state), self._world.uuid())
+        batch = Batch(requests, self._new_snapshot_id(state), self.world.uuid())
         size_bytes = sum(one.size_bytes for one in requests)
         try:
             prepared = await off_loop_if_large(size_bytes, prepare_manifests, batch, state.metadata)
@@ -77,11 +70,11 @@ class CommitPlanner:
         """Plan the attempt of this number. Errors: those of the storage; `InvalidMetadataError` for
         a table whose manifest list does not exist; `PlanCrashedError`.
         """
-        attempt = Attempt(number, self._world.uuid(), self._world.now_ms(), _VERSION)
+        attempt = Attempt(number, self.world.uuid(), self.world.now_ms(), _VERSION)
         requests = (one.request for one in batch.requests)
         landing = dict.fromkeys(property_key(one.producer.id, one.branch) for one in requests)
         try:
-            cleanup = self._ledger_upkeep.cleanup(state.ledger, landing)
+            cleanup = self.ledger_upkeep.cleanup(state.ledger, landing)
             while True:
                 plan = plan_commit(state, batch, prepared, attempt, cleanup, upkeep)
                 if not isinstance(plan, NeedsManifestList):
@@ -95,20 +88,20 @@ class CommitPlanner:
 
     async def _manifest_list(self, location: str) -> bytes:
         try:
-            return await self._storage.get(location)
+            return await self.storage.get(location)
         except NotFoundError as error:
             raise InvalidMetadataError(
-                f"table {self._identifier}: the manifest list {location} of its current snapshot"
+                f"table {self.identifier}: the manifest list {location} of its current snapshot"
                 " does not exist: another tool has deleted it; restore it, or roll the table back"
             ) from error
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:
-        log.exception("plan.crashed", table=str(self._identifier), requests=len(requests))
-        self._metrics.crashed("plan")
+        log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))
+        self.metrics.crashed("plan")
         return PlanCrashedError(error)
 
     def _new_snapshot_id(self, state: TableState) -> int:
         while True:
-            snapshot_id = snapshot_id_from(self._world.uuid(), state.metadata)
+            snapshot_id = snapshot_id_from(self.world.uuid(), state.metadata)
             if snapshot_id is not None:
                 return snapshot_id

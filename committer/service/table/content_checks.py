@@ -32,18 +32,16 @@ class _Costly:
 _First = CheckedRequest | NeedsManifests | Inflates | _Costly | Refusal
 
 
+@dataclass(eq=False)
 class ContentChecks:
     """Checks the content of one table's requests. Those that take long go to `large`, and come back
     with a later round.
     """
 
-    def __init__(
-        self, waiting: Waiting, large: LargeChecks, storage: Storage, metrics: Metrics
-    ) -> None:
-        self._waiting = waiting
-        self._large = large
-        self._storage = storage
-        self._metrics = metrics
+    waiting: Waiting
+    large: LargeChecks
+    storage: Storage
+    metrics: Metrics
 
     async def check_all(
         self, landing: Sequence[Pending], checker: Checker, outcome: AdmissionOutcome
@@ -68,7 +66,7 @@ class ContentChecks:
                 self._start_large(pending, checker)
                 continue
             if isinstance(result, tuple) and result[0] is Reason.PLAN_FAILED:
-                self._metrics.crashed("check")
+                self.metrics.crashed("check")
             self._note(pending, Check(checker.basis, result), outcome)
         for pending in landing:
             if pending.checked is not None and pending.suspicion is None:
@@ -78,19 +76,19 @@ class ContentChecks:
 
     async def close(self) -> None:
         """Cancel the checks that are under way."""
-        await self._large.close()
+        await self.large.close()
 
     def _start_large(self, pending: Pending, checker: Checker) -> None:
-        self._waiting.checked(pending, None)
-        self._large.start(pending, checker)
+        self.waiting.checked(pending, None)
+        self.large.start(pending, checker)
 
     def _note(self, pending: Pending, check: Check, outcome: AdmissionOutcome) -> None:
         result = check.result
         if isinstance(result, CheckedRequest):
-            self._waiting.checked(pending, check)
+            self.waiting.checked(pending, check)
             return
         if check is not pending.check or isinstance(result, FrazilError):
-            self._waiting.checked(pending, None)
+            self.waiting.checked(pending, None)
         if isinstance(result, FrazilError):
             outcome.failed.append((pending, result))
         else:
@@ -102,7 +100,7 @@ class ContentChecks:
         read: dict[str, bytes] = {}
         for location, length in needs.lengths.items():
             try:
-                read[location] = await self._storage.get(location, length=length + 1)
+                read[location] = await self.storage.get(location, length=length + 1)
             except NotFoundError as error:
                 message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
                 return Reason.MANIFEST_MISSING, message

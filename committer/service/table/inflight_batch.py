@@ -52,25 +52,18 @@ class InflightBatch:
         return tuple(one.sealed.key for one in self.batch.requests)
 
 
+@dataclass(eq=False, kw_only=True)
 class BatchSelector:
     """Selects the batches of one table, one at a time, and keeps the one in flight."""
 
-    def __init__(
-        self,
-        *,
-        waiting: Waiting,
-        attempts: AttemptLog,
-        planner: CommitPlanner,
-        pacer: CommitPacer,
-        upkeep: TableUpkeep,
-        world: World,
-    ) -> None:
-        self._waiting = waiting
-        self._attempts = attempts
-        self._planner = planner
-        self._pacer = pacer
-        self._upkeep = upkeep
-        self._world = world
+    waiting: Waiting
+    attempts: AttemptLog
+    planner: CommitPlanner
+    pacer: CommitPacer
+    upkeep: TableUpkeep
+    world: World
+
+    def __post_init__(self) -> None:
         self._current: InflightBatch | None = None
         self._batch_max: int | None = None
 
@@ -91,14 +84,14 @@ class BatchSelector:
             requests = _one_branch(next_batch(candidates, self._policy(state)))
             inflight = await self._prepared(requests, basis, state) if requests else None
         if inflight is not None:
-            self._waiting.launch(inflight.keys)
+            self.waiting.launch(inflight.keys)
         self._current = inflight
         return inflight
 
     def drop(self) -> None:
         """Drop the batch in flight; the next round selects anew."""
         if self._current is not None:
-            self._waiting.withdraw(self._current.keys)
+            self.waiting.withdraw(self._current.keys)
         self._current = None
 
     def landed(self, _: LandedCommit) -> None:
@@ -112,7 +105,7 @@ class BatchSelector:
         """
         self.halve(requests)
         if len(requests) == 1:
-            self._waiting.suspect(requests[0].sealed.key, refusal)
+            self.waiting.suspect(requests[0].sealed.key, refusal)
 
     def halve(self, requests: Sequence[CheckedRequest]) -> None:
         """Halve the size of the next batch."""
@@ -125,20 +118,20 @@ class BatchSelector:
         """
         self.halve(inflight.batch.requests)
         if len(inflight.keys) == 1:
-            pending = self._waiting.find(inflight.keys[0])
+            pending = self.waiting.find(inflight.keys[0])
             if pending is not None:
-                self._waiting.defer(pending, error.cause)
+                self.waiting.defer(pending, error.cause)
 
     async def _prepared(
         self, requests: tuple[CheckedRequest, ...], basis: CheckBasis, state: TableState
     ) -> InflightBatch | None:
         try:
-            batch, prepared = await self._planner.prepare(requests, state)
+            batch, prepared = await self.planner.prepare(requests, state)
         except PlanCrashedError as error:
             self.isolate(requests, (Reason.PLAN_FAILED, str(error)))
             return None
-        now_s, resolved_count = self._world.monotonic_s(), self._attempts.resolved_count
-        return InflightBatch(batch, basis, prepared, self._upkeep.offer(), now_s, resolved_count)
+        now_s, resolved_count = self.world.monotonic_s(), self.attempts.resolved_count
+        return InflightBatch(batch, basis, prepared, self.upkeep.offer(), now_s, resolved_count)
 
     def _may_go_again(
         self,
@@ -158,14 +151,14 @@ class BatchSelector:
         attempt was lost: its snapshot may have been in the table, rolled back and expired, and its
         manifests deleted with it.
         """
-        age_s = self._world.monotonic_s() - inflight.since_s
+        age_s = self.world.monotonic_s() - inflight.since_s
         is_there = state.metadata.snapshot_by_id(inflight.batch.snapshot_id) is not None
-        may_have_gone = inflight.resolved_count != self._attempts.resolved_count
+        may_have_gone = inflight.resolved_count != self.attempts.resolved_count
         return age_s <= INFLIGHT_S_MAX and not is_there and not may_have_gone
 
     def _policy(self, state: TableState) -> BatchPolicy:
         """Return the table's policy, with the limit while bisecting."""
-        policy = self._pacer.policy(state)
+        policy = self.pacer.policy(state)
         limit = min(self._batch_max or policy.requests_max, policy.requests_max)
         return replace(policy, requests_max=limit)
 

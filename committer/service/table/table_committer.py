@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from uuid import UUID
 
 from committer.errors import FrazilError, InvariantError, TableFrozenError, TransientError
@@ -24,69 +25,53 @@ STUCK_S_MAX = 30.0
 FROZEN_PAUSE_S = 5.0
 
 
+@dataclass(eq=False)
 class TableCommitter:
     """Commits the requests of one table (name and uuid), one attempt at a time."""
 
-    def __init__(
-        self,
-        identifier: TableIdentifier,
-        table_uuid: UUID,
-        *,
-        waiting: Waiting,
-        rounds: TableRounds,
-        eviction: Eviction,
-        pacer: CommitPacer,
-        condition: TableCondition,
-        upkeep: TableUpkeep,
-    ) -> None:
-        self.identifier = identifier
-        self.table_uuid = table_uuid
-        self._waiting = waiting
-        self._rounds = rounds
-        self._eviction = eviction
-        self._pacer = pacer
-        self._condition = condition
-        self._upkeep = upkeep
+    identifier: TableIdentifier
+    table_uuid: UUID
+    waiting: Waiting
+    rounds: TableRounds
+    eviction: Eviction
+    pacer: CommitPacer
+    condition: TableCondition
+    upkeep: TableUpkeep
 
     # --- What others see ---
 
     def submit(self, pending: Pending) -> None:
         """Add a request, or another copy of one that waits."""
-        self._waiting.add(pending)
+        self.waiting.add(pending)
 
     def stop(self) -> None:
         """End after the current attempt; waiting requests stay unacknowledged."""
-        self._pacer.stop()
-        self._waiting.changed.set()
+        self.pacer.stop()
+        self.waiting.changed.set()
 
     @property
     def is_stopping(self) -> bool:
-        return self._pacer.is_stopping
+        return self.pacer.is_stopping
 
     @property
     def is_gone(self) -> bool:
         """Whether the catalog had no such table when it was asked last."""
-        return self._rounds.is_gone
+        return self.rounds.is_gone
 
     @property
     def is_stuck(self) -> bool:
         """Whether it has got nowhere for a while: frozen, or its servers do not let it."""
-        return self._condition.is_stuck
-
-    @property
-    def waiting(self) -> Waiting:
-        """Its requests."""
-        return self._waiting
+        return self.condition.is_stuck
 
     @property
     def state(self) -> TableState | None:
         """The table as last loaded or committed; None before the first round."""
-        return self._rounds.state
+        return self.rounds.state
 
     @property
     def ledger_upkeep(self) -> LedgerUpkeep:
         """The clean-up of its ledger, which its commits include."""
-        return self._upkeep.ledger
+        return self.upkeep.ledger
 
     # --- The loop ---
 
@@ -96,44 +81,44 @@ class TableCommitter:
             await self._work_on()
         finally:
             # The table's next committer reports its condition.
-            self._condition.clear()
-            await self._rounds.close()
-            await self._upkeep.close()
+            self.condition.clear()
+            await self.rounds.close()
+            await self.upkeep.close()
 
     async def _work_on(self) -> None:
         while await self._wait_for_work():
             try:
                 await self._wait_for_turn()
-                await self._rounds.run_one()
-                self._condition.recovered(is_sure=not self._rounds.is_in_doubt)
+                await self.rounds.run_one()
+                self.condition.recovered(is_sure=not self.rounds.is_in_doubt)
             except TransientError as error:
-                delay_s = backoff_s(self._condition.failures, 1.0)
-                self._condition.failed("unavailable", error)
+                delay_s = backoff_s(self.condition.failures, 1.0)
+                self.condition.failed("unavailable", error)
                 await self._pause(delay_s)
             except TableFrozenError as error:
                 await self._freeze(error)
             except FrazilError as error:
                 if isinstance(error, InvariantError):
-                    self._rounds.drop_batch()
-                self._condition.failed("misconfigured", error)
+                    self.rounds.drop_batch()
+                self.condition.failed("misconfigured", error)
                 await self._pause(FAULT_PAUSE_S)
             except Exception as error:  # noqa: BLE001  # our bug: keep the evidence, go on later
-                self._rounds.drop_batch()
-                self._condition.crashed(error)
+                self.rounds.drop_batch()
+                self.condition.crashed(error)
                 await self._pause(FAULT_PAUSE_S)
 
     async def _wait_for_work(self) -> bool:
         while not self.is_stopping:
-            next_s = self._waiting.recall()
-            self._eviction.evict_blocked(is_stuck=self.is_stuck)
-            if self._waiting.has_ready:
+            next_s = self.waiting.recall()
+            self.eviction.evict_blocked(is_stuck=self.is_stuck)
+            if self.waiting.has_ready:
                 return True
-            self._waiting.changed.clear()
+            self.waiting.changed.clear()
             try:
                 async with asyncio.timeout(self._idle_s_max if next_s is None else next_s):
-                    await self._waiting.changed.wait()
+                    await self.waiting.changed.wait()
             except TimeoutError:
-                if not self._waiting:
+                if not self.waiting:
                     return False
         return False
 
@@ -148,16 +133,16 @@ class TableCommitter:
         return IDLE_S_MAX if is_there else NO_TABLE_S_MAX
 
     async def _wait_for_turn(self) -> None:
-        if not self._rounds.are_urgent and not await self._pacer.wait(self.state):
-            self._rounds.forget_base()
+        if not self.rounds.are_urgent and not await self.pacer.wait(self.state):
+            self.rounds.forget_base()
 
     async def _freeze(self, error: TableFrozenError) -> None:
         """Keep the requests waiting, and stop upkeep, until the table is healthy again."""
-        self._condition.frozen(error)
-        self._waiting.share_all()
-        await self._upkeep.close()
+        self.condition.frozen(error)
+        self.waiting.share_all()
+        await self.upkeep.close()
         await self._pause(FROZEN_PAUSE_S)
 
     async def _pause(self, delay_s: float) -> None:
-        self._rounds.forget_base()
-        await self._pacer.pause(delay_s)
+        self.rounds.forget_base()
+        await self.pacer.pause(delay_s)

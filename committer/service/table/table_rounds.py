@@ -5,6 +5,8 @@ attempt (`commit_loop.py`). No verdict rests on anything but freshly read metada
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from committer.errors import NoSuchTableError, TransientError
 from committer.plan.state import TableState
 from committer.service.requests.pending import Pending, Waiting
@@ -16,52 +18,45 @@ from committer.service.table.inflight_batch import BatchSelector
 from committer.service.table.verdicts import Verdicts, unknown_table
 
 
+@dataclass(eq=False)
 class TableRounds:
-    """Runs the rounds. `is_gone`: the catalog had no such table when it was asked last."""
+    """Runs the rounds. `requests_max`: how many requests a round looks at. `is_gone`: the catalog
+    had no such table when it was asked last.
+    """
 
-    def __init__(
-        self,
-        waiting: Waiting,
-        cached_table: CachedTable,
-        admission: Admission,
-        verdicts: Verdicts,
-        batches: BatchSelector,
-        commit_loop: CommitLoop,
-        *,
-        requests_max: int,
-    ) -> None:
-        """Run a table's rounds. `requests_max`: how many requests a round looks at."""
-        self._waiting = waiting
-        self._cached_table = cached_table
-        self._admission = admission
-        self._verdicts = verdicts
-        self._batches = batches
-        self._commit_loop = commit_loop
-        self._requests_max = requests_max
+    waiting: Waiting
+    cached_table: CachedTable
+    admission: Admission
+    verdicts: Verdicts
+    batches: BatchSelector
+    commit_loop: CommitLoop
+    requests_max: int
+
+    def __post_init__(self) -> None:
         self.is_gone = False
 
     @property
     def state(self) -> TableState | None:
         """The table as last loaded or committed; None before the first round."""
-        return self._cached_table.state
+        return self.cached_table.state
 
     @property
     def are_urgent(self) -> bool:
         """Whether the next round should not wait: a retry, or half of a batch that failed."""
-        return self._batches.are_urgent
+        return self.batches.are_urgent
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether an attempt whose answer was lost may land yet."""
-        return self._cached_table.is_in_doubt
+        return self.cached_table.is_in_doubt
 
     def forget_base(self) -> None:
         """Load the table in the next round: it may have moved."""
-        self._cached_table.forget()
+        self.cached_table.forget()
 
     def drop_batch(self) -> None:
         """Select the batch anew in the next round."""
-        self._batches.drop()
+        self.batches.drop()
 
     async def run_one(self) -> None:
         """Run one round. Errors: `TableFrozenError`; those of the ports."""
@@ -72,46 +67,46 @@ class TableRounds:
             return
         self.is_gone = False
         self._decide_suspects(outcome)
-        await self._verdicts.conclude(outcome)
-        inflight = await self._batches.next(outcome.candidates, self._admission.basis, state)
+        await self.verdicts.conclude(outcome)
+        inflight = await self.batches.next(outcome.candidates, self.admission.basis, state)
         if inflight is not None:
-            await self._commit_loop.attempt(inflight, state)
+            await self.commit_loop.attempt(inflight, state)
 
     async def _refuse_all(self) -> None:
         self.is_gone = True
         self.drop_batch()
         self.forget_base()
-        name = self._admission.catalog_name
-        await self._verdicts.quarantine_all([unknown_table(one, name) for one in self._ready()])
+        name = self.admission.catalog_name
+        await self.verdicts.quarantine_all([unknown_table(one, name) for one in self._ready()])
 
     async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome]:
         """Admit on a cached table, which may lag behind: it lets requests land (the swap finds
         out), but only fresh metadata ends one without a commit.
         """
-        if (state := self._cached_table.usable) is not None:
+        if (state := self.cached_table.usable) is not None:
             outcome = await self._admit(state)
             if not outcome.has_verdicts:
                 return state, outcome
-        state = await self._cached_table.load()
+        state = await self.cached_table.load()
         return state, await self._admit(state)
 
     async def _admit(self, state: TableState) -> AdmissionOutcome:
-        return await self._admission.admit(self._ready(), state, self._cached_table.generation)
+        return await self.admission.admit(self._ready(), state, self.cached_table.generation)
 
     def _ready(self) -> list[Pending]:
-        return self._waiting.ready(self._requests_max)
+        return self.waiting.ready(self.requests_max)
 
     def _decide_suspects(self, outcome: AdmissionOutcome) -> None:
         """Quarantine suspects that freshly read metadata does not have. If an earlier attempt may
         still land on this base, defer them until another commit moves the pointer.
         """
         for suspect in outcome.suspects:
-            if self._cached_table.is_in_doubt:
-                self._waiting.suspect(suspect.pending.key, None)
-                self._waiting.defer(suspect.pending, TransientError(suspect.message))
+            if self.cached_table.is_in_doubt:
+                self.waiting.suspect(suspect.pending.key, None)
+                self.waiting.defer(suspect.pending, TransientError(suspect.message))
             else:
                 outcome.refused.append(suspect)
 
     async def close(self) -> None:
         """Cancel the checks beside the rounds; their requests stay in the inbox."""
-        await self._admission.close()
+        await self.admission.close()

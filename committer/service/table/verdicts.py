@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError, TransientError
@@ -34,35 +34,27 @@ RECORDS_A_ROUND = 256
 RECORDS_BYTES_A_ROUND = 8 * 1024 * 1024
 
 
+@dataclass(eq=False)
 class Verdicts:
     """Ends the requests of one table."""
 
-    def __init__(
-        self,
-        waiting: Waiting,
-        endings: Endings,
-        inbox: Inbox,
-        quarantine: Quarantine,
-        cached_table: CachedTable,
-        world: World,
-    ) -> None:
-        self._waiting = waiting
-        self._cached_table = cached_table
-        self._endings = endings
-        self._inbox = inbox
-        self._quarantine = quarantine
-        self._world = world
+    waiting: Waiting
+    endings: Endings
+    inbox: Inbox
+    quarantine: Quarantine
+    cached_table: CachedTable
+    world: World
 
     def landed(self, commit: LandedCommit) -> None:
         """End the requests that a commit has landed."""
         ended = [
             (
-                self._waiting.end(one.sealed.key, Stage.LANDED),
+                self.waiting.end(one.sealed.key, Stage.LANDED),
                 commit.plan.landed[one.request.inbox_key],
             )
             for one in commit.batch.requests
         ]
-        self._endings.landed(ended, self._cached_table.known)
+        self.endings.landed(ended, self.cached_table.known)
 
     async def conclude(self, outcome: AdmissionOutcome) -> None:
         """End the duplicates, the requests that left the inbox, and those that cannot land."""
@@ -70,22 +62,22 @@ class Verdicts:
         self._end_duplicates([one for one in outcome.duplicates if not one.is_hearsay])
         await finish_all(self._end_hearsay(one) for one in outcome.duplicates if one.is_hearsay)
         for pending, error in outcome.failed:
-            self._waiting.defer(pending, error)
+            self.waiting.defer(pending, error)
         await finish_all(
             self._finish_quarantining(pending) for pending in outcome.already_quarantined
         )
         await self.quarantine_all(outcome.refused)
 
     def _end_left_before(self, gone: Sequence[Pending]) -> None:
-        self._endings.left_before([self._waiting.end(one.key, Stage.LEFT_BEFORE) for one in gone])
+        self.endings.left_before([self.waiting.end(one.key, Stage.LEFT_BEFORE) for one in gone])
 
     def _end_duplicates(self, duplicates: Sequence[AlreadyLanded]) -> None:
         for one in duplicates:
             _log_duplicate(one)
         ended = [
-            (self._waiting.end(one.pending.key, Stage.DUPLICATE), one.landed) for one in duplicates
+            (self.waiting.end(one.pending.key, Stage.DUPLICATE), one.landed) for one in duplicates
         ]
-        self._endings.duplicates(ended, self._cached_table.known)
+        self.endings.duplicates(ended, self.cached_table.known)
 
     async def _end_hearsay(self, one: AlreadyLanded) -> None:
         """End a duplicate by a doorbell's word, unless the inbox object is another request: that is
@@ -95,7 +87,7 @@ class Verdicts:
         try:
             true = await self._as_in_inbox(doubt)
         except FrazilError as error:
-            self._waiting.defer(one.pending, error)
+            self.waiting.defer(one.pending, error)
             return
         if true is not None and true[0] is doubt:
             self._end_duplicates([one])
@@ -119,7 +111,7 @@ class Verdicts:
         taken: Counter[str] = Counter()
         for one in refused:
             request = one.pending.sealed.request
-            room = self._endings.room(request)
+            room = self.endings.breakers.room(request)
             if room is None or taken[request.producer.id] < room:
                 taken[request.producer.id] += 1
                 yield one
@@ -131,37 +123,37 @@ class Verdicts:
                 return
             one, content = true
         except FrazilError as error:
-            self._waiting.defer(verdict.pending, error)
+            self.waiting.defer(verdict.pending, error)
             return
         try:
-            await self._quarantine.put(one.record(self._world.now_ms()), content)
+            await self.quarantine.put(one.record(self.world.now_ms()), content)
         except FrazilError as error:
-            self._waiting.refused_in_vain(one.pending, (one.reason, one.message))
-            self._waiting.defer(one.pending, error)
+            self.waiting.refused_in_vain(one.pending, (one.reason, one.message))
+            self.waiting.defer(one.pending, error)
             return
         _log_quarantined(one)
-        pending = self._waiting.end(one.pending.key, Stage.QUARANTINED)
-        self._endings.quarantined(pending, one.reason.value, one.message)
+        pending = self.waiting.end(one.pending.key, Stage.QUARANTINED)
+        self.endings.quarantined(pending, one.reason.value, one.message)
 
     async def _finish_quarantining(self, pending: Pending) -> None:
         """Finish a quarantine that another process began: it stopped after the record and before
         the delete. Its verdict stands.
         """
         try:
-            record = await self._quarantine.record(pending.key)
+            record = await self.quarantine.record(pending.key)
             if record.by_reference:
                 # Not about this request: a foreign entry had its key before.
-                await self._quarantine.delete((pending.key,))
+                await self.quarantine.delete((pending.key,))
         except FrazilError as error:
-            self._waiting.defer(pending, error)
+            self.waiting.defer(pending, error)
             return
         if record.by_reference:
             message = "what stood in its place before was no request"
-            self._waiting.defer(pending, TransientError(message))
+            self.waiting.defer(pending, TransientError(message))
         else:
             log.info("inbox.quarantined_before", key=pending.key)
-            ended = self._waiting.end(pending.key, Stage.QUARANTINED)
-            self._endings.quarantined_before(ended, record.reason, record.message)
+            ended = self.waiting.end(pending.key, Stage.QUARANTINED)
+            self.endings.quarantined_before(ended, record.reason, record.message)
 
     async def _as_in_inbox(self, one: QuarantineVerdict) -> tuple[QuarantineVerdict, bytes] | None:
         """Return the verdict on the inbox object, not on the doorbell's copy: write access to the
@@ -171,7 +163,7 @@ class Verdicts:
         if not one.pending.is_inline:
             return one, announced
         try:
-            content = await self._inbox.get(key)
+            content = await self.inbox.get(key)
         except NotFoundError:
             self._end_left_before([one.pending])
             return None
@@ -179,7 +171,7 @@ class Verdicts:
             return one, announced
         log.warning("doorbell.content_mismatch", key=key)
         try:
-            self._waiting.reread(key, read_request(content, key=key))
+            self.waiting.reread(key, read_request(content, key=key))
         except InvalidRequestError as error:
             return replace(one, reason=Reason(error.reason), message=str(error)), content
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
 from committer.iceberg.manifest.manifest import manifest_file
@@ -37,24 +37,19 @@ READ_BYTES_AT_ONCE = 8 * 1024 * 1024
 WAITING_S_MAX = 3_600.0
 
 
+@dataclass(eq=False)
 class Merger:
     """The maintenance task that merges manifests; one for each table committer."""
 
     kind = UpkeepKind.MERGE_MANIFESTS
 
-    def __init__(
-        self,
-        table: TableIdentifier,
-        storage: Storage,
-        world: World,
-        metrics: Metrics,
-        attempts: AttemptLog,
-    ) -> None:
-        self._table = table
-        self._attempts = attempts
-        self._storage = storage
-        self._world = world
-        self._metrics = metrics
+    table: TableIdentifier
+    storage: Storage
+    world: World
+    metrics: Metrics
+    attempts: AttemptLog
+
+    def __post_init__(self) -> None:
         # Since when each waits for a commit.
         self._finished: list[tuple[float, MergedManifest]] = []
         self._unreadable: set[str] = set()
@@ -70,7 +65,7 @@ class Merger:
         waiting = []
         for since_s, merged in self._finished:
             if merged.row.manifest_path in listed:
-                self._metrics.upkeep_done(self._table, self.kind, len(merged.replaced))
+                self.metrics.upkeep_done(self.table, self.kind, len(merged.replaced))
             elif self._is_fresh(since_s) and _still_applies(merged, plan.state):
                 waiting.append((since_s, merged))
             else:
@@ -92,11 +87,11 @@ class Merger:
 
     def _leave_over(self, merged: MergedManifest) -> None:
         left_over = merged.row.manifest_path
-        log.info("merge.superseded", table=str(self._table), left_over=left_over)
-        self._attempts.supersede(left_over)
+        log.info("merge.superseded", table=str(self.table), left_over=left_over)
+        self.attempts.supersede(left_over)
 
     def _is_fresh(self, since_s: float) -> bool:
-        return self._world.monotonic_s() - since_s <= WAITING_S_MAX
+        return self.world.monotonic_s() - since_s <= WAITING_S_MAX
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Return whether enough small manifests have gathered,
@@ -108,7 +103,7 @@ class Merger:
         for group in self._groups(state, branch):
             merged = await self._merge(group, state, branch)
             if merged is not None:
-                self._finished.append((self._world.monotonic_s(), merged))
+                self._finished.append((self.world.monotonic_s(), merged))
 
     def _groups(self, state: TableState, branch: str) -> tuple[tuple[ManifestFile, ...], ...]:
         rows = [listed.row for listed in _head_rows(state, branch) or ()]
@@ -117,14 +112,14 @@ class Merger:
     async def _merge(
         self, group: tuple[ManifestFile, ...], state: TableState, branch: str
     ) -> MergedManifest | None:
-        started_s = self._world.monotonic_s()
+        started_s = self.world.monotonic_s()
         metadata = state.metadata
         context = merge_context(metadata, group)
         merge, size_bytes = ManifestMerge(context), sum(row.manifest_length for row in group)
         for rows in _portions(group):
             contents = await asyncio.gather(*(self._read(row) for row in rows))
             await in_slices(size_bytes, self._slices(merge, rows, contents))
-        commit_uuid = self._world.uuid()
+        commit_uuid = self.world.uuid()
         sync = sync_marker(commit_uuid, 0)
         encoded = await off_loop_if_large(size_bytes, merge.finish, sync)
         if not encoded.existing_files_count:
@@ -138,20 +133,20 @@ class Merger:
             snapshot_id=0,
             sequence_number=0,
         )
-        await create_all(self._storage, [NewObject(row.manifest_path, encoded.content)])
+        await create_all(self.storage, [NewObject(row.manifest_path, encoded.content)])
         log.info(
             "merge.finished",
-            table=str(self._table),
+            table=str(self.table),
             manifests=len(group),
             files=encoded.existing_files_count,
             bytes=len(encoded.content),
-            duration_s=round(self._world.monotonic_s() - started_s, 3),
+            duration_s=round(self.world.monotonic_s() - started_s, 3),
         )
         return MergedManifest(branch, metadata.format_version, group, row)
 
     async def _read(self, row: ManifestFile) -> bytes:
         try:
-            return await self._storage.get(row.manifest_path)
+            return await self.storage.get(row.manifest_path)
         except NotFoundError:
             self._unreadable.add(row.manifest_path)
             raise

@@ -40,20 +40,16 @@ class UpkeepParts:
     is_default: bool
 
 
+@dataclass(eq=False)
 class TableFiles:
     """The files of one table, and the attempts on it, with its state as this process knows it."""
 
-    def __init__(
-        self,
-        table: TableIdentifier,
-        table_uuid: UUID,
-        parts: UpkeepParts,
-        attempts: AttemptLog,
-    ) -> None:
-        self.table = table
-        self.table_uuid = table_uuid
-        self.parts = parts
-        self.attempts = attempts
+    table: TableIdentifier
+    table_uuid: UUID
+    parts: UpkeepParts
+    attempts: AttemptLog
+
+    def __post_init__(self) -> None:
         self._unfinished: list[Entry] | None = None
 
     async def latest(self) -> LoadedTable:
