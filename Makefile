@@ -30,10 +30,20 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 
 .PHONY: test
 test: install ## all tests: real servers, Spark, both Spark releases
-	@sh tools/install.sh $(VENV43) requirements-spark43.lock $(VENV)
-	@sh tools/install.sh $(VENV_DOCS) requirements-docs.lock $(VENV)
-	@$(RUN)python -m tests.support.builders.jars
+	@$(MAKE) --no-print-directory -j3 -O install-spark43 install-docs jars
 	@$(RUN)python tools/run_tests.py
+
+.PHONY: install-spark43
+install-spark43: install
+	@sh tools/install.sh $(VENV43) requirements-spark43.lock $(VENV)
+
+.PHONY: install-docs
+install-docs: install
+	@sh tools/install.sh $(VENV_DOCS) requirements-docs.lock $(VENV)
+
+.PHONY: jars
+jars: install
+	@$(RUN)python -m tests.support.builders.jars
 
 .PHONY: check
 check: install ## format, lint, types, import contracts and the quick tests
@@ -74,8 +84,7 @@ corpus: install ## a thousand hostile requests to a running committer; AGAINST= 
 	@$(RUN)python -m tests.corpus --against $(AGAINST) $(OPTIONS)
 
 .PHONY: first-hour
-first-hour: install ## the README and each how-to, typed as they stand there; PAGE=, OPTIONS=--update: new transcripts
-	@$(RUN)python -m tests.support.builders.jars
+first-hour: jars ## the README and each how-to, typed as they stand there; PAGE=, OPTIONS=--update: new transcripts
 	@$(RUN)python -m tests.first_hour $(OPTIONS) $(PAGE)
 
 .PHONY: mutants
@@ -88,8 +97,7 @@ simulate: install ## the whole service in virtual time under faults; SEEDS=, FIR
 	  $(if $(FIRST_SEED),--first-seed $(FIRST_SEED)) $(if $(JOBS),--jobs $(JOBS)) $(OPTIONS)
 
 .PHONY: chaos
-chaos: install ## real processes and servers, each fault at each of the first calls; CALLS=3
-	@$(RUN)python -m tests.support.builders.jars
+chaos: jars ## real processes and servers, each fault at each of the first calls; CALLS=3
 	@FRAZIL_TEST_CHAOS=$(or $(CALLS),3) $(RUN)python -m pytest -v -s \
 	  tests/integration/test_committer_dies.py tests/integration/test_committer_stopped.py \
 	  tests/integration/test_disk_full.py tests/integration/test_faulty_servers.py \
@@ -115,8 +123,7 @@ docs: install ## write the files in docs that are made from code
 	@$(RUN)python tools/make_docs.py
 
 .PHONY: docs-site
-docs-site: install ## the documentation site, into build/site: pages, API, search; needs no network to read
-	@sh tools/install.sh $(VENV_DOCS) requirements-docs.lock $(VENV)
+docs-site: install-docs ## the documentation site, into build/site: pages, API, search; needs no network to read
 	@$(VENV_DOCS)/bin/python -m tools.make_site
 
 .PHONY: lock

@@ -18,8 +18,9 @@ PYTHON = ROOT / ".venv/bin/python"
 PYTHON_SPARK43 = ROOT / ".venv-spark43/bin/python"
 PARALLEL = ("-q", "-n", "2", "--dist", "worksteal")
 # One line for each test, as it ends: these take their time. A file's tests share its servers. Files
-# keep their order, the longest first: by itself it would begin those of one long test last.
-BY_FILE = ("-v", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+# keep their order, the longest first: by itself it would begin those of one long test last. Such a
+# test mostly waits for a server, a JVM or a lease, so there are more workers than cores.
+BY_FILE = ("-v", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
 SERIAL = ("-v",)
 PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
@@ -43,9 +44,7 @@ PARTS = (
         (*PARALLEL, "-m", "not server and not spark and not slow and not simulation"),
     ),
     Part("simulation", PYTHON, (*PARALLEL, "-m", "simulation")),
-    Part("server", PYTHON, (*BY_FILE, "-m", "server and not spark and not slow")),
-    Part("spark", PYTHON, (*SERIAL, "-m", "spark and not slow")),
-    Part("slow", PYTHON, (*BY_FILE, "-m", "slow")),
+    Part("real", PYTHON, (*BY_FILE, "-m", "(server or spark or slow) and not simulation")),
     Part("spark43", PYTHON_SPARK43, (*SERIAL, "tests/integration/test_spark_writer.py")),
 )
 
