@@ -26,7 +26,7 @@ from committer.iceberg.updates.metadata_update import (
     SetSnapshotRef,
     Update,
 )
-from committer.iceberg.updates.requirement import AssertRefSnapshotId, AssertTableUUID, Requirement
+from committer.iceberg.updates.requirement import AssertRefSnapshotId
 from committer.iceberg.values.locations import manifest_list_location, metadata_folder
 from committer.ledger_entry import (
     Landed,
@@ -173,9 +173,9 @@ def plan_commit(
         properties[one_shots_key(batch.branch)] = print_one_shots(one_shots)
         ledger = ledger.with_one_shots(batch.branch, one_shots)
     updates = (*_updates(metadata, batch.branch, snapshot, properties, dropped), *removals)
-    requirements = _requirements(metadata, parent, batch.branch, expired)
+    heads = _asserted_heads(metadata, parent, batch.branch, expired)
     swap = plan_swap(
-        state.table, requirements, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms
+        state.table, updates, heads=heads, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms
     )
     manifest_list = NewObject(
         snapshot.manifest_list or "", _manifest_list(metadata, batch, snapshot, parent, listed)
@@ -376,19 +376,19 @@ def _updates(
     return tuple(updates)
 
 
-def _requirements(
+def _asserted_heads(
     metadata: TableMetadata,
     parent: Snapshot | None,
     branch: str,
     expired: ExpiredSnapshots | None,
-) -> tuple[Requirement, ...]:
-    """Require the refs that a catalog which evaluates changes itself must check:
-    all, for an expiry."""
+) -> list[AssertRefSnapshotId]:
+    """Require the heads that a catalog which evaluates changes itself must check:
+    all, for an expiry.
+    """
     asserted = {branch: parent.snapshot_id if parent and branch in metadata.refs else None}
     if expired is not None:
         asserted |= {name: ref.snapshot_id for name, ref in metadata.refs.items()}
-    refs = (AssertRefSnapshotId(name, snapshot_id) for name, snapshot_id in asserted.items())
-    return (AssertTableUUID(metadata.require_uuid()), *refs)
+    return [AssertRefSnapshotId(name, snapshot_id) for name, snapshot_id in asserted.items()]
 
 
 def _manifest_list(

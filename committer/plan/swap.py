@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from committer.iceberg.metadata.metadata_gzip import writes_gzip
 from committer.iceberg.updates.metadata_update import Update, apply_updates
-from committer.iceberg.updates.requirement import Requirement
+from committer.iceberg.updates.requirement import AssertRefSnapshotId, AssertTableUUID
 from committer.iceberg.values.locations import (
     metadata_file_location,
     metadata_folder,
@@ -18,17 +18,19 @@ from committer.ports.pointer_swap import LoadedTable, Swap
 
 def plan_swap(
     base: LoadedTable,
-    requirements: Sequence[Requirement],
     updates: Sequence[Update],
     *,
+    heads: Iterable[AssertRefSnapshotId] = (),
     uuid: UUID,
     now_ms: int,
 ) -> Swap:
-    """Plan one attempt to apply the updates to this base, under a metadata file name of its own."""
+    """Plan one attempt to apply the updates to this base, under a metadata file name of its own.
+    It requires the base's uuid, and these heads.
+    """
     metadata = base.metadata
     return Swap(
         base=base,
-        requirements=tuple(requirements),
+        requirements=(AssertTableUUID(metadata.require_uuid()), *heads),
         updates=tuple(updates),
         metadata=apply_updates(
             metadata, updates, base_location=base.metadata_location, now_ms=now_ms

@@ -68,10 +68,11 @@ class Rejected:
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """The answer was lost. The attempt may have landed, or may land later as long as its base is
-    current.
+    current. `crash`: the adapter's own bug, if that is the cause.
     """
 
     cause: str
+    crash: Exception | None = None
 
 
 SwapAnswer = Committed | Conflict | Rejected | Unknown

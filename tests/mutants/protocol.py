@@ -314,9 +314,37 @@ PROTOCOL = (
     Mutant(
         "sent_swap_is_given_up_when_cancelled",
         "committer/service/tasks/steps.py",
-        "        while not inner.done():\n",
+        "        while not sent.done():\n",
         "        while False:\n",
         ("tests/service/tasks/test_steps.py",),
+    ),
+    Mutant(
+        "crashed_swap_counts_as_not_sent",
+        "committer/service/tasks/steps.py",
+        "        return Unknown(repr(error), error)\n",
+        "        raise\n",
+        ("tests/service/admin/test_table_change.py",),
+    ),
+    Mutant(
+        "crashed_swap_is_not_reported",
+        "committer/service/table/swap_sender.py",
+        "                if crash is not None:\n",
+        "                if False:\n",
+        ("tests/service/table/test_table_committer.py",),
+    ),
+    Mutant(
+        "change_is_refused_although_an_earlier_attempt_may_land",
+        "committer/service/admin/table_change.py",
+        "                if table.metadata_location != lost_base:\n",
+        "                if table is not None:\n",
+        ("tests/service/admin/test_table_change.py",),
+    ),
+    Mutant(
+        "change_is_never_refused_after_a_lost_answer",
+        "committer/service/admin/table_change.py",
+        "                if table.metadata_location != lost_base:\n",
+        "                if lost_base is None:\n",
+        ("tests/service/admin/test_table_change.py",),
     ),
     # --- The contents of a commit ---
     Mutant(

@@ -7,7 +7,6 @@ from typing import assert_never
 
 from committer.errors import CatalogUnavailableError, UnsupportedError
 from committer.iceberg.updates.metadata_update import Update
-from committer.iceberg.updates.requirement import AssertTableUUID
 from committer.plan.backoff import backoff_s
 from committer.plan.swap import plan_swap
 from committer.ports.catalog import Catalog
@@ -15,7 +14,7 @@ from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejec
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
-from committer.service.tasks.steps import create_all, finish
+from committer.service.tasks.steps import create_all, send_swap
 
 # Against a committer that swaps as fast as it can.
 ATTEMPTS_MAX = 30
@@ -36,24 +35,29 @@ async def change_table(
     leave nothing to decide. Errors: those of `decide` and of the ports; `UnsupportedError` where
     the catalog refuses the change; `CatalogUnavailableError` after many attempts.
     """
+    lost_base = None
     for attempt in range(ATTEMPTS_MAX):
         table = await catalog.load(identifier)
         updates = await decide(table)
         if not updates:
             return table
-        requirements = (AssertTableUUID(table.metadata.require_uuid()),)
-        swap = plan_swap(table, requirements, updates, uuid=world.uuid(), now_ms=world.now_ms())
+        swap = plan_swap(table, updates, uuid=world.uuid(), now_ms=world.now_ms())
         await create_all(storage, catalog.objects_before(swap))
-        match await finish(catalog.swap(swap)):
+        match await send_swap(catalog, swap):
             case Committed(changed):
                 return changed
-            case Conflict() | Unknown():
-                await world.sleep(backoff_s(min(attempt, 4), world.jitter()))
+            case Conflict():
+                reason = "another commit came first"
+            case Unknown(cause):
+                lost_base, reason = table.metadata_location, f"the answer was lost: {cause}"
             case Rejected(reason):
-                raise UnsupportedError(f"the catalog refused to change {identifier}: {reason}")
+                # An earlier attempt, whose answer was lost, may land on this base yet.
+                if table.metadata_location != lost_base:
+                    raise UnsupportedError(f"the catalog refused to change {identifier}: {reason}")
             case answer:
                 assert_never(answer)
+        await world.sleep(backoff_s(min(attempt, 4), world.jitter()))
     raise CatalogUnavailableError(
-        f"table {identifier} is committed to so often, or its answers get lost so often, that it"
-        f" was not changed in {ATTEMPTS_MAX} attempts: try again, and look first whether it was"
+        f"table {identifier} was not seen to change in {ATTEMPTS_MAX} attempts (in the last one,"
+        f" {reason}): try again, and look first whether it was"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from committer.errors import FrazilError
 from committer.plan.attempt_log import AttemptLog
 from committer.plan.commit import CommitPlan
 from committer.ports.catalog import Catalog
@@ -12,7 +11,7 @@ from committer.ports.pointer_swap import Committed, Conflict, Rejected, SwapAnsw
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.service.table.inflight_batch import InflightBatch
-from committer.service.tasks.steps import create_all, finish
+from committer.service.tasks.steps import create_all, send_swap
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.service.telemetry.table_condition import TableCondition
@@ -46,7 +45,7 @@ class SwapSender:
         swapped.
         """
         await self._write(inflight, plan)
-        answer = await self._swap(plan)
+        answer = await send_swap(self._catalog, plan.swap)
         self._metrics.swap_answered(self._identifier, answer)
         self._note(answer, inflight, plan)
         return answer
@@ -56,26 +55,10 @@ class SwapSender:
         and the metadata file."""
         before = self._catalog.objects_before(plan.swap)
         self._attempts.sending(plan, [created.location for created in before])
-        objects = (*plan.objects, *before)
-        fresh = tuple(created for created in objects if created.location not in inflight.written)
-        await create_all(self._storage, fresh)
-        inflight.written.update(created.location for created in fresh)
-        inflight.metadata_bytes = next(
-            (len(one.content) for one in fresh if one.location == plan.swap.metadata_location), None
-        )
-
-    async def _swap(self, plan: CommitPlan) -> SwapAnswer:
-        """Send the swap. An exception other than a `FrazilError` leaves open whether it was
-        applied: `Unknown`.
-        """
-        try:
-            return await finish(self._catalog.swap(plan.swap))
-        except FrazilError:
-            raise
-        except Exception as error:  # noqa: BLE001  # our bug: it may have been sent
-            log.exception("swap.crashed", table=str(self._identifier))
-            self._metrics.crashed("swap")
-            return Unknown(repr(error))
+        fresh = [one for one in plan.objects if one.location not in inflight.written]
+        await create_all(self._storage, (*fresh, *before))
+        inflight.written.update(one.location for one in fresh)
+        inflight.metadata_bytes = sum(len(one.content) for one in before) or None
 
     def _note(self, answer: SwapAnswer, inflight: InflightBatch, plan: CommitPlan) -> None:
         about: dict[str, object] = {
@@ -90,8 +73,11 @@ class SwapSender:
             case Conflict():
                 self._attempts.refused(plan)
                 log.info("commit.conflicted", **about)
-            case Unknown(cause):
+            case Unknown(cause, crash):
                 self._attempts.lost(plan)
+                if crash is not None:
+                    log.exception("swap.crashed", table=str(self._identifier), exc_info=crash)
+                    self._metrics.crashed("swap")
                 log.warning("commit.unknown", cause=cause, **about)
                 if inflight.attempts >= UNKNOWN_SHOWN_AFTER:
                     self._condition.unanswered(cause)

@@ -1,16 +1,18 @@
-"""Small steps of the loop that need asyncio: finishing what was sent, writing, leaving the loop."""
+"""Small steps that need asyncio: writing and sending a swap, and leaving the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
-from committer.errors import AlreadyExistsError, InvariantError
+from committer.errors import AlreadyExistsError, FrazilError, InvariantError
 from committer.group_commit import finish_all
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import Swap, SwapAnswer, Unknown
 from committer.ports.storage import NewObject, Storage, create_or_equal
 
 P = ParamSpec("P")
@@ -20,19 +22,25 @@ T = TypeVar("T")
 OFF_LOOP_BYTES = 256 * 1024
 
 
-async def finish(sent: Coroutine[object, object, T]) -> T:
-    """Await to the end even if the caller is cancelled meanwhile, however often; then be cancelled.
+async def send_swap(catalog: Catalog, swap: Swap) -> SwapAnswer:
+    """Send the swap and await its answer, also if the caller is cancelled meanwhile, however often:
+    it may be applied. Then be cancelled.
 
-    A swap that was sent may be applied, so the caller must stay until its answer is known.
+    Any exception but a `FrazilError` leaves open whether it was applied: `Unknown`. Errors: as
+    `Catalog.swap`.
     """
-    inner = asyncio.ensure_future(sent)
+    sent = asyncio.ensure_future(catalog.swap(swap))
     try:
-        return await asyncio.shield(inner)
+        return await asyncio.shield(sent)
     except asyncio.CancelledError:
-        while not inner.done():
+        while not sent.done():
             with suppress(asyncio.CancelledError):
-                await asyncio.wait((inner,))
+                await asyncio.wait((sent,))
         raise
+    except FrazilError:
+        raise
+    except Exception as error:  # noqa: BLE001  # a bug of the adapter: it may have been sent
+        return Unknown(repr(error), error)
 
 
 async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-
 import pytest
 
-from committer.errors import CatalogUnavailableError, StorageUnavailableError
+from committer.errors import CatalogUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import EpochRanges
 from committer.plan.producer_decisions import ProducerName
@@ -16,7 +13,6 @@ from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.table_identifier import TableIdentifier
 from committer.service.table.table_committer import TableCommitter
-from committer.service.tasks.steps import finish
 from tests.support.builders.bad_requests import CHECKED
 from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
@@ -161,42 +157,6 @@ async def test_metadata_that_is_not_what_was_planned_becomes_the_base() -> None:
     assert catalog.calls["swap"] == 4
     assert len(await paths(harness)) == 4
     assert (await harness.load()).properties["server"] == "was here"
-
-
-async def test_a_cancelled_swap_is_awaited_however_often_it_is_cancelled() -> None:
-    ended: list[str] = []
-
-    async def swap() -> str:
-        await asyncio.sleep(10.0)
-        ended.append("landed")
-        return "answer"
-
-    task = asyncio.ensure_future(finish(swap()))
-    await asyncio.sleep(1.0)
-    for _ in range(3):
-        task.cancel()
-        await asyncio.sleep(1.0)
-        assert not task.done()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert ended == ["landed"]
-
-
-async def test_a_swap_that_fails_after_it_was_cancelled_leaves_no_unheard_error() -> None:
-    async def swap() -> str:
-        await asyncio.sleep(10.0)
-        raise StorageUnavailableError("away")
-
-    task = asyncio.ensure_future(finish(swap()))
-    await asyncio.sleep(1.0)
-    task.cancel()
-    unheard: list[object] = []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    del task
-    gc.collect()
-    assert unheard == []
 
 
 async def test_stopping_finishes_what_is_in_hand_and_leaves_the_rest_unacknowledged() -> None:

@@ -232,6 +232,9 @@ async def test_a_swap_that_trips_over_a_bug_may_still_land() -> None:
         await harness.settle(120.0)
     assert await harness.quarantined() == []
     assert len(await harness.live_files()) == 1
+    samples = harness.metrics.instruments.samples()
+    errors = [one for one in samples if one.name == "frazil_internal_errors_total" and one.value]
+    assert [(one.labels, one.value) for one in errors] == [({"where": "swap"}, 1.0)]
 
 
 async def test_a_foreign_commit_between_ours_is_kept() -> None:

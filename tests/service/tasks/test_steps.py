@@ -1,15 +1,21 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 
 import pytest
 
-from committer.errors import StorageUnavailableError
+from committer.errors import CatalogUnavailableError, StorageUnavailableError
+from committer.ports.pointer_swap import Conflict, Swap, SwapAnswer
 from committer.ports.storage import NewObject
-from committer.service.tasks.steps import create_all, finish
+from committer.service.tasks.steps import create_all, send_swap
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage
 
+VIRTUAL_TIME = True
+TABLE = build_table(warehouse="memory://warehouse")
 OBJECTS = [NewObject(f"memory:/{name}", name.encode()) for name in "abc"]
 
 
@@ -38,22 +44,41 @@ async def test_an_error_leaves_no_writes_under_way() -> None:
     assert storage.writing == 0
 
 
-async def test_what_was_sent_is_awaited_to_its_end_however_often_its_caller_is_cancelled() -> None:
-    answered = asyncio.Event()
-    is_applied = False
+async def test_a_cancelled_swap_is_awaited_however_often_it_is_cancelled() -> None:
+    ended: list[str] = []
 
-    async def swap() -> None:
-        nonlocal is_applied
-        await answered.wait()
-        is_applied = True
+    class SlowCatalog(MemoryCatalog):
+        async def swap(self, swap: Swap) -> SwapAnswer:
+            await asyncio.sleep(10.0)
+            ended.append("landed")
+            return Conflict()
 
-    caller = asyncio.create_task(finish(swap()))
+    catalog = SlowCatalog(storage=MemoryStorage())
+    task = asyncio.ensure_future(send_swap(catalog, build_swap(TABLE)))
+    await asyncio.sleep(1.0)
     for _ in range(3):
-        await asyncio.sleep(0)
-        caller.cancel()
-    await asyncio.sleep(0)
-    assert not caller.done()
-    answered.set()
+        task.cancel()
+        await asyncio.sleep(1.0)
+        assert not task.done()
     with pytest.raises(asyncio.CancelledError):
-        await caller
-    assert is_applied
+        await task
+    assert ended == ["landed"]
+
+
+async def test_a_swap_that_fails_after_it_was_cancelled_leaves_no_unheard_error() -> None:
+    class FailingCatalog(MemoryCatalog):
+        async def swap(self, swap: Swap) -> SwapAnswer:
+            await asyncio.sleep(10.0)
+            raise CatalogUnavailableError("away")
+
+    catalog = FailingCatalog(storage=MemoryStorage())
+    task = asyncio.ensure_future(send_swap(catalog, build_swap(TABLE)))
+    await asyncio.sleep(1.0)
+    task.cancel()
+    unheard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    del task
+    gc.collect()
+    assert unheard == []

@@ -25,6 +25,7 @@ class Fault(Enum):
     LANDS_LATE = auto()  # the answer is lost; applied at `land_late`, if the base is current then
     REJECTED = auto()  # refused for what it says
     CONFLICT = auto()  # refused for its timing
+    CRASHED = auto()  # applied if the base is current; then raises a bug of the adapter
     UNAVAILABLE = auto()  # raises; surely nothing applied
 
 
@@ -72,6 +73,9 @@ class FaultyCatalog:
                 return Rejected("refused by the test")
             case Fault.CONFLICT:
                 return Conflict()
+            case Fault.CRASHED:
+                await self.inner.swap(swap)
+                raise RuntimeError("a bug of the adapter")
             case Fault.UNAVAILABLE:
                 raise CatalogUnavailableError("the test keeps the catalog away")
         return Unknown("the test lost the answer")

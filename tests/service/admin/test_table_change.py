@@ -1,0 +1,75 @@
+"""An administrator's change of a table, over the answers of its swaps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from committer.errors import CatalogUnavailableError, UnsupportedError
+from committer.iceberg.updates.metadata_update import SetProperties, Update
+from committer.ports.pointer_swap import LoadedTable, Rejected, Swap, SwapAnswer
+from committer.service.admin.table_change import ATTEMPTS_MAX, Decide, change_table
+from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.scripted import scripted
+from tests.support.service.service_harness import ServiceHarness
+
+VIRTUAL_TIME = True
+
+
+async def _set_once(table: LoadedTable) -> Sequence[Update]:
+    is_set = "wanted" in table.metadata.properties
+    return () if is_set else (SetProperties({"wanted": "yes"}),)
+
+
+async def _set_always(table: LoadedTable) -> Sequence[Update]:
+    return (SetProperties({"last": table.metadata_location}),)
+
+
+async def _change(harness: ServiceHarness, decide: Decide = _set_once) -> LoadedTable:
+    (identifier,) = await harness.catalog.list_tables(("db",))
+    return await change_table(harness.catalog, harness.storage, harness.world, identifier, decide)
+
+
+async def test_a_change_is_found_although_the_catalog_crashed_after_its_swap() -> None:
+    harness = ServiceHarness()
+    await harness.create_table()
+    harness.catalog.plan(Fault.CRASHED)
+    changed = await _change(harness)
+    assert changed.metadata.properties["wanted"] == "yes"
+    assert harness.catalog.calls["swap"] == 1
+
+
+async def test_a_catalog_that_always_crashes_is_named_as_the_reason() -> None:
+    harness = ServiceHarness()
+    await harness.create_table()
+    harness.catalog.plan(*[Fault.CRASHED] * ATTEMPTS_MAX)
+    with pytest.raises(CatalogUnavailableError, match="a bug of the adapter"):
+        await _change(harness, _set_always)
+
+
+async def test_a_refusal_is_no_verdict_while_an_earlier_attempt_may_land() -> None:
+    harness = ServiceHarness()
+    await harness.create_table()
+    catalog = scripted(harness)
+    catalog.plan(Fault.LANDS_LATE)
+
+    def refuse_retry(swap: Swap) -> SwapAnswer | None:
+        if not catalog.calls["swap"]:
+            return None
+        # While the retry is refused, the first attempt arrives.
+        catalog.arrives = True
+        return Rejected("refused by the test")
+
+    catalog.decide = refuse_retry
+    changed = await _change(harness)
+    assert changed.metadata.properties["wanted"] == "yes"
+
+
+async def test_a_refusal_is_a_verdict_once_the_earlier_attempt_cannot_land() -> None:
+    harness = ServiceHarness()
+    await harness.create_table()
+    harness.catalog.plan(Fault.LOST_REPLY, Fault.REJECTED)
+    with pytest.raises(UnsupportedError, match="refused by the test"):
+        await _change(harness, _set_always)
+    assert harness.catalog.calls["swap"] == 2
