@@ -185,11 +185,13 @@ class ProducerEntry:
         )
 
     def without_settled(self, attempts: Container[UUID]) -> ProducerEntry:
-        """Drop the details of these attempts, whose requests have left the inbox; of the last
-        epochs they stay.
+        """Remove the details of these attempts, whose requests have left the inbox. The last epochs
+        keep theirs, and those of an epoch that an operator let land again are removed together: the
+        older content alone would deny the newer.
         """
         last, others = self.latest[:LATEST_MIN], self.latest[LATEST_MIN:]
-        kept = tuple(one for one in others if one.attempt not in attempts)
+        needed = {one.epoch for one in others if one.attempt not in attempts}
+        kept = tuple(one for one in others if one.epoch in needed)
         return self if len(kept) == len(others) else replace(self, latest=last + kept)
 
     def with_promises(self, *, sequential: bool, one_shot_ms: int | None) -> ProducerEntry:

@@ -102,6 +102,14 @@ def test_what_has_landed_is_remembered_until_its_request_has_left_the_inbox() ->
     assert str(left.epochs) == "0-299"
 
 
+def test_of_an_epoch_that_landed_twice_the_older_details_do_not_outlive_the_newer() -> None:
+    again = replace(landed(0), attempt=UUID(int=100), fingerprint="other", snapshot_id=100)
+    entry = ProducerEntry(TABLE).with_landed(landed(0), again, landed(1), landed(2))
+    shorter = entry.without_settled({again.attempt})
+    assert shorter.landed(0) == again
+    assert shorter.without_settled({again.attempt, landed(0).attempt}).landed(0) is None
+
+
 def test_an_entry_remembers_no_more_than_it_has_room_for() -> None:
     entry = ProducerEntry(TABLE)
     for start in range(0, 3 * LATEST_MAX, LATEST_MAX // 2):

@@ -5,10 +5,18 @@ beside it.
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
+from tests.mutants.run import seeds_from
 
 _TESTS = "tests/service/admin/test_decisions.py -k "
 
 DECISIONS = (
+    Mutant(
+        "older_content_of_an_epoch_outlives_the_accepted_one",
+        "committer/ledger_entry.py",
+        "        kept = tuple(one for one in others if one.epoch in needed)\n",
+        "        kept = tuple(one for one in others if one.attempt not in attempts)\n",
+        (seeds_from(150000640), _TESTS + "what_was_accepted_is"),
+    ),
     # --- Found requests that have ended since ---
     Mutant(
         "refused_while_the_inbox_is_listed_is_missed",

@@ -43,6 +43,7 @@ FOUND_SINCE = {
     90004596: "the judge counted a landing that was rolled back and thawed beside its successor",
     120000983: "a simulated committer that was stopped before its life began never came back",
     140004405: "a second write of one micro-batch was taken for the first, whose ledger was unset",
+    150000640: "the ledger forgot what an operator had accepted, and kept the older content",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }
 

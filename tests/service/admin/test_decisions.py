@@ -38,6 +38,8 @@ from tests.support.service.decisions import (
     found_due,
     land,
     producer_admin,
+    publish_in_turn,
+    put_back,
     reasons,
     refused_for_its_content,
     replay,
@@ -221,6 +223,24 @@ async def test_what_was_accepted_between_two_rollbacks_is_lost_with_the_second()
     current = await harness.catalog.load(table.identifier)
     lost = await producer_admin(harness).lost(current, NAME)
     assert (str(lost.epochs), lost.snapshots, lost.is_whole) == ("1-2", 2, True)
+
+
+async def test_a_rerun_of_what_was_accepted_is_a_duplicate_after_its_snapshot_expired() -> None:
+    """The process that deletes the accepted request does not know that the first one's is gone."""
+    harness = ServiceHarness()
+    table, other = await refused_for_its_content(harness)
+    assert await accept(harness, table, other) == {}
+    async with harness.running():
+        await put_back(harness, other)
+        await harness.settle(7.0)
+        await publish_in_turn(harness, table, 1, 2, 3)
+        old = (await harness.load()).snapshots[:-1]
+        gone = tuple(one.snapshot_id for one in old)
+        await foreign_commit(harness, table, RemoveSnapshots(gone))
+        await harness.publish(build_request(table, epoch=0, fingerprint="something else"))
+        await harness.settle(7.0)
+    assert await reasons(harness) == []
+    assert len(await harness.live_files()) == 5
 
 
 # --- While a committer stands still --------------------------------------------------------------

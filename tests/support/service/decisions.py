@@ -63,12 +63,17 @@ async def epochs_of(harness: ServiceHarness) -> str:
 
 
 async def replay(harness: ServiceHarness, sealed: EncodedRequest) -> None:
-    """Replay a request, under whichever of its keys it is in quarantine."""
+    """Replay a request, under whichever of its keys it is in quarantine, and let it land."""
+    await put_back(harness, sealed)
+    await harness.run_until_settled()
+
+
+async def put_back(harness: ServiceHarness, sealed: EncodedRequest) -> None:
+    """Return a request to the inbox, under whichever of its keys it is in quarantine."""
     keys = [record.key for record in await harness.quarantined()]
     (key,) = [key for key in keys if published_key(key) == sealed.request.inbox_key]
     replayed = await producer_admin(harness).replays.replay(key, harness.world.uuid())
     await harness.publish(replayed, durable=False)
-    await harness.run_until_settled()
 
 
 async def accept(
