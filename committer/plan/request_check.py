@@ -16,6 +16,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.bound_forms import bound_forms
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.splice.work_left import WorkLeft
 from committer.plan.data_locations import (
     FILE_NAME_BYTES_MAX,
     AllowedPlaces,
@@ -25,7 +26,6 @@ from committer.plan.data_locations import (
 )
 from committer.plan.submitted_manifest import (
     CheckedManifest,
-    EntriesLeft,
     HeaderCheck,
     encode_inline_files,
 )
@@ -134,12 +134,12 @@ class Checker:
         sealed: EncodedRequest,
         read: Mapping[str, bytes] | None = None,
         *,
-        left: EntriesLeft | None = None,
+        left: WorkLeft | None = None,
     ) -> CheckedRequest | NeedsManifests:
         """Check a request; `read` holds the bytes of manifests that it names by path.
 
-        Errors: `InvalidRequestError`; `TooManyEntriesError` where more entries would be walked than
-        are `left`. Cost: one walk over the entries, statistics are skipped.
+        Errors: `InvalidRequestError`; `TooMuchWorkError` where more would be done than is `left`.
+        Cost: one walk over the entries, statistics are skipped.
         """
         request = sealed.request
         if not sealed.is_whole:
@@ -178,7 +178,7 @@ class Checker:
             )
 
     def _manifests(
-        self, sealed: EncodedRequest, read: Mapping[str, bytes], left: EntriesLeft | None
+        self, sealed: EncodedRequest, read: Mapping[str, bytes], left: WorkLeft | None
     ) -> Iterable[CheckedManifest]:
         for number, reference in enumerate(sealed.request.manifests):
             place = f"manifest {number}"

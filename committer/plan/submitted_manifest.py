@@ -44,6 +44,7 @@ from committer.iceberg.schema.partition_spec import (
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.manifest_splice import ManifestPart
 from committer.iceberg.splice.manifest_walk import WalkedManifest, walk_additions
+from committer.iceberg.splice.work_left import WorkLeft
 from committer.iceberg.values.transforms import UnknownTransform, VoidTransform
 from committer.iceberg.values.types import DecimalType, StructType
 from committer.reason import Reason
@@ -81,27 +82,6 @@ class _FittingHeader:
     precisions: tuple[tuple[int, int], ...]
 
 
-class TooManyEntriesError(Exception):
-    """More would be walked than the caller has time for; nothing is known of the request."""
-
-
-@dataclass(slots=True)
-class EntriesLeft:
-    """How many entries may still be walked. A few bytes may inflate to very many."""
-
-    count: int
-
-    def take(self, content: memoryview | bytes, header: Header) -> None:
-        """Take as many as the blocks announce, up to where they cannot be read: so many are walked
-        at most. Errors: `TooManyEntriesError`.
-        """
-        with suppress(InvalidMetadataError):
-            for block in iter_blocks(content, header):
-                self.count -= block.count
-        if self.count < 0:
-            raise TooManyEntriesError
-
-
 class HeaderCheck:
     """Compares headers with one table's schemas and specs; remembers those that fit."""
 
@@ -123,16 +103,16 @@ class HeaderCheck:
         content: memoryview | bytes,
         kind: Literal["data", "deletes"],
         place: str,
-        left: EntriesLeft | None = None,
+        left: WorkLeft | None = None,
     ) -> CheckedManifest:
         """Check header and entries. Errors: `InvalidRequestError`, its message names `place`;
-        `TooManyEntriesError` where more would be walked than are `left`.
+        `TooMuchWorkError` where more would be done than is `left`.
         """
         try:
             header = read_header(content)
-            fitting = self._fit(header)
             if left is not None:
-                left.take(content, header)
+                _take_entries(content, header, left)
+            fitting = self._fit(header, left)
             walked = walk_additions(
                 content,
                 fitting.partition_type,
@@ -140,6 +120,7 @@ class HeaderCheck:
                 _CONTENTS[kind],
                 header=header,
                 forms=self._forms,
+                left=left,
             )
             _check_void(walked.partitions, fitting.void_places)
             _check_digits(walked.partitions, fitting.precisions)
@@ -153,10 +134,12 @@ class HeaderCheck:
             raise InvalidRequestError(Reason.UNSUPPORTED, f"{place}: {error}") from None
         return CheckedManifest(fitting.spec_id, ManifestPart(content, walked))
 
-    def _fit(self, header: Header) -> _FittingHeader:
+    def _fit(self, header: Header, left: WorkLeft | None) -> _FittingHeader:
         key = tuple(header.metadata.get(name, b"") for name in _DECISIVE)
         known = self._fitting.get(key)
         if known is None:
+            if left is not None:
+                left.take_header(header.end_offset)
             known = self._compare(header)
             if len(self._fitting) >= _FITTING_MAX:
                 self._fitting.clear()
@@ -200,6 +183,13 @@ class HeaderCheck:
             if isinstance(field.field_type, DecimalType)
         )
         return _FittingHeader(written.spec_id, version, kind, void_places, precisions)
+
+
+def _take_entries(content: memoryview | bytes, header: Header, left: WorkLeft) -> None:
+    """Take as many as the blocks announce, up to where they cannot be read. Nothing is inflated."""
+    with suppress(InvalidMetadataError):
+        for block in iter_blocks(content, header):
+            left.take_entries(block.count)
 
 
 def _check_digits(

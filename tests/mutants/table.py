@@ -105,7 +105,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "jobs_queue_at_a_busy_process_beside_an_idle_one",
-        "committer/service/checks/checks.py",
+        "committer/service/checks/turns.py",
         "max(self._free, key=self._free.count)",
         "min(self._free, key=self._free.count)",
         ("tests/service/checks/test_checks.py -k is_idle",),
@@ -190,8 +190,36 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "announced_entries_do_not_count",
         "committer/service/table/content_checks.py",
-        "left=EntriesLeft(ENTRIES_MAX)",
+        "left=_work_left()",
         "left=None",
         ("tests/service/requests/test_large_requests.py -k announce_many",),
+    ),
+    Mutant(
+        "checks_in_the_loop_have_no_limit",
+        "committer/service/checks/checks.py",
+        "left=work_here()",
+        "left=None",
+        ("tests/service/checks/test_checks.py -k too_much_work",),
+    ),
+    Mutant(
+        "checks_in_the_loop_follow_one_another_at_once",
+        "committer/service/checks/checks.py",
+        "                await asyncio.sleep(0)\n",
+        "                pass\n",
+        ("tests/service/checks/test_checks.py -k other_steps",),
+    ),
+    Mutant(
+        "decoded_entries_cost_nothing",
+        "committer/iceberg/splice/manifest_walk.py",
+        "            self._left.take_decoded(self._block_bytes)\n",
+        "            pass\n",
+        ("tests/iceberg/splice/test_work_left.py",),
+    ),
+    Mutant(
+        "large_blocks_are_inflated_to_measure_them",
+        "committer/iceberg/splice/manifest_walk.py",
+        "iter_raw_blocks(buf, header, min(bytes_max, BLOCK_BYTES_MAX))",
+        "iter_raw_blocks(buf, header)",
+        ("tests/iceberg/splice/test_work_left.py -k large_block",),
     ),
 )

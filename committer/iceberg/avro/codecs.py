@@ -72,17 +72,22 @@ def compress(codec: str, raw: bytes, *, level: int = DEFLATE_LEVEL) -> bytes:
     raise UnsupportedError(f"Avro codec `{codec}`")
 
 
+class BlockTooLargeError(InvalidMetadataError):
+    """A block inflates to more than its reader takes."""
+
+
 def decompress(codec: str, content: bytes | memoryview, limit: int = BLOCK_BYTES_MAX) -> bytes:
     """Inflate one block to at most `limit` bytes.
 
-    Errors: `InvalidMetadataError` for damage or more than `limit` bytes; `UnsupportedError`.
+    Errors: `InvalidMetadataError` for damage, `BlockTooLargeError` for more than `limit` bytes;
+    `UnsupportedError`.
     """
     inflate = _INFLATE.get(codec)
     if inflate is None:
         raise UnsupportedError(f"Avro codec `{codec}`")
     raw = inflate(content, limit)
     if len(raw) > limit:
-        raise InvalidMetadataError(f"Avro: a block inflates to more than {limit} bytes")
+        raise BlockTooLargeError(f"Avro: a block inflates to more than {limit} bytes")
     return raw
 
 
@@ -104,6 +109,8 @@ def _deflate(content: bytes | memoryview, limit: int) -> bytes:
 
 
 def _snappy(content: bytes | memoryview, limit: int) -> bytes:
+    if snappy.inflated_bytes(content) > limit:
+        raise BlockTooLargeError(f"Avro: a snappy block announces more than {limit} bytes")
     raw = snappy.decompress(bytes(content[:-4]), limit)
     if zlib.crc32(raw).to_bytes(4, "big") != bytes(content[-4:]):
         raise InvalidMetadataError("Avro: a snappy block has a wrong checksum")

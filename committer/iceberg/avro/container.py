@@ -24,6 +24,7 @@ from committer.iceberg.avro.codecs import (
     BLOCK_BYTES_MAX,
     DEFLATE_LEVEL,
     DEFLATE_LEVEL_FAST,
+    BlockTooLargeError,
     compress,
     decompress,
 )
@@ -33,6 +34,7 @@ __all__ = [
     "DEFLATE_LEVEL",
     "DEFLATE_LEVEL_FAST",
     "Block",
+    "BlockTooLargeError",
     "Header",
     "TruncatedAvroError",
     "compress",
@@ -180,7 +182,9 @@ def iter_blocks(buf: bytes | memoryview, header: Header) -> Iterator[Block]:
         yield Block(count, start, stop)
 
 
-def iter_raw_blocks(buf: bytes | memoryview, header: Header) -> Iterator[tuple[Block, bytes]]:
+def iter_raw_blocks(
+    buf: bytes | memoryview, header: Header, block_bytes_max: int = BLOCK_BYTES_MAX
+) -> Iterator[tuple[Block, bytes]]:
     """Walk the blocks and inflate each. A record takes at least one byte, so counts are bounded.
 
     Errors: as `iter_blocks` and `decompress`; more than 100 times the file's size in all.
@@ -188,7 +192,7 @@ def iter_raw_blocks(buf: bytes | memoryview, header: Header) -> Iterator[tuple[B
     view = memoryview(buf)
     budget = BLOCK_BYTES_MAX + _INFLATION_MAX * len(buf)
     for block in iter_blocks(buf, header):
-        raw = decompress(header.codec, view[block.start : block.stop])
+        raw = decompress(header.codec, view[block.start : block.stop], block_bytes_max)
         if block.count > len(raw):
             raise InvalidMetadataError(
                 f"Avro: a block of {len(raw)} bytes announces {block.count} records"

@@ -43,7 +43,15 @@ def decompress(content: bytes, limit: int) -> bytes:
     return bytes(raw)
 
 
-def _read_length(content: bytes) -> tuple[int, int]:
+def inflated_bytes(content: bytes | memoryview) -> int:
+    """Return the announced size of a block. Errors: `InvalidMetadataError`."""
+    try:
+        return _read_length(content)[0]
+    except IndexError:
+        raise InvalidMetadataError("Avro: a snappy block is cut off") from None
+
+
+def _read_length(content: bytes | memoryview) -> tuple[int, int]:
     number = 0
     for position in range(5):
         number |= (content[position] & 0x7F) << (7 * position)

@@ -13,13 +13,20 @@ that it passes has been stepped over field by field.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from committer.errors import InvalidMetadataError, InvalidRequestError
 from committer.iceberg.avro.binary import TruncatedAvroError
-from committer.iceberg.avro.container import Header, iter_raw_blocks, read_header
+from committer.iceberg.avro.container import (
+    BLOCK_BYTES_MAX,
+    Block,
+    BlockTooLargeError,
+    Header,
+    iter_raw_blocks,
+    read_header,
+)
 from committer.iceberg.avro.decoder import (
     Decoder,
     RepeatedKeyError,
@@ -36,6 +43,7 @@ from committer.iceberg.manifest.manifest import manifest_content, manifest_versi
 from committer.iceberg.schema.bound_forms import ANY_BOUNDS, BoundForms
 from committer.iceberg.splice.addition_maps import AdditionMaps
 from committer.iceberg.splice.entry_stepper import Walk, walk_block
+from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
 from committer.iceberg.values.types import StructType
 from committer.reason import Reason
 
@@ -86,18 +94,19 @@ def walk_additions(
     *,
     header: Header | None = None,
     forms: BoundForms = ANY_BOUNDS,
+    left: WorkLeft | None = None,
 ) -> WalkedManifest:
     """Check every entry of a manifest against the table's partition type and format version, and
     bounds against the forms of its columns.
 
     Statistics are jumped by the sizes that their writer gave, once these are proven: a wrong size
     would make the joined manifest unreadable. `header`: the manifest's, if it was read already.
-    Errors: `InvalidRequestError` with the reason; `UnsupportedError` for a codec.
+    Errors: `InvalidRequestError` with the reason; `UnsupportedError` for a codec;
+    `TooMuchWorkError` where more would be done than is `left`.
     """
     try:
-        return _walk(
-            buf, header or read_header(buf), partition_type, format_version, content, forms
-        )
+        header = header or read_header(buf)
+        return _walk(buf, header, partition_type, format_version, content, forms, left)
     except TruncatedAvroError as error:
         raise InvalidRequestError(Reason.MANIFEST_TRUNCATED, str(error)) from None
     except RepeatedKeyError:
@@ -116,15 +125,17 @@ def _walk(
     format_version: int,
     content: ManifestContent,
     forms: BoundForms,
+    left: WorkLeft | None,
 ) -> WalkedManifest:
     _check_header(header, format_version, content)
     plan = _plan(header.metadata["avro.schema"], partition_type, format_version, forms)
-    checker = _EntryChecker(plan, format_version, content, forms)
+    checker = _EntryChecker(plan, format_version, content, forms, left)
     # The layout's head is that of data entries; delete files are few, and decoded for the planner.
     layout = plan.layout if content == ManifestContent.DATA else None
     walk = Walk(layout, checker.decode_entry, checker.decode_partition, plan.maps)
     blocks = []
-    for block, raw in iter_raw_blocks(buf, header):
+    for block, raw in _inflated(buf, header, left):
+        checker.begin_block(raw)
         walk_block(raw, block.count, walk)
         kept = raw if block.count < SMALL_BLOCK or format_version == 1 else None
         ends = tuple(walk.ends) if format_version == 1 else ()
@@ -142,6 +153,25 @@ def _walk(
         partitions,
         tuple(checker.files) if content == ManifestContent.DELETES else (),
     )
+
+
+def _inflated(
+    buf: bytes | memoryview, header: Header, left: WorkLeft | None
+) -> Iterator[tuple[Block, bytes]]:
+    if left is None:
+        yield from iter_raw_blocks(buf, header)
+        return
+    # Plain Python inflates snappy, byte by byte at worst.
+    is_slow = header.codec == "snappy"
+    bytes_max = left.decoded_bytes if is_slow else left.inflated_bytes
+    try:
+        for block, raw in iter_raw_blocks(buf, header, min(bytes_max, BLOCK_BYTES_MAX)):
+            left.take_block(len(raw))
+            if is_slow:
+                left.take_decoded(len(raw))
+            yield block, raw
+    except BlockTooLargeError:
+        raise TooMuchWorkError from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,14 +312,29 @@ class _EntryChecker:
     """Decodes and checks what has to be decoded: whole entries, and partition tuples."""
 
     def __init__(
-        self, plan: _Plan, format_version: int, content: ManifestContent, forms: BoundForms
+        self,
+        plan: _Plan,
+        format_version: int,
+        content: ManifestContent,
+        forms: BoundForms,
+        left: WorkLeft | None,
     ) -> None:
         self.files: list[DataFile] = []
+        self._left = left
+        # Of the block: each of its entries may have to be decoded, if one has.
+        self._block_bytes = 0
         self._forms = forms
         self._order_is_missing = False
         self._plan, self._format_version, self._content = plan, format_version, content
 
+    def begin_block(self, raw: bytes) -> None:
+        """Note the block that the next entries are of."""
+        self._block_bytes = len(raw)
+
     def decode_entry(self, raw: bytes, position: int) -> int:
+        if self._left is not None:
+            self._left.take_decoded(self._block_bytes)
+            self._block_bytes = 0
         record, position = decode_record(self._plan.entry, raw, position)
         entry = entry_from_record(record, self._plan.field_ids, 0)
         check_addition(entry, self._content, self._format_version, self._forms)
@@ -307,6 +352,8 @@ class _EntryChecker:
         known = self._plan.known_partitions
         partition = known.get(encoded)
         if partition is None:
+            if self._left is not None:
+                self._left.take_partition()
             partition = self._decode_partition(encoded)
             if len(known) >= _PARTITIONS_KEPT:
                 known.clear()

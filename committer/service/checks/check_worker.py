@@ -189,6 +189,12 @@ def _bytes(buffer: bytearray) -> bytes:
     return cast("bytes", buffer)
 
 
+def has_files(request: CommitRequest) -> bool:
+    """Return whether `without_files` drops anything."""
+    needs = request.needs
+    return bool(request.files or needs.removed_paths or needs.conflict_filter is not None)
+
+
 def without_files(request: CommitRequest) -> CommitRequest:
     """Drop the inline files: they may be millions of objects, and only the check needs them."""
     needs = request.needs.model_copy(update={"conflict_filter": None, "removed_paths": ()})

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
+from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
 from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
-from committer.plan.submitted_manifest import EntriesLeft, TooManyEntriesError
 from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.service.checks.large_checks import LargeChecks
@@ -20,6 +20,8 @@ from committer.service.telemetry.metrics import Metrics
 
 # Such a check may take 50 ms, where each entry has to be decoded.
 ENTRIES_MAX = 500
+_INFLATED_BYTES_MAX = 1024 * 1024
+_DECODED_BYTES_MAX = 256 * 1024
 # Manifests that a request names by path, each a read.
 NAMED_MAX = 4
 
@@ -114,15 +116,19 @@ def _needs_much(first: NeedsManifests) -> bool:
     return len(first.lengths) > NAMED_MAX or sum(first.lengths.values()) > LARGE_BYTES_MIN
 
 
+def _work_left() -> WorkLeft:
+    return WorkLeft(ENTRIES_MAX, _INFLATED_BYTES_MAX, _DECODED_BYTES_MAX)
+
+
 def _check_each(checker: Checker, waiting: Sequence[Pending]) -> list[_First]:
     return [_check_one(checker, pending, None) for pending in waiting]
 
 
 def _check_one(checker: Checker, pending: Pending, read: dict[str, bytes] | None) -> _First:
     try:
-        checked = checker.check(pending.sealed, read, left=EntriesLeft(ENTRIES_MAX))
+        checked = checker.check(pending.sealed, read, left=_work_left())
         return within(checked, pending.inflated_bytes_max)
-    except TooManyEntriesError:
+    except TooMuchWorkError:
         return _Costly()
     except InvalidRequestError as error:
         return Reason(error.reason), str(error)

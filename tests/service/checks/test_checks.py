@@ -31,16 +31,18 @@ from committer.reason import Reason
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.check_process import PROGRAM, CheckProcess
-from committer.service.checks.check_worker import Job
+from committer.service.checks.check_worker import Job, has_files
 from committer.service.checks.checks import (
     LINE_HERE_BYTES_MAX,
     Checks,
     ChecksHere,
     ChecksInProcesses,
+    work_here,
 )
 from tests.integration.real_harness import ROOT, flights, until
 from tests.support.builders.bad_requests import ASKED, CHECKED, good, inline_files, naming
 from tests.support.builders.flights import build_flights
+from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
 
 DIES = "import os, signal; os.kill(os.getpid(), signal.{})"
 TABLE = build_flights(table_uuid=UUID(int=7))
@@ -54,8 +56,10 @@ def checker_of(table: LoadedTable) -> Checker:
 
 
 @asynccontextmanager
-async def processes(program: str = PROGRAM) -> AsyncIterator[ChecksInProcesses]:
-    checks = ChecksInProcesses([CheckProcess(program)])
+async def processes(
+    program: str = PROGRAM, here_bytes_max: int = 0
+) -> AsyncIterator[ChecksInProcesses]:
+    checks = ChecksInProcesses([CheckProcess(program)], here_bytes_max)
     try:
         yield checks
     finally:
@@ -144,6 +148,59 @@ async def test_a_request_with_a_short_line_is_read_without_a_process() -> None:
     assert (read.request, read.body) == (GOOD.request, GOOD.body)
     assert process.pid is None
     await checks.close()
+
+
+# --- Here ----------------------------------------------------------------------------------------
+
+
+def many(count: int) -> EncodedRequest:
+    """A request of so many files, of some bytes each."""
+    line = build_line(TABLE, producer="many")
+    files = [
+        build_file(TABLE.metadata, line.attempt, number=number, partition=("AA",))
+        for number in range(count)
+    ]
+    return seal(line, [build_manifest(TABLE.metadata, files)])
+
+
+async def test_a_request_of_medium_size_is_checked_without_a_process() -> None:
+    process = CheckProcess()
+    checks = ChecksInProcesses([process])
+    checker = checker_of(TABLE)
+    for one in (GOOD, *(each.make(TABLE, "bad") for each in CHECKED)):
+        if not has_files(one.request):
+            assert await found(checks, checker, one) == await found(ChecksHere(), checker, one)
+    assert process.pid is None
+    await checks.close()
+
+
+async def test_a_request_that_is_larger_or_too_much_work_is_checked_by_a_process() -> None:
+    checker = checker_of(TABLE)
+    sealed = many(work_here().entries + 1)
+    for one, here_bytes_max in ((GOOD, len(GOOD.content) - 1), (sealed, len(sealed.content))):
+        process = CheckProcess()
+        checks = ChecksInProcesses([process], here_bytes_max)
+        assert await found(checks, checker, one) == await found(ChecksHere(), checker, one)
+        assert process.pid is not None
+        await checks.close()
+
+
+async def test_the_loop_takes_its_other_steps_between_two_checks() -> None:
+    checks = ChecksInProcesses([])
+    checker = checker_of(TABLE)
+    done: list[str] = []
+
+    async def check() -> None:
+        await checks.check(checker, GOOD, "producer", None, 2**30)
+        done.append("check")
+
+    async def others() -> None:
+        for _ in range(20):
+            done.append("other")
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(check() for _ in range(10)), others())
+    assert "check check" not in " ".join(done)
 
 
 # --- Its end -------------------------------------------------------------------------------------

@@ -1,0 +1,53 @@
+"""How much of a check may still be done where others wait for it.
+
+A few bytes may inflate to very many, and an entry may have to be decoded, which takes ten times as
+long. So the work is counted, not the time: the same manifest always ends in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# A partition tuple, which is decoded once, costs as much as so many bytes of an entry.
+_PARTITION_BYTES = 64
+
+
+class TooMuchWorkError(Exception):
+    """A check would take longer than its caller has time for; nothing is known of the request."""
+
+
+@dataclass(slots=True)
+class WorkLeft:
+    """How many entries may still be walked, bytes be inflated, and bytes be decoded in place of
+    being stepped over. Mutable; each method raises `TooMuchWorkError` where more is taken.
+    """
+
+    entries: int
+    inflated_bytes: int
+    decoded_bytes: int
+
+    def take_entries(self, count: int) -> None:
+        """Take entries that a block announces: so many are walked at most."""
+        self.entries -= count
+        if self.entries < 0:
+            raise TooMuchWorkError
+
+    def take_block(self, size_bytes: int) -> None:
+        """Take an inflated block."""
+        self.inflated_bytes -= size_bytes
+        if self.inflated_bytes < 0:
+            raise TooMuchWorkError
+
+    def take_decoded(self, size_bytes: int) -> None:
+        """Take bytes that are decoded."""
+        self.decoded_bytes -= size_bytes
+        if self.decoded_bytes < 0:
+            raise TooMuchWorkError
+
+    def take_partition(self) -> None:
+        """Take a partition tuple that was not seen before."""
+        self.take_decoded(_PARTITION_BYTES)
+
+    def take_header(self, size_bytes: int) -> None:
+        """Take a header that was not seen before: it is compared with the table, and compiled."""
+        self.take_decoded(size_bytes)
