@@ -152,8 +152,8 @@ class Table:
         return self.metadata.current_snapshot
 
     def snapshots(self) -> list[Snapshot]:
-        """Return the snapshots that the table still has, in the order of the metadata:
-        oldest first."""
+        """Return the snapshots that the table still has, oldest first,
+        as the metadata orders them."""
         return list(self.metadata.snapshots)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
@@ -167,8 +167,7 @@ class Table:
     def snapshot_as_of_timestamp(
         self, timestamp_ms: int, inclusive: bool = True
     ) -> Snapshot | None:
-        """Return the snapshot that was current at a time, in ms since 1970 UTC, by the snapshot
-        log.
+        """Return the snapshot that was current at a time (ms since 1970 UTC), by the snapshot log.
 
         Not `inclusive`: just before that time. None before the first, or if it has expired.
         """

@@ -78,8 +78,8 @@ class TableScan:
         return select_columns(schema, self.selected_fields, case_sensitive=self.case_sensitive)
 
     def plan_files(self, *, with_metrics: bool = False) -> list[FileScanTask]:
-        """Return the data files that may hold wanted rows: each with `file`, `delete_files`,
-        `residual`.
+        """Return the data files that may hold wanted rows:
+        each with `file`, `delete_files`, `residual`.
 
         In the order of the manifest list. Files have column metrics (counts, bounds by field id)
         only `with_metrics`, which reads more. Memory grows with the files that are found. Errors:

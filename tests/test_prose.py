@@ -1,14 +1,24 @@
-"""Sentences name their subject: few open with a headless "what" or "who" (tools/prose.py)."""
+"""Sentences name their subject (tools/prose.py); the docstrings of functions open with a verb."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 
 from tools.prose import ROOT, Passage, code_prose, page_prose, passages
 
 PER_THOUSAND_MAX = 1.0
+PRODUCTION = ("committer", "workers", "frazil", "pyspark_frazil")
+# The rule D401 of the linter knows the other words with which a docstring must not open.
+NO_VERB = re.compile(
+    r"(?:Also|And|As|At|Behind|Below|Both|But|By|Each|Else|Errors|Every|Everything|Few|First|For"
+    r"|From|How|If|In|Is|It|Its|Many|Most|Neither|No|None|Not|Nothing|Of|On|Once|One|Only|Or|Our"
+    r"|Over|Same|So|Some|Such|That|Their|There|These|They|Those|To|True|Two|Until|What|When|Where"
+    r"|Whether|Which|While|Whole|Why|With|Without)\b|[^A-Z]"
+)
 NAMELESS = re.compile(r"\b(?:nobody|somebody|whoever)\b.{0,60}", re.I)
 
 
@@ -23,6 +33,43 @@ def test_headless_sentences_are_rare(below: tuple[str, ...], words_min: int) -> 
         found += [f"{passage.path}:{line}: {text[:90]}" for line, text in passage.headless()]
     assert words > words_min, "no prose was found"
     assert 1000 * len(found) / words < PER_THOUSAND_MAX, "\n".join(found)
+
+
+def function_docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each docstring of a function; a property is none."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        decorators = {ast.unparse(one) for one in node.decorator_list}
+        text = ast.get_docstring(node)
+        if text and not decorators & {"property", "cached_property"}:
+            yield node.lineno, text
+
+
+def test_docstrings_of_functions_open_with_a_verb() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
+        for folder in PRODUCTION
+        for path in (ROOT / folder).rglob("*.py")
+        for line, text in function_docstrings(path.read_text())
+        if NO_VERB.match(text)
+    ]
+    # The command's own line, which `frazil --help` begins with.
+    assert [one for one in found if not one.endswith("one Apache Iceberg table, one commit.")] == []
+
+
+@pytest.mark.parametrize(
+    ("docstring", "is_verb"),
+    [
+        ("Return the sum.", True),
+        ("Whether it is kept.", False),
+        ("Errors: `OSError`.", False),
+        ("`month(at)` as a spec.", False),
+        ("16 bytes.", False),
+    ],
+)
+def test_an_opening_without_a_verb_is_found(docstring: str, is_verb: bool) -> None:
+    assert (NO_VERB.match(docstring) is None) is is_verb
 
 
 def test_pages_name_the_component_instead_of_nobody_and_somebody() -> None:

@@ -130,8 +130,7 @@ def field_id(field: pa.Field) -> int | None:
 
 
 def children(kind: pa.DataType) -> list[pa.Field]:
-    """Return the fields directly inside a nested type, in Parquet's depth-first order;
-    else none."""
+    """Return the fields directly inside a nested type in Parquet's depth-first order, or none."""
     if pa.types.is_struct(kind):
         return [kind.field(index) for index in range(kind.num_fields)]
     if pa.types.is_map(kind):
@@ -162,8 +161,7 @@ _EXACT: list[tuple[Callable[[pa.DataType], bool], IcebergType]] = [
 
 
 def primitive_of(kind: pa.DataType) -> IcebergType | None:
-    """Return the Iceberg primitive that holds every value of an Arrow type;
-    None if there is none."""
+    """Return the Iceberg primitive that holds every value of an Arrow type, or None."""
     if pa.types.is_dictionary(kind):
         return primitive_of(kind.value_type)
     if pa.types.is_timestamp(kind):

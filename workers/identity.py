@@ -46,8 +46,8 @@ class WriteIdentity:
 
     @classmethod
     def of(cls, options: WriteOptions, source: MicroBatch | UUID) -> Self:
-        """Derive a write's identity. `source`: the micro-batch; of any other write, a nonce that
-        the driver has drawn.
+        """Derive a write's identity.
+        `source`: the micro-batch; of any other write, a nonce that the driver has drawn.
 
         The producer is the name given, else Spark's query id, else the nonce, used once.
         """

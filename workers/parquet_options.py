@@ -66,8 +66,8 @@ class ParquetOptions:
 
 
 def parquet_options(properties: Mapping[str, str]) -> ParquetOptions:
-    """Read the table's properties. Parquet is written for any default format: a table may mix
-    formats.
+    """Read the table's properties.
+    Parquet is written for any default format: a table may mix formats.
 
     Errors: `UnsupportedError` names the property that asks for what no writer knows.
     """

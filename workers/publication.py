@@ -203,8 +203,7 @@ def _publish(
 
 
 def _with_files(messages: Sequence[FilesWritten]) -> list[FilesWritten]:
-    """Return messages with files: a micro-batch whose rows were all filtered away has some
-    without."""
+    """Return messages with files: of a micro-batch without rows some have none."""
     return [message for message in messages if message.files]
 
 

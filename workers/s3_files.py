@@ -44,8 +44,8 @@ class S3Files:
         self._s3 = _connect(access)
 
     def create(self, location: str) -> pa.NativeFile:
-        """Create a file, as `FileSystem.create`. Two concurrent writers of one location are not
-        detected.
+        """Create a file, as `FileSystem.create`.
+        Two concurrent writers of one location are not detected.
         """
         path = s3_path(location)
         if self._is_taken(path):

@@ -73,8 +73,7 @@ def _configure_builder(builder: Any, settings: Mapping[str, str]) -> None:
 
 
 def _choose_interpreter(builder: Any) -> None:
-    """Choose the interpreter on one machine: the `python3` of the search path, Spark's own choice,
-    may lack the packages.
+    """Choose the interpreter on one machine: Spark's own, the first `python3`, may lack packages.
 
     On a cluster the user names one that exists on all machines.
     """

@@ -40,8 +40,8 @@ class Sealer:
 
 
 def is_same_write(one: CommitRequest, other: CommitRequest) -> bool:
-    """Return whether they differ in their times at most, and so in their signatures: a commit
-    repeated.
+    """Return whether they differ in their times at most, and so in their signatures:
+    a commit repeated.
 
     Whether the signature of the first is good is for the committer to say.
     """

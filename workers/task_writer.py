@@ -105,8 +105,7 @@ def write_files(
 
 
 def _warn_of_slow_transport(bytes_per_batch: str | None) -> None:
-    """Warn if batches by bytes are on: Spark then computes the size of all columns for every
-    row."""
+    """Warn if batches by bytes are on: Spark then computes the size of all columns for each row."""
     if bytes_per_batch == _BYTES_PER_BATCH_OFF or _BYTES_PER_BATCH in _warned:
         return
     _warned.add(_BYTES_PER_BATCH)

@@ -65,8 +65,8 @@ async def open_client(service: Literal["dynamodb"], options: AwsOptions) -> Dyna
 async def open_client(
     service: Literal["s3", "dynamodb"], options: AwsOptions
 ) -> S3Client | DynamoDBClient:
-    """Open a client of the running event loop that sends each call once. Close it with
-    `close_client`.
+    """Open a client of the running event loop that sends each call once; `close_client` closes it.
+    Close it with `close_client`.
 
     Errors: `SettingsError` for an unknown profile, a missing region or a malformed endpoint;
     `AccessError` where the credentials cannot be had.
@@ -158,10 +158,10 @@ class _SendsOnce(AIOHTTPSession):
         return session
 
     async def send(self, request: Any) -> Any:
-        """Send a request, and limit the time. By itself aiohttp waits for ever while a body is
-        sent, or has to be asked for: it watches for the answer only once all is sent. And of a
-        refusal that breaks off, where an object was asked for, the library raises errors that are
-        not its own.
+        """Send a request, and limit the time.
+        By itself aiohttp waits for ever while a body is sent, or has to be asked for: it watches
+        for the answer only once all is sent. And of a refusal that breaks off, where an object was
+        asked for, the library raises errors that are not its own.
         """
         try:
             async with asyncio.timeout(self._sent_s_max(request)):

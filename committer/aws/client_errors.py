@@ -144,9 +144,9 @@ def is_passing(error: Exception) -> bool:
 
 
 def surely_not_applied(error: Exception) -> bool:
-    """Return whether nothing was sent, or the service answered that it refused. Else it may have
-    applied it, or may still: a gateway that has passed it on may lose patience and refuse in words
-    of its own.
+    """Return whether nothing was sent, or the service answered that it refused.
+    Else it may have applied it, or may still: a gateway that has passed it on may lose patience and
+    refuse in words of its own.
     """
     if isinstance(error, boto.ClientError):
         return is_throttled(error) or (_says_why(error) and 300 <= status_of(error) < 500)

@@ -49,8 +49,8 @@ def failed_conditions(error: Exception) -> list[int]:
 
 
 def _reasons(error: Exception) -> list[str]:
-    """Return why a transaction was cancelled: a code for each action, `None` as a text for those
-    that would have passed.
+    """Return why a transaction was cancelled:
+    a code for each action, `None` for one that passed.
     """
     reasons = answer_of(error).get("CancellationReasons", [])
     return [str(reason.get("Code")) for reason in reasons]

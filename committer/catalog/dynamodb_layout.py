@@ -135,8 +135,7 @@ def get_item(
 
 
 def query_namespaces(table_name: str, prefix: str = "") -> QueryInputTypeDef:
-    """Query every namespace's item, or those whose text begins with `prefix`;
-    strongly consistent."""
+    """Query every namespace's item, or those that begin with `prefix`; strongly consistent."""
     query: QueryInputTypeDef = {
         "TableName": table_name,
         "ConsistentRead": True,

@@ -51,8 +51,8 @@ class Inspection:
 
 
 def inspect_content(content: bytes) -> Inspection:
-    """Recognize a file and describe its content. Errors: `InvalidMetadataError`,
-    `UnsupportedError`.
+    """Recognize a file and describe its content.
+    Errors: `InvalidMetadataError`, `UnsupportedError`.
     """
     if content.startswith(_AVRO):
         return _inspect_avro(content)

@@ -34,8 +34,7 @@ def metadata_facts(metadata: TableMetadata) -> Description:
 
 
 def describe_table(table: OpenTable) -> Description:
-    """Describe a table as one object; schema, spec, order and refs in the specification's JSON
-    form.
+    """Describe a table as one object; schema, spec, order and refs in the specification's JSON.
 
     `table` is null for a bare metadata file.
     """

@@ -85,8 +85,8 @@ def list_(
 @app.command()
 @grouped
 def show(place: ProducerPlace, as_json: AsJson = False) -> None:
-    """Show the landed epochs of a producer, whether it is frozen and why, and the epochs that a
-    rollback lost.
+    """Show the landed epochs of a producer, whether it is frozen and why,
+    and the epochs that a rollback lost.
 
     Counts what of it waits in the inbox and in quarantine.
     """

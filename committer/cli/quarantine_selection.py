@@ -177,8 +177,8 @@ class Replayed:
 
 
 async def replay(parts: RequestParts, key: str) -> Replayed:
-    """Put a request back into the inbox, if its data files are there, and announce it, if the queue
-    answers.
+    """Put a request back into the inbox, if its data files are there, and announce it,
+    if the queue answers.
     """
     unseen = None
     try:

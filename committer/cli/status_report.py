@@ -195,8 +195,7 @@ async def _load(
 
 
 def _landed(table: LoadedTable) -> list[LandedProducer]:
-    """Return the entries of the ledger; one that is another table's, or unreadable,
-    claims nothing."""
+    """Return the entries of the ledger without those that are another table's, or unreadable."""
     found = []
     for key, text in table.metadata.properties.items():
         parsed = parse_property_key(key)

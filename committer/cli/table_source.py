@@ -174,8 +174,7 @@ def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable
 
 
 def _file_reader(stack: ExitStack) -> Read:
-    """Return a function that reads local files directly, others by a reader,
-    opened for the first."""
+    """Return a reader of local files, and of others by a reader that is opened for the first."""
     from committer.storage import local_files
     from committer.storage.scheme import scheme_of
 

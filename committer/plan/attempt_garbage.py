@@ -155,8 +155,7 @@ def _left_over(
 
 
 def named_after_all(left_over: LeftOver, table: LoadedTable) -> Reading[str | None]:
-    """Return the first of the files that the table names in spite of the proof; None if there is
-    none.
+    """Return the first of the files that the table names in spite of the proof, or None.
 
     Errors: `InvalidMetadataError` for a manifest list that cannot be read.
     """

@@ -79,8 +79,8 @@ class AttemptLog:
         self._lost, self._resolved = lost, Resolved(tuple(landed), tuple(absent))
 
     def landed(self, state: TableState) -> None:
-        """Note a commit of this committer that has led to this state. It has replaced the base of
-        every other attempt.
+        """Note a commit of this committer that has led to this state.
+        It has replaced the base of every other attempt.
         """
         self.state = state
         self._lost.clear()

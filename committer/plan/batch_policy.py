@@ -48,8 +48,7 @@ _STRETCHED_MS_MIN = 1_000
 
 
 def stretched_ms(interval_ms: int, metadata_bytes: int | None) -> int:
-    """Return the interval of a table whose metadata file has become too large:
-    longer as it grows."""
+    """Return the interval of a table whose metadata file is too large: longer as it grows."""
     if metadata_bytes is None or metadata_bytes <= METADATA_BYTES_MAX:
         return interval_ms
     stretched = max(interval_ms, _STRETCHED_MS_MIN) * metadata_bytes // METADATA_BYTES_MAX

@@ -54,8 +54,8 @@ def commit_summary(
     counts: ManifestCounts,
     engine_version: str,
 ) -> dict[str, str]:
-    """Return the summary of the snapshot that lands a batch. `engine_version`: this release; empty:
-    not recorded.
+    """Return the summary of the snapshot that lands a batch.
+    `engine_version`: this release; empty: not recorded.
     """
     head = metadata.branch_head(batch.branch)
     walked = [manifest.walked for checked in batch.requests for manifest in checked.manifests]

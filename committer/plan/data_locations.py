@@ -107,8 +107,7 @@ def _leaves(rest: str) -> bool:
 
 
 def is_name_too_long(path: str) -> bool:
-    """Return whether the file's name has more bytes than the file systems that are in use can
-    hold."""
+    """Return whether the file's name has more bytes than usual file systems can hold."""
     if len(path) <= FILE_NAME_BYTES_MAX and path.isascii():
         return False
     return len(path[path.rfind("/") + 1 :].encode()) > FILE_NAME_BYTES_MAX
@@ -123,8 +122,7 @@ def comparable_name(path: str) -> str:
 
 
 def names_attempt(path: str, attempt: str) -> bool:
-    """Return whether the attempt is the last uuid, in any spelling, of the file's name (not its
-    folder).
+    """Return whether the attempt is the last uuid, in any spelling, of the file's own name.
 
     So a path names one attempt, and an attempt is one request's: no other may list the file.
     """
@@ -136,7 +134,6 @@ def names_attempt(path: str, attempt: str) -> bool:
 
 
 def attempt_named(path: str) -> str | None:
-    """Return the attempt for which `names_attempt` may hold, in lower case;
-    None if there is none."""
+    """Return the attempt for which `names_attempt` may hold, in lower case, or None."""
     found = _LAST_UUID.match(path, path.rfind("/") + 1)
     return found[1].lower() if found else None

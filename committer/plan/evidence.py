@@ -77,7 +77,7 @@ def has_evidence(snapshot: Snapshot) -> bool:
 
 
 def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
-    """Yield Frazil's snapshots behind a branch head, newest first, as far back as proofs are
-    searched.
+    """Yield Frazil's snapshots behind a branch head, newest first,
+    as far back as proofs are searched.
     """
     return filter(has_evidence, islice(metadata.branch_history(branch), SNAPSHOTS_MAX))

@@ -206,8 +206,7 @@ def _kept_snapshots(
 def _kept_of_branch(
     metadata: TableMetadata, ref: SnapshotRef, retention: Retention, now_ms: int
 ) -> set[int]:
-    """Select snapshots from the head backwards until the first that is beyond both number and
-    age."""
+    """Select snapshots from the head backwards to the first beyond both number and age."""
     own_age = ref.max_snapshot_age_ms
     young_ms = now_ms - (retention.max_snapshot_age_ms if own_age is None else own_age)
     own_number = ref.min_snapshots_to_keep

@@ -90,8 +90,8 @@ class HighWaterMark:
         return replace(self, producers=_highest(self.producers, proven))
 
     def with_landed_again(self, ledger: Ledger, keys: Container[str]) -> HighWaterMark:
-        """Return it with the epochs that have landed, by these entries, since the ledger forgot
-        them.
+        """Return it with the epochs that have landed, by these entries,
+        since the ledger forgot them.
         """
         again: dict[str, int] = {}
         for key, at in self.forgotten_at.items():
@@ -204,9 +204,9 @@ def snapshots_above(metadata: TableMetadata, mark: HighWaterMark) -> list[Snapsh
 
 
 def _is_below(snapshot: Snapshot, mark: HighWaterMark) -> bool:
-    """Return whether the high-water mark knows of a snapshot, and so of those behind it. Without
-    sequence numbers (format version 1) one that is older than what was seen was seen: ours never
-    are.
+    """Return whether the high-water mark knows of a snapshot, and so of those behind it.
+    Without sequence numbers (format version 1) one that is older than what was seen was seen: ours
+    never are.
     """
     if snapshot.snapshot_id == mark.snapshot_id:
         return True

@@ -39,8 +39,7 @@ class Upkeep:
 def applicable_merges(
     upkeep: Upkeep, branch: str, carried: Iterable[ListedManifest], format_version: int
 ) -> tuple[MergedManifest, ...]:
-    """Return the merges of which every replaced manifest is still in the head's list, with equal
-    rows.
+    """Return the merges whose replaced manifests are all still in the head's list, with equal rows.
 
     Another row for the same path means other inherited ids (an upgrade assigns row ids): the
     explicit ones would contradict it. A manifest for an older version lacks ids that a list of this

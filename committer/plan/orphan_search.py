@@ -73,8 +73,7 @@ def kind_of(location: str, metadata: TableMetadata) -> Kind:
 
 
 def without_checksum(location: str) -> str:
-    """Return the location of the file whose checksums Hadoop has written there;
-    others as they are."""
+    """Return the location of the file whose checksums Hadoop wrote here, or the location itself."""
     folder, slash, name = location.rpartition("/")
     is_checksum = name.startswith(".") and name.endswith(".crc") and len(name) > len("..crc")
     return f"{folder}{slash}{name[1:-4]}" if is_checksum else location
@@ -120,8 +119,7 @@ class SearchScope:
         return cls(tuple(folders), tuple(dict.fromkeys(within)), tuple(shared))
 
     def is_foreign(self, location: str) -> bool:
-        """Return whether an object below one of the folders belongs to another table or the
-        inbox."""
+        """Return whether an object in one of the folders is another table's, or the inbox's."""
         at = comparable_location(location)
         return any(at.is_within(folder) for folder in self.foreign)
 
@@ -151,8 +149,8 @@ class Names:
         return self._holds(comparable_location(location).path)
 
     def holds_alike(self, location: str) -> bool:
-        """Return whether there is a file of the same name in another folder,
-        or of a waiting attempt."""
+        """Return whether a file has the same name in another folder,
+        or that of a waiting attempt."""
         path = comparable_location(location).path
         name = path[path.rfind("/") + 1 :]
         if name == _VERSION_HINT or self._holds(name):

@@ -184,8 +184,8 @@ def thawed(entry: ProducerEntry, left: frozenset[int] | None, again: EpochRanges
 def with_accepted(
     entry: ProducerEntry, wanted: Collection[tuple[int, UUID]], waiting: Collection[str]
 ) -> tuple[ProducerEntry, frozenset[tuple[int, UUID]]]:
-    """Return the entry that permits these (epoch, attempt) pairs to land, and the pairs for which
-    it has no room.
+    """Return the entry that permits these (epoch, attempt) pairs to land,
+    and the pairs for which it has no room.
 
     `waiting`: attempts that are still in the inbox or in quarantine: others need no leave any more.
     """

@@ -30,7 +30,7 @@ class GapPolicy:
     always: bool = False
 
     def for_table(self, properties: Mapping[str, str]) -> GapPolicy:
-        """Return the policy for a table: one that sets a length itself has other engines,
+        """Return a table's policy: one with a length of its own has other engines,
         so gaps always."""
         text = properties.get(GAP_PROPERTY, "").strip()
         if not (text.isascii() and text.isdigit()):

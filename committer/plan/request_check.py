@@ -157,8 +157,7 @@ class Checker:
         return CheckedRequest(sealed, self.basis, manifests)
 
     def check_target(self, request: CommitRequest) -> None:
-        """Check that a request is for this table, before the ledger, which is this table's,
-        is asked."""
+        """Check, before the ledger of this table is asked, that a request is for this table."""
         basis = self.basis
         if request.catalog != basis.catalog:
             raise _refused(

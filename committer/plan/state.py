@@ -51,8 +51,7 @@ class TableState:
         return cls(table, read_ledger(metadata), heads, tuple(gone) or previous.gone)
 
     def with_head(self, snapshot_id: int, manifest_list: bytes) -> TableState:
-        """Return the state once a manifest list was read; only rows that were not known are
-        decoded.
+        """Return the state once a manifest list was read; only unknown rows are decoded.
 
         Errors: `InvalidMetadataError`.
         """

@@ -71,12 +71,11 @@ class Catalog(Protocol):
         """List all namespaces, sorted."""
 
     async def default_location(self, namespace: tuple[str, ...]) -> str | None:
-        """Return the folder that the namespace itself names for its tables;
-        None if it names none."""
+        """Return the folder that the namespace itself names for its tables, or None."""
 
     async def probe(self) -> None:
-        """Prove that the swap's condition is enforced (a stale base must lose); clean up. Else
-        `SettingsError`.
+        """Prove that the swap's condition is enforced (a stale base must lose); clean up.
+        Else `SettingsError`.
         """
 
     async def close(self) -> None:

@@ -61,8 +61,8 @@ class Queue(Protocol):
     async def read(
         self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
     ) -> Sequence[Delivery]:
-        """Take up to `count_max` new doorbells of each of these shards (at least one); wait up to
-        `wait_s` for the first.
+        """Take up to `count_max` new doorbells of each of these shards (at least one);
+        wait up to `wait_s` for the first.
 
         After an error or a cancelled read the next call returns what was handed to this consumer
         and never seen. So does the first call that names a shard after one that did not: doorbells
@@ -74,8 +74,8 @@ class Queue(Protocol):
     async def reclaim(
         self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
     ) -> Sequence[Delivery]:
-        """Take over doorbells of these shards that another consumer holds and has not acknowledged
-        for `idle_s`.
+        """Take over doorbells of these shards that another consumer left unacknowledged for
+        `idle_s`.
         """
 
     def release_shards(self, shards: Collection[int]) -> None:
@@ -96,16 +96,16 @@ class Queue(Protocol):
         """Carry each receipt to the waiter at its `reply_to`. Best effort, kept for a while."""
 
     async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
-        """Take the receipts that arrived for `reply_to`, in order; wait up to `wait_s` if there is
-        none.
+        """Take the receipts that arrived for `reply_to`, in order;
+        wait up to `wait_s` if there is none.
         """
 
     async def depth(self) -> QueueDepth:
         """Count over all shards."""
 
     async def probe(self) -> None:
-        """Refuse (`SettingsError`) a server that may evict or is too old; say which setting to
-        change.
+        """Refuse (`SettingsError`) a server that may evict or is too old;
+        say which setting to change.
         """
 
     async def close(self) -> None:

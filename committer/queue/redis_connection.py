@@ -66,8 +66,8 @@ class RedisConnection:
         self._pipelines = GroupCommit[tuple[Command, ...], list[Any]](self._send)
 
     async def commands(self, commands: Iterable[Command]) -> list[Any]:
-        """Send all at once, with those of other callers; an answer that is an error is returned,
-        not raised.
+        """Send all at once, with those of other callers;
+        an answer that is an error is returned, not raised.
         """
         return await self._pipelines.call(tuple(commands))
 
@@ -167,8 +167,8 @@ def raise_first(answers: Iterable[Any]) -> None:
 
 
 def is_group_gone(error: ResponseError) -> bool:
-    """Return whether the stream or its group was deleted, perhaps during a blocking read
-    (FLUSHALL).
+    """Return whether the stream or its group was deleted,
+    perhaps during a blocking read (FLUSHALL).
     """
     return str(error).startswith(("NOGROUP", "UNBLOCKED"))
 

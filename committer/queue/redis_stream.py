@@ -137,8 +137,8 @@ class RedisQueue:
             return self._hold(deliveries)
 
     def _turn_to(self, shards: Collection[int]) -> tuple[int, ...]:
-        """Read these shards from now on. Of one that is new among them something may be pending for
-        us from another time.
+        """Read these shards from now on; of a new one, deliveries from before may be pending.
+        A new one among them may have deliveries pending from before.
         """
         wanted = tuple(sorted(shards))
         if wanted != self._shards:
@@ -205,8 +205,7 @@ class RedisQueue:
     async def reclaim(
         self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
     ) -> Sequence[Delivery]:
-        """Take over idle deliveries, and renew the claim on all held, so that no other consumer
-        takes them.
+        """Take over idle deliveries, and renew the claim on all held ones.
 
         Takes some thousand doorbells a call; call again for more.
         """
@@ -220,8 +219,7 @@ class RedisQueue:
             return self._hold(deliveries)
 
     async def _reclaim(self, idle_ms: int, shards: Collection[int]) -> list[Delivery]:
-        """Claim by JUSTID, so that confirming held doorbells is no delivery and copies none of
-        them."""
+        """Claim by JUSTID: so confirming held doorbells is no delivery, and copies none of them."""
         cursors: dict[int, bytes] = dict.fromkeys(self._usable(sorted(shards)), b"0-0")
         claimed: _Ids = defaultdict(list)
         options = ("COUNT", _SCANNED_MAX, "JUSTID")
@@ -362,8 +360,8 @@ class RedisQueue:
         return [shard for shard in shards if _KEYS[shard] not in self._taken]
 
     async def _look_at_taken(self) -> None:
-        """Check every few seconds whether those keys are still taken, and the keys of receipts once
-        reported.
+        """Check every few seconds whether those keys are still taken,
+        and the keys of receipts once reported.
         """
         now_s = asyncio.get_running_loop().time()
         blocked = self._receipts.blocked

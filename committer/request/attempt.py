@@ -16,8 +16,7 @@ _VERSION_5 = 0x5000 << 64 | 0b10 << 62
 
 
 def attempt_of(table_uuid: UUID, branch: str, producer: str, epoch: int, nonce: UUID) -> UUID:
-    """Return `UUIDv5(table uuid, branch ⏎ producer ⏎ epoch ⏎ nonce)`, the four joined by line
-    feeds.
+    """Return `UUIDv5(table uuid, branch ⏎ producer ⏎ epoch ⏎ nonce)`, joined by line feeds.
 
     Neither a branch nor a producer's id can hold a line feed, so the name is unambiguous.
     """

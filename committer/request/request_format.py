@@ -106,8 +106,7 @@ def _reference(manifest: InlineManifest, offset: int) -> ManifestReference:
 def seal_request(
     request: CommitRequest, manifests: Sequence[InlineManifest] = ()
 ) -> EncodedRequest:
-    """Encode the request's line, which names the manifests (`inline_references`), and behind it
-    these.
+    """Encode the request's line, which names the manifests (`inline_references`), then these.
 
     Errors: `InvalidRequestError` where it would be larger than `read_request` takes.
     """

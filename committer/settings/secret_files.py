@@ -19,8 +19,7 @@ _BYTES_MAX = 64 * 1024
 
 
 def read_secret_files(environment: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the same variables, in the spelling that they have, with each `FRAZIL_…_FILE`
-    replaced.
+    """Return the same variables, spelled as they are, with each `FRAZIL_…_FILE` replaced.
 
     One that is empty counts as absent, so that a layer of configuration can take it back. White
     space around a file's content is dropped. Errors: `SettingsError`, naming the variable and never

@@ -374,8 +374,7 @@ def _folder_lock(location: str, folder: str) -> Iterator[bool]:
 
 
 def _lock_folder(location: str, folder: str) -> int | None:
-    """Lock a folder by polling: a worker thread must not hang for ever on a process that was
-    stopped."""
+    """Lock a folder by polling: a worker thread must not hang on a process that was stopped."""
     for _ in range(_ATTEMPTS_MAX):
         try:
             with explained(location):
@@ -390,8 +389,7 @@ def _lock_folder(location: str, folder: str) -> int | None:
 
 
 def _try_lock(descriptor: int, folder: str) -> bool:
-    """Try to lock: True if locked, and the locked folder is still the one of that name;
-    else closed."""
+    """Try to lock: True if locked, and the folder is still the one of that name; else closed."""
     locked = False
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

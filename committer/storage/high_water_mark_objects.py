@@ -40,8 +40,8 @@ class HighWaterMarks:
         return await self._storage.get(self.location(table_uuid))
 
     async def replace(self, table_uuid: UUID, content: bytes, *, etag: str | None) -> str:
-        """Write a high-water mark if it still has the etag (None: if there is none); return the new
-        one.
+        """Write a high-water mark if it still has the etag (None: if there is none);
+        return the new one.
 
         Errors: `AlreadyExistsError` where it has another; `SettingsError` where its name is taken
         by something that is no object.

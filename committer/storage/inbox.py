@@ -70,9 +70,7 @@ class _Keyed:
         return True
 
     async def holds(self, published: str) -> bool:
-        """Return whether there is an object of the request that was published under this key,
-        replayed or not.
-        """
+        """Return whether the request published under this key has an object, replayed or not."""
         epoch, _, _ = published.rpartition("/")
         found = [one.key async for one in self._list(f"{epoch}/", None)]
         return any(published_key(key) == published for key in found)
@@ -99,8 +97,8 @@ class _Keyed:
 
 
 def skips_of(table_uuid: UUID | None = None) -> Skips:
-    """Return the `Skips` for a listing of everything, or of one table. A folder in the place of a
-    request is no request.
+    """Return the `Skips` for a listing of everything, or of one table.
+    A folder in the place of a request is no request.
     """
     return Skips(levels_max=KEY_LEVELS if table_uuid is None else KEY_LEVELS - 1)
 
@@ -184,8 +182,8 @@ class Quarantine(_Keyed):
             await self._create(record, content)
 
     async def refer(self, record: QuarantineRecord) -> bool:
-        """Keep a reason for what stays in the inbox, and is not read. False if there is a record
-        already.
+        """Keep a reason for what stays in the inbox, and is not read.
+        False if there is a record already.
         """
         return await self._create(record.model_copy(update={"by_reference": True}), b"")
 

@@ -39,9 +39,9 @@ class KeyFile:
         return self._keys
 
     async def keys(self, *, age_s_max: float) -> Keys:
-        """Return the keys, read again if they are older. If the file cannot be read, the known keys
-        stay: a file is missing for a moment while it is replaced. Errors: as `read`, the first
-        time.
+        """Return the keys, read again if they are older.
+        If the file cannot be read, the known keys stay: a file is missing for a moment while it is
+        replaced. Errors: as `read`, the first time.
         """
         if self._keys is not None and self._world.monotonic_s() - self._read_s < age_s_max:
             return self._keys

@@ -118,7 +118,7 @@ def _snappy(content: bytes | memoryview, limit: int) -> bytes:
 
 
 def _zstd(content: bytes | memoryview, limit: int) -> bytes:
-    """Frame by frame, in steps of a few bytes: one of them may inflate to 32 MiB."""
+    """Inflate frame by frame, in steps of a few bytes: one of them may inflate to 32 MiB."""
     library = _zstandard()
     decompressor = library.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES_MAX)
     parts: list[bytes] = []

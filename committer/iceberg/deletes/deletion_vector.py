@@ -34,8 +34,8 @@ class DeletionVector:
     __slots__ = ("_bitmap",)
 
     def __init__(self, positions: Iterable[int] = ()) -> None:
-        """Hold these positions. Errors: `InvariantError` for a position below 0 or above
-        `POSITION_MAX`."""
+        """Hold these positions.
+        Errors: `InvariantError` for a position below 0 or above `POSITION_MAX`."""
         try:
             bitmap = BitMap64(positions)
         except OverflowError:

@@ -82,8 +82,8 @@ _MORE = (0x80, 0xBF)
 
 
 def text_bits(text: bytes) -> bytes:
-    """Return for each byte of a text the bits that make it text: bytes that agree in all of these
-    are text, too."""
+    """Return for each byte of a text the bits that make it text:
+    bytes that agree in all of these are text, too."""
     bits = bytearray(text.translate(_BITS))
     for found in _LIMITING.finditer(text):
         bits[found.end()] = _bits(text[found.end()], *_SECOND[found[0][0]])

@@ -22,8 +22,7 @@ class SortOrderUpdate:
         self._fields: list[SortField] = []
 
     def apply(self) -> SortOrder:
-        """Return the order under id 1, or the unsorted one; the table assigns another id if need
-        be.
+        """Return the order under id 1, or the unsorted one; the table may assign another id.
 
         Errors: `InvalidMetadataError` for a column that its transform cannot take.
         """

@@ -32,8 +32,8 @@ def all_manifest_rows(metadata: TableMetadata, read: Read) -> Iterator[Row]:
 def manifest_row(
     row: ManifestFile, partition_types: Iterable[IcebergType | None] = repeat(None)
 ) -> Row:
-    """Describe a row of a manifest list. Without the types of its partition fields bounds stay as
-    stored."""
+    """Describe a row of a manifest list.
+    Without the types of its partition fields bounds stay as stored."""
     described: Row = {
         "manifest_path": row.manifest_path,
         "manifest_length": row.manifest_length,

@@ -23,8 +23,7 @@ Row = dict[str, object]
 
 
 def describe_partition(kind: StructType, partition: tuple[object, ...]) -> Row:
-    """Return the partition's values by field name, each in the JSON single-value form;
-    null stays."""
+    """Return the partition's values by field name, each in JSON single-value form; null stays."""
     return {
         field.name: print_json_value(field.field_type, value)
         for field, value in zip(kind.fields, partition, strict=True)

@@ -149,7 +149,7 @@ class _Reader:
         return head, content, position
 
     def _read_middle(self, raw: bytes, position: int, layout: Layout) -> tuple[_Middle, int]:
-        """Format and partition, and where they end."""
+        """Read format and partition, and where they end."""
         file_format, start = read_bytes(raw, position)
         stop = skip_optional(raw, start, layout.partition)
         known, encoded = self._middles, raw[position:stop]

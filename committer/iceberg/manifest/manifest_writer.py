@@ -304,8 +304,7 @@ def _parts(context: ManifestContext, codec: str) -> _Parts:
 
 
 def manifest_header(context: ManifestContext, codec: str, sync: bytes) -> bytes:
-    """Return the header of a manifest: equal to the byte for equal contexts,
-    but for the sync marker."""
+    """Return the header of a manifest: equal contexts give equal bytes, but for the sync marker."""
     return _parts(context, codec).header + sync
 
 

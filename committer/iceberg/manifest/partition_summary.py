@@ -72,8 +72,7 @@ def _float_order(value: object) -> tuple[float, float]:
 
 
 def _uuid_order(value: object) -> tuple[int, int]:
-    """Return two signed halves: the readers that prune by these bounds compare so (Java's
-    order)."""
+    """Return two signed halves, as readers compare that prune by these bounds (Java's order)."""
     if not isinstance(value, UUID):
         raise TypeError("a uuid partition value that is not a uuid")
     high, low = UUID_HALVES.unpack(value.bytes)

@@ -67,8 +67,8 @@ class TableMetadata:
     )
 
     def require_uuid(self) -> UUID:
-        """Return the table's identity. Errors: `UnsupportedError` for an old table that has
-        none."""
+        """Return the table's identity.
+        Errors: `UnsupportedError` for an old table that has none."""
         if self.table_uuid is None:
             raise UnsupportedError(
                 "table metadata: `table-uuid`: expected a uuid, found nothing (an old table of"
@@ -146,8 +146,7 @@ class TableMetadata:
         return self.ancestors(None if ref is None else ref.snapshot_id)
 
     def is_ancestor(self, snapshot_id: int, *, of: int) -> bool:
-        """Return whether a snapshot is `of` or one of its retained ancestors (an expired one is
-        not)."""
+        """Return whether a snapshot is `of` or one of its ancestors that have not expired."""
         return any(one.snapshot_id == snapshot_id for one in self.ancestors(of))
 
     def with_index(self, index: Mapping[int, Snapshot]) -> TableMetadata:

@@ -57,8 +57,8 @@ def commit_summary(
     *,
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the summary of any operation. `counts` has keys of the specification
-    (`deleted-records`, …).
+    """Return the summary of any operation.
+    `counts` has keys of the specification (`deleted-records`, …).
 
     Counts of 0 are left out, but for `changed-partition-count` and the manifests. A key of `extra`
     never replaces a computed one: readers rely on those.

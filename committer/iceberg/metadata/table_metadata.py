@@ -156,8 +156,8 @@ def _current_snapshot_id(reader: Reader) -> int | None:
 
 
 def _next_row_id(reader: Reader, format_version: int) -> int | None:
-    """Read `next-row-id`. Below version 3 the key means nothing, and is not kept:
-    an upgrade sets it."""
+    """Read `next-row-id`.
+    Below version 3 the key means nothing, and is not kept: an upgrade sets it."""
     if format_version >= 3:
         return reader.integer("next-row-id")
     reader.take("next-row-id")
@@ -265,8 +265,8 @@ def print_table_metadata(metadata: TableMetadata) -> bytes:
 
 
 def _layout(metadata: TableMetadata, *, single_forms: bool) -> dict[str, object]:
-    """Print schemas, specs and orders. Version 1 has the current ones once more,
-    for its old readers."""
+    """Print schemas, specs and orders.
+    Version 1 has the current ones once more, for its old readers."""
     schemas = {schema.schema_id: _schema(metadata, schema) for schema in metadata.schemas}
     single_schema = {"schema": orjson.Fragment(schemas[metadata.current_schema_id])}
     single_spec = {"partition-spec": print_partition_fields(metadata.default_spec)}

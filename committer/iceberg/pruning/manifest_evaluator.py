@@ -201,8 +201,7 @@ def _any_within(term: BoundTerm, values: tuple[object, ...]) -> SummaryTest:
 
 
 def _not_only(term: BoundTerm, values: frozenset[object]) -> SummaryTest:
-    """Return a test that fails only if there surely is one value throughout,
-    and it is among these."""
+    """Return a test that fails only if there surely is one value throughout, one of these."""
     lower, upper = _bounds(term)
     has_nans = is_float(term)
 

@@ -235,8 +235,7 @@ class _Strict(_Projector):
         return self.values(predicate)
 
     def with_old_negatives(self, projected: Projection) -> Projection:
-        """Narrow a projection: a value that an old writer made one too high must not prove
-        anything."""
+        """Narrow a projection: a value that an old writer rounded up must not prove anything."""
         match projected:
             case GreaterThan(value=int() as value) if value <= 0:
                 return GreaterThan(self.target, value + 1)
@@ -271,7 +270,6 @@ def _itself(value: object) -> object:
 
 
 def _step(by: int, bits: int) -> Step:
-    """Return a step that wraps around at the first and last number, as in Iceberg Java:
-    it proves nothing then."""
+    """Return a step that wraps around at either end, as in Iceberg Java: it proves nothing then."""
     half = 1 << (bits - 1)
     return lambda value: (cast(int, value) + by + half) % (2 * half) - half

@@ -229,7 +229,7 @@ class _Reader:
     def _read_middle(
         self, raw: bytes, position: int
     ) -> tuple[str, tuple[object, ...], Expression | None, int]:
-        """Format and partition, with the residual of the partition (None: nothing matches)."""
+        """Read format and partition, with the residual of the partition (None: nothing matches)."""
         file_format, position = read_format(raw, position)
         start, known = position, self._partitions
         position = skip_optional(raw, position, self._layout.partition)
@@ -248,7 +248,7 @@ class _Reader:
         return file_format, *found, position
 
     def _read_metrics(self, raw: bytes, position: int) -> tuple[int, int, ColumnMetrics, int]:
-        """Record count, file size and the wanted metrics."""
+        """Read record count, file size and the wanted metrics."""
         number, more = raw[position], raw[position + 1]
         if number < 128 and not number & 1:
             record_count, position = number >> 1, position + 1

@@ -90,8 +90,8 @@ class PlannedManifests:
 
 
 def plan_manifests(scan: Scan, manifests: Iterable[ManifestFile]) -> PlannedManifests:
-    """Leave out manifests without live files, and those whose partition summaries prove that none
-    of their files matches."""
+    """Leave out manifests without live files,
+    and those whose partition summaries prove that none of their files matches."""
     live = (row for row in manifests if row.has_live_files)
     found = [row for row in live if scan.filter.may_match_manifest(row)]
     return PlannedManifests(

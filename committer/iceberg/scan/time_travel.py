@@ -36,8 +36,7 @@ def find_snapshot(
 
 
 def snapshot_as_of(metadata: TableMetadata, time_ms: int) -> Snapshot | None:
-    """Return the snapshot that was current at a time, by the snapshot log;
-    None before the first."""
+    """Return the snapshot current at a time, by the snapshot log; None before the first."""
     current = None
     for entry in metadata.snapshot_log:
         if entry.timestamp_ms <= time_ms:

@@ -67,8 +67,8 @@ def _ids_of_counts() -> _FindAll:
 
 
 def read_counts(raw: bytes, position: int) -> tuple[list[MapLayout], int] | None:
-    """Return how four maps of counts are laid out, and where they end; None where only a decoder
-    can tell."""
+    """Return how four maps of counts are laid out, and where they end;
+    None where only a decoder can tell."""
     match = _four_maps()(raw, position)
     if match is None:
         return None

@@ -233,8 +233,8 @@ def _head(
 
 
 def _ids(raw: bytes, position: int, splice: Splice) -> tuple[int, bytes, int | None, int]:
-    """Read a head: the status, the head from now on (empty: as it stands), the sequence number, and
-    where the head ends."""
+    """Read a head: the status, the head from now on (empty: as it stands), the sequence number,
+    and where the head ends."""
     parts, row = splice.parts, splice.row
     status, position = read_long(raw, position)
     if status not in (0, 1, 2):
@@ -335,8 +335,8 @@ def _skip_plain_maps(raw: bytes, start: int, splice: Splice) -> int:
 
 
 def _decode_maps(raw: bytes, start: int, splice: Splice) -> int:
-    """Step over the maps pair by pair, and learn how many pairs each has: files of one table have
-    the same columns."""
+    """Step over the maps pair by pair, and learn how many pairs each has:
+    files of one table have the same columns."""
     record, stop = decode_record(splice.parts.maps, raw, start)
     maps = (record[field_id] for field_id in _METRICS)
     counts = tuple(len(one) if isinstance(one, dict) else None for one in maps)

@@ -193,8 +193,7 @@ class ManifestMerge:
                 self._partitions[key] = partition
 
     def _refuse_unknown(self, partition: tuple[object, ...]) -> None:
-        """Refuse a value of a column that no schema of the table has any more:
-        it could not be written."""
+        """Refuse a value of a column that no schema of the table has: it could not be written."""
         for field, value in zip(self._kind.fields, partition, strict=True):
             if value is not None and isinstance(field.field_type, UnknownType):
                 raise UnsupportedError(

@@ -72,8 +72,7 @@ class MapPatterns:
         self._missed = (missed, *others[: _KEPT - 1])
 
     def _take(self, maps: SixMaps) -> tuple[_Missed, tuple[_Missed, ...]]:
-        """Merge these maps with those missed before that one pattern can match too;
-        return the others."""
+        """Merge these maps with missed ones that one pattern can match too; return the others."""
         for one in self._missed:
             together = merged(one.maps, maps)
             if together is not None:

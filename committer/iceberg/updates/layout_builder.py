@@ -161,8 +161,7 @@ def _same_schema(first: Schema, second: Schema) -> bool:
 
 
 def _equivalent(first: PartitionSpec, second: PartitionSpec) -> bool:
-    """Return whether sources, transforms, names and their order are equal;
-    field ids do not matter."""
+    """Return whether sources, transforms, names and order are equal; field ids do not matter."""
     return [(field.source_ids, str(field.transform), field.name) for field in first.fields] == [
         (field.source_ids, str(field.transform), field.name) for field in second.fields
     ]

@@ -265,8 +265,7 @@ class MetadataBuilder:
         return tuple(self.snapshots.values()) if is_changed else self._base.snapshots
 
     def _built_snapshot_log(self) -> tuple[SnapshotLogEntry, ...]:
-        """Return the log without snapshots that were current within this change only,
-        and without gaps."""
+        """Return the log without gaps, and without snapshots that only this change made current."""
         passed = self._added_to_main - {self._current_snapshot_id}
         if not passed and not self._removed_snapshots:
             return self._snapshot_log

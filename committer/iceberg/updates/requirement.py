@@ -81,8 +81,7 @@ Requirement = (
 
 
 def failed_requirement(requirement: Requirement, metadata: TableMetadata | None) -> str | None:
-    """Return why a requirement does not hold for a table (None: there is no table);
-    None if it does."""
+    """Return why a requirement does not hold for a table (None: there is none); None if it does."""
     if metadata is None:
         return None if isinstance(requirement, AssertCreate) else "the table does not exist"
     match requirement:

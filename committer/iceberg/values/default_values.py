@@ -23,8 +23,8 @@ _NULL_ONLY = (UnknownType, VariantType, GeometryType, GeographyType)
 
 
 def checked_default(kind: IcebergType, value: object, where: str) -> object:
-    """Return a default as it is read back from metadata (a float has four bytes then). None is
-    null.
+    """Return a default as it is read back from metadata (a float has four bytes then).
+    None is null.
 
     Errors: `InvalidMetadataError` for a value that is not of the type, or whose type takes null
     only; `UnsupportedError` for a nested type: the specification knows an empty struct as a

@@ -66,8 +66,7 @@ def _number(value: float) -> str:
 
 
 def _decimal(value: Decimal) -> str:
-    """Print a decimal; with an exponent if the point would lie over six places before the
-    digits."""
+    """Print a decimal; with an exponent if the point lies over six places ahead of the digits."""
     sign, digits, exponent = value.as_tuple()
     power = len(digits) - 1 + cast(int, exponent)
     if cast(int, exponent) <= 0 and power >= -6:

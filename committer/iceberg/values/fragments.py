@@ -68,8 +68,7 @@ class Fragments:
 
 
 def print_to_keep(json_value: object) -> bytes:
-    """Print JSON in as many bytes as it takes: what orjson returns keeps a buffer of 4 KiB at
-    least.
+    """Print JSON in as many bytes as it takes: orjson's own result keeps at least 4 KiB.
 
     Errors: `TypeError`, as `orjson.dumps`.
     """

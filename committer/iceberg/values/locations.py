@@ -56,9 +56,9 @@ class ComparableLocation:
 
 
 def comparable_location(location: str) -> ComparableLocation:
-    """Return the form in which a location is compared. Spellings of which some engine might mean
-    the same object compare equal (percent signs, Unicode forms, doubled slashes), although no
-    storage says so.
+    """Return the form in which a location is compared.
+    Spellings of which some engine might mean the same object compare equal (percent signs, Unicode
+    forms, doubled slashes), although no storage says so.
     """
     match = _AUTHORITY.match(location)
     scheme, authority = (match[1] or "file", match[2] or "") if match else ("file", "")

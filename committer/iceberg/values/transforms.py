@@ -98,8 +98,7 @@ class Transform:
         return False
 
     def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
-        """Return whether rows sorted by this transform of a column are sorted by `other` of it as
-        well."""
+        """Return whether rows sorted by this transform of a column are also sorted by `other`."""
         return self == other
 
     def human(self, kind: IcebergType, value: object) -> str:
@@ -203,8 +202,7 @@ class TruncateTransform(Transform):
         return True
 
     def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
-        """Return whether the order is that of `other` too: of a shorter prefix, or of multiple
-        steps.
+        """Return whether the order is `other`'s too: of a shorter prefix, or of a multiple step.
 
         The reference compares widths of numbers as it does lengths of text, which is wrong: 13 and
         19 are one step of 10, and may stand in either order, but two steps of 5.

@@ -133,8 +133,8 @@ class OrphanFinder:
         await self._name_table()
 
     async def _name_waiting(self, waiting: Inbox | Quarantine, key: str) -> None:
-        """Note each waiting request; one that cannot be read is reported, because its files are
-        unknown.
+        """Note each waiting request; one that cannot be read is reported,
+        because its files are unknown.
         """
         try:
             sealed = await _request(waiting, key)

@@ -67,8 +67,8 @@ class ProducerAdmin:
     world: World
 
     async def standing(self, table: LoadedTable, name: ProducerName) -> ProducerStatus:
-        """Return a producer's status. Errors: `NotFoundError` for one that the ledger does not
-        know.
+        """Return a producer's status.
+        Errors: `NotFoundError` for one that the ledger does not know.
         """
         return _known(read_ledger(table.metadata), name)
 
@@ -97,8 +97,8 @@ class ProducerAdmin:
         return epochs, is_whole
 
     async def freeze(self, identifier: TableIdentifier, name: ProducerName, why: str) -> None:
-        """Freeze a producer: none of its requests lands any more. Idempotent; the producer may be
-        unknown.
+        """Freeze a producer: none of its requests lands any more.
+        Idempotent; the producer may be unknown.
         """
 
         async def decide(table: LoadedTable) -> Sequence[Update]:
@@ -255,8 +255,8 @@ class ProducerAdmin:
     async def _let_lack(
         self, table: LoadedTable, name: ProducerName, entry: ProducerEntry | None
     ) -> None:
-        """Tell the high-water mark before the swap, or the table would freeze for want of the
-        epochs.
+        """Tell the high-water mark before the swap,
+        or the table would freeze for want of the epochs.
         """
         highest = None if entry is None else entry.epochs.highest
         epochs = {name.key: -1 if highest is None else highest}

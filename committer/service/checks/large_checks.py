@@ -57,8 +57,8 @@ class LargeChecks:
             self.waiting.drop_named(pending)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Make the checked requests ready once no other is being checked, at the latest `GATHER_S`
-        after the first of them.
+        """Make the checked requests ready once no other is being checked,
+        at the latest `GATHER_S` after the first of them.
         """
         self._tasks.discard(task)
         if not self._tasks:

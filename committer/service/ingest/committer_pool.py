@@ -121,8 +121,8 @@ class TableCommitters:
         return table
 
     async def _run(self, table: TableCommitter) -> None:
-        """Run a table's committer until it is idle; run it again if a request arrives while it
-        ends.
+        """Run a table's committer until it is idle;
+        run it again if a request arrives while it ends.
         """
         try:
             await table.run()

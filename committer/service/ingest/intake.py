@@ -55,8 +55,8 @@ class Intake:
         return self.breakers.holds_key(key)
 
     def has_to_wait(self, key: InboxKey) -> bool:
-        """Return whether a request stays in the inbox for now: it is held back, or its stuck table
-        has enough.
+        """Return whether a request stays in the inbox for now:
+        it is held back, or its stuck table has enough.
         """
         return self.is_held_back(key) or self.tables.has_enough(key)
 

@@ -48,8 +48,8 @@ class Ownership:
         return self.is_alone or key.shard in self.shards.owned
 
     def is_due(self, found: Arrival, listed_s: float | None, age_s: float) -> bool:
-        """Return whether its owner should have taken it by now. `listed_s`: since when scans have
-        listed it.
+        """Return whether its owner should have taken it by now.
+        `listed_s`: since when scans have listed it.
         """
         if self.is_alone:
             age_s = max(age_s, self.shards.patience_s(found.key.shard))

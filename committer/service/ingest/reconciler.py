@@ -43,8 +43,8 @@ class Reconciler:
         self.listing: Listing | None = None
 
     async def run(self) -> None:
-        """Reconcile for ever; the first pass that takes any takes all ages, since a start may
-        follow a crash.
+        """Reconcile for ever; the first pass that takes any takes all ages,
+        since a start may follow a crash.
 
         Not before the queue has handed over what waits there: of that nothing has to be read.
         """

@@ -54,8 +54,8 @@ class Service:
     async def run(
         self, catalog: Catalog, stop: asyncio.Event, checks: Checks | None = None
     ) -> None:
-        """Work until `stop`, then drain. `checks`: where large requests are checked; without, in
-        the loop.
+        """Work until `stop`, then drain.
+        `checks`: where large requests are checked; without, in the loop.
 
         Errors: `SettingsError` for an unsafe back end, found by the probes; whatever else escapes
         is a bug and comes as it is.
@@ -144,8 +144,8 @@ CUT_OFF_S = 5.0
 async def until_answered(
     component: str, ask: Callable[[], Awaitable[T]], stop: asyncio.Event, health: Health
 ) -> T | None:
-    """Ask until the component answers, with back-off. None if stopped before, also while a question
-    gets no answer.
+    """Ask until the component answers, with back-off.
+    None if stopped before, also while a question gets no answer.
     """
     failures = 0
     while not stop.is_set():

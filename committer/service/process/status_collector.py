@@ -145,8 +145,7 @@ class StatusCollector:
 
 
 def _backlog(tables: Iterable[TableCommitter], now_ms: int) -> list[TableBacklog]:
-    """Return the backlog by name; namesakes (dropped and made again) share one,
-    as do unknown tables."""
+    """Return the backlog by name; namesakes (dropped and made again), or unknown, share one."""
     found: dict[str, TableBacklog] = {}
     for table in tables:
         name = str(table.identifier) if table.state else NO_TABLE

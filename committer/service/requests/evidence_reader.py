@@ -28,8 +28,8 @@ class EvidenceReader:
         self._read: dict[int, EpochEvidence] = {}
 
     async def find(self, state: TableState, request: CommitRequest) -> Landed | None:
-        """Find where an epoch landed, as far as retained history shows. Errors: those of the
-        storage.
+        """Find where an epoch landed, as far as retained history shows.
+        Errors: those of the storage.
 
         An epoch that landed with several contents, since an operator accepted it: with this one.
         """
@@ -64,8 +64,7 @@ class EvidenceReader:
         return None
 
     async def _newest_first(self, state: TableState, branch: str) -> AsyncIterator[EpochEvidence]:
-        """Yield the evidence of one snapshot after another, more at once the longer it takes:
-        commits wait for it."""
+        """Yield the evidence of snapshot after snapshot, ever more at once: commits wait for it."""
         left, at_once = snapshots_with_evidence(state.metadata, branch), 1
         while some := list(islice(left, at_once)):
             for evidence in await asyncio.gather(*map(self.evidence_of, some)):

@@ -81,8 +81,8 @@ class ForeignEntries:
 
 
 def show(folder: str, skips: Skips, metrics: Metrics, named: Container[str]) -> frozenset[str]:
-    """Count what a listing of another folder has skipped, and name what is new in it. Returns what
-    is named now.
+    """Count what a listing of another folder has skipped, and name what is new in it.
+    Returns what is named now.
     """
     _count(folder, skips, metrics)
     for one in skips.first:
@@ -97,8 +97,8 @@ def _count(folder: str, skips: Skips, metrics: Metrics) -> None:
 
 
 def _claims_a_place(key: str, kind: SkipKind) -> bool:
-    """Return whether it occupies the place of a request: under a request's name, or as an
-    unreadable file.
+    """Return whether it occupies the place of a request:
+    under a request's name, or as an unreadable file.
     """
     if kind is SkipKind.OVERSIZED:
         return True

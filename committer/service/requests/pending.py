@@ -316,8 +316,8 @@ class Waiting(Collection[str]):
         self._deferred[pending.key] = (until_s, self._ready.pop(pending.key))
 
     def recall(self) -> float | None:
-        """Make those ready whose time has come, behind the others; return how long until the next
-        one.
+        """Make those ready whose time has come, behind the others;
+        return how long until the next one.
         """
         now_s = self._world.monotonic_s()
         for key, (until_s, pending) in list(self._deferred.items()):
@@ -329,8 +329,8 @@ class Waiting(Collection[str]):
     # --- Manifests that a request names ---
 
     async def make_room(self, pending: Pending, size_bytes: int) -> None:
-        """Wait for room for its manifests, all at once: two checks that each hold a part and wait
-        for more would deadlock.
+        """Wait for room for its manifests, all at once:
+        two checks that each hold a part and wait for more would deadlock.
         """
         self.drop_named(pending)
         await self._named.wait_for_room(size_bytes)

@@ -15,8 +15,8 @@ T = TypeVar("T")
 
 
 async def answer(reading: Reading[T], storage: Storage) -> T:
-    """Return the result of a search. All bytes are decoded off the loop: a few kilobytes may hold
-    thousands of entries.
+    """Return the result of a search.
+    All bytes are decoded off the loop: a few kilobytes may hold thousands of entries.
     """
 
     async def content(location: str) -> bytes | None:

@@ -89,8 +89,7 @@ class HighWaterMarkStore:
         raise _contended(seen.table_uuid)
 
     def has_decided_since(self, seen: HighWaterMark) -> bool:
-        """Return whether an operator is known to have decided about the table after `seen` was
-        read."""
+        """Return whether an operator is known to have decided about the table after that mark."""
         known = self._known.get(seen.table_uuid)
         return known is not None and known.high_water_mark.decided > seen.decided
 

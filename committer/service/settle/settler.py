@@ -132,8 +132,8 @@ class Settler:
         return is_deleted and None not in answers
 
     async def _high_water_mark(self, proof: Proof) -> bool | None:
-        """Make durable what proves that the keys may go. False: it proves nothing. None: a
-        fault.
+        """Make durable what proves that the keys may go. False: it proves nothing.
+        None: a fault.
         """
         if proof.seen is None:
             return True

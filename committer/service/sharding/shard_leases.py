@@ -85,8 +85,8 @@ class ShardLeases:
         return self._seen
 
     async def while_unchanged(self, call: Awaitable[T]) -> T | None:
-        """Return the answer of a call; None if `owned` changed first, which cancels the call. One
-        call at a time.
+        """Return the answer of a call; None if `owned` changed first, which cancels the call.
+        One call at a time.
         """
         return await self._reading.wait(call)
 

@@ -35,7 +35,7 @@ class CommitLoop:
         pacer: CommitPacer,
         observers: Sequence[CommitObserver],
     ) -> None:
-        """Commit batches. `observers`: told of each landed commit, in this order."""
+        """Prepare the loop. `observers`: told of each landed commit, in this order."""
         self._planner = planner
         self._sender = sender
         self._cached_table = cached_table

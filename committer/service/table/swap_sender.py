@@ -41,8 +41,8 @@ class SwapSender:
         self._metrics = metrics
 
     async def send(self, inflight: InflightBatch, plan: CommitPlan) -> SwapAnswer:
-        """Write what is not there yet, then swap. Errors: those of the ports, where nothing was
-        swapped.
+        """Write what is not there yet, then swap.
+        Errors: those of the ports, where nothing was swapped.
         """
         await self._write(inflight, plan)
         answer = await send_swap(self._catalog, plan.swap)
@@ -51,8 +51,8 @@ class SwapSender:
         return answer
 
     async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
-        """Write in one parallel round: manifests that are not there yet, the list,
-        and the metadata file."""
+        """Write manifests that are not there yet,
+        the list and the metadata file in one parallel round."""
         before = self._catalog.objects_before(plan.swap)
         self._attempts.sending(plan, [created.location for created in before])
         fresh = [one for one in plan.objects if one.location not in inflight.written]

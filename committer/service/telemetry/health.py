@@ -50,8 +50,8 @@ class Health:
         return self.world.monotonic_s() - self.last_beat_s < HEARTBEAT_LATE_S
 
     def degraded(self, component: str, why: str) -> bool:
-        """Set a component's condition. Return True if it is new: the caller then logs it once,
-        not on every retry.
+        """Set a component's condition.
+        Return True if it is new: the caller then logs it once, not on every retry.
         """
         is_news = component not in self.conditions
         self.conditions[component] = why

@@ -21,8 +21,7 @@ class Meter(Protocol):
         """Measure one call, and see its error. Of a listing, also what is done meanwhile."""
 
     def moved(self, call: str, objects: int, size_bytes: int) -> None:
-        """Count a `create`, `replace`, `get` or `delete` of so many objects and bytes that
-        succeeded."""
+        """Count objects and bytes of a `create`, `replace`, `get` or `delete` that succeeded."""
 
 
 class InstrumentedStorage:

@@ -191,8 +191,8 @@ class Metrics:
         self.instruments.inbox_listed.set(_known(listed_ms and listed_ms / 1000))
 
     def show_foreign_entries(self, folder: str, by_kind: Mapping[str, int]) -> None:
-        """Show the foreign entries that the last listing of a folder found, by a fixed set of
-        kinds.
+        """Show the foreign entries that the last listing of a folder found,
+        by a fixed set of kinds.
         """
         gauge = self.instruments.foreign_entries
         for kind in self._foreign.get(folder, set()) - by_kind.keys():

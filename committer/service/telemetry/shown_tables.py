@@ -23,9 +23,9 @@ class ShownTables:
         self._until_s: dict[tuple[TableIdentifier, UUID], float] = {}
 
     def ended(self, identifier: TableIdentifier, table_uuid: UUID, *, is_ours: bool) -> None:
-        """Note that a table's committer has ended. `is_ours`: for want of work alone, so the table
-        is still this process's; else another one has it now, or there is none of that name any
-        more.
+        """Note that a table's committer has ended.
+        `is_ours`: for want of work alone, so the table is still this process's; else another one
+        has it now, or there is none of that name any more.
         """
         self._drop_past()
         age_s = AFTER_IDLE_S if is_ours else AFTER_LEAVING_S

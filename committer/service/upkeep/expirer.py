@@ -206,8 +206,8 @@ class Expirer:
         self._log_expired(entry, found)
 
     async def _find(self, entry: ExpiryEntry) -> Unreachable | None:
-        """Return the files that no snapshot and no waiting request needs. None: the deletion is
-        given up.
+        """Return the files that no snapshot and no waiting request needs.
+        None: the deletion is given up.
         """
         found = await self._search(entry)
         if found is None or not found.data_files:
@@ -219,8 +219,8 @@ class Expirer:
         return None if found is None else found.without(wanted)
 
     async def _search(self, entry: ExpiryEntry) -> Unreachable | None:
-        """Return the files that no snapshot needs, by the current table. None: the deletion is
-        given up.
+        """Return the files that no snapshot needs, by the current table.
+        None: the deletion is given up.
         """
         metadata = (await self._files.latest()).metadata
         if await self._is_given_up(entry, metadata):
@@ -287,8 +287,7 @@ class Expirer:
 
 
 def _why_not(entry: ExpiryEntry, metadata: TableMetadata) -> str | None:
-    """Return why the files have to stay, by what is known of the table now;
-    None if they need not."""
+    """Return why the files have to stay, by what is known of the table now, or None."""
     if not _expired(entry).is_gone_from(metadata):
         return "the snapshots are in the table again"
     if entry.kept_snapshot_id not in metadata.snapshots_by_id:

@@ -68,8 +68,8 @@ class TableFiles:
         return table
 
     async def wanted_attempts(self) -> set[str]:
-        """Return the attempts whose data files a durable request names that may land yet,
-        or once more."""
+        """Return the attempts whose data files a durable request names:
+        it may land yet, or again."""
         durable = self.parts.replays.all_durable(self.table_uuid)
         keys = [parsed(key) async for _, key in durable]
         return {str(key.attempt) for key in keys if key is not None}
