@@ -86,8 +86,8 @@ class AllowedPlaces:
 
 
 def _name_refusal(path: str) -> str | None:
-    """Refuse a name that can be spelled in two ways (decoded, or normalized):
-    it could be two requests'."""
+    """Return why a file may not have this name; None if it may.
+    A name that can be spelled in two ways (decoded, or normalized) could be two requests'."""
     name = path[path.rfind("/") + 1 :]
     if "%" in name or not name.isascii():
         return "its file name can be spelled in two ways: expected ASCII without `%`"

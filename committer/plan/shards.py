@@ -63,7 +63,7 @@ def next_step(
 
 @lru_cache(maxsize=_MEMBERSHIPS_MAX)
 def _wanted(staying: tuple[str, ...], me: str) -> frozenset[int]:
-    """Return the shards that one of the members should own."""
+    """Return the shards that the member `me` should own."""
     return frozenset(shard for shard in ALL_SHARDS if ranked(staying, shard)[:1] == [me])
 
 

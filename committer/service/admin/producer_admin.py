@@ -235,8 +235,8 @@ class ProducerAdmin:
     async def _landed_long_ago(
         self, state: TableState, found: ProducerStatus, requests: Sequence[CommitRequest]
     ) -> dict[str, str]:
-        """Return, by key, why a request that landed beyond the kept proofs must stay: the files of
-        the table prove it. All manifests are read for that, once.
+        """Return, by key, why a request may not land again: the files of the table prove that it
+        landed beyond the kept proofs. All manifests are read for that, once.
         """
         head, entry = state.metadata.branch_head(found.name.branch), found.entry
         if head is None:

@@ -63,8 +63,7 @@ class Checks(Protocol):
     """Reads and checks large requests. Errors: `InvalidRequestError`, also of `TRIES_MAX`."""
 
     async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
-        """Read a request as `read_request`. It may lack data that only its check needs.
-        The request may lack what only its check needs."""
+        """Read a request as `read_request`. It may lack data that only its check needs."""
 
     async def check(
         self,

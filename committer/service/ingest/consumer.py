@@ -150,8 +150,7 @@ class Consumer:
         self.health.returned("queue")
 
     def _show_taken(self) -> None:
-        """Show each key that another program has taken as a condition of its own,
-        with its remedy."""
+        """Show each key that another program has taken as a condition with its remedy."""
         taken = self.queue.taken_keys()
         for key, why in taken.items():
             if self.health.degraded(_component(key), why):

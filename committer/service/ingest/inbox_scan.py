@@ -103,7 +103,8 @@ class InboxScan:
             listing.unread(found)
 
     def _may_take(self, key: InboxKey) -> bool:
-        """Return whether a request may be taken: there is room, and its producer need not wait."""
+        """Return whether a request may be taken:
+        it is ours, there is room, and its producer need not wait."""
         is_free = not self.intake.is_full and not self.intake.is_held_back(key)
         return is_free and self.ownership.is_ours(key)
 

@@ -48,8 +48,7 @@ class TableCondition:
 
     def recovered(self, *, is_sure: bool) -> None:
         """Clear the condition after a success.
-        `is_sure`: no answer is outstanding that the condition may be about. `is_sure`: no answer is
-        outstanding that the condition may tell of."""
+        `is_sure`: no answer is outstanding that the condition may be about."""
         self.failures = 0
         if is_sure and self.clear():
             log.info("table.recovered", table=str(self._identifier))
