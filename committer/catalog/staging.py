@@ -26,8 +26,7 @@ _ROUNDS_MAX = 10
 
 
 def metadata_object(metadata: TableMetadata, location: str) -> NewObject:
-    """Return a table's metadata file. Equal input gives equal bytes, so a repeat is recognized.
-    Equal input gives equal bytes, so a repeat is recognized."""
+    """Return a table's metadata file. Equal input gives equal bytes, so a repeat is recognized."""
     return NewObject(location, print_metadata_file(metadata, location))
 
 

@@ -137,9 +137,7 @@ class RedisQueue:
             return self._hold(deliveries)
 
     def _turn_to(self, shards: Collection[int]) -> tuple[int, ...]:
-        """Read these shards from now on; of a new one, deliveries from before may be pending.
-        A new one among them may have deliveries pending from before.
-        """
+        """Read these shards from now on; of a new one, deliveries from before may be pending."""
         wanted = tuple(sorted(shards))
         if wanted != self._shards:
             self.release_shards(set(self._shards).difference(wanted))

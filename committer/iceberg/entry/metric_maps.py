@@ -72,8 +72,7 @@ def _literal(content: bytes) -> bytes:
 
 
 def long_map_encoder(*, repeated: bool = False) -> LongMapEncoder:
-    """Return a function that encodes an optional map of longs; it remembers the latest columns. It
-    remembers the columns of the latest.
+    """Return a function that encodes an optional map of longs; it remembers the latest columns.
 
     `repeated`: many files share the values.
     """

@@ -38,8 +38,7 @@ class SchemaChanges:
     moves: dict[int, list[Move]] = attribute(default_factory=dict)
 
     def apply(self, fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
-        """Return the changed top-level fields; adds come before moves, so that new ones can be
-        moved. Adds come before moves, so that what is new can be moved.
+        """Return the changed top-level fields. Adds come before moves: new fields can be moved.
 
         Errors: `InvalidMetadataError` for a move of or beside a field that is deleted.
         """

@@ -86,7 +86,7 @@ def parse_date(text: str) -> int:
 
 
 def parse_time(text: str, per_second: int) -> int:
-    """Parse a time of day, in units of a second's `per_second`th part. Errors: `ValueError`."""
+    """Parse a time of day, in units of 1/`per_second` s. Errors: `ValueError`."""
     match = _TIME_ONLY.fullmatch(text)
     if match is None:
         raise ValueError(f"expected a time such as 22:31:08.000001, found `{text}`")
@@ -94,7 +94,7 @@ def parse_time(text: str, per_second: int) -> int:
 
 
 def parse_timestamp(text: str, per_second: int, *, with_zone: bool) -> int:
-    """Parse a timestamp, in units of a second's `per_second`th part since 1970.
+    """Parse a timestamp, in units of 1/`per_second` s since 1970.
     Errors: `ValueError`, also where an offset is missing, not +00:00, or not expected."""
     match = (_UTC_TIMESTAMP if with_zone else _TIMESTAMP).fullmatch(text)
     if match is None:
