@@ -26,7 +26,6 @@ from committer.iceberg.updates.metadata_update import (
     SetSnapshotRef,
     Update,
 )
-from committer.iceberg.updates.requirement import AssertRefSnapshotId
 from committer.iceberg.values.locations import manifest_list_location, metadata_folder
 from committer.ledger_entry import (
     Landed,
@@ -39,7 +38,7 @@ from committer.ledger_entry import (
 from committer.plan.batch import Batch, PreparedManifest, sync_marker
 from committer.plan.commit_summary import ManifestCounts, commit_summary
 from committer.plan.evidence import EVIDENCE_KEY, print_evidence
-from committer.plan.expiry import ExpiredSnapshots, applicable_expiry
+from committer.plan.expiry import applicable_expiry
 from committer.plan.ledger import Ledger
 from committer.plan.maintenance import Upkeep, applicable_merges, with_merges
 from committer.plan.one_shots import (
@@ -173,10 +172,7 @@ def plan_commit(
         properties[one_shots_key(batch.branch)] = print_one_shots(one_shots)
         ledger = ledger.with_one_shots(batch.branch, one_shots)
     updates = (*_updates(metadata, batch.branch, snapshot, properties, dropped), *removals)
-    heads = _asserted_heads(metadata, parent, batch.branch, expired)
-    swap = plan_swap(
-        state.table, updates, heads=heads, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms
-    )
+    swap = plan_swap(state.table, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms)
     manifest_list = NewObject(
         snapshot.manifest_list or "", _manifest_list(metadata, batch, snapshot, parent, listed)
     )
@@ -374,21 +370,6 @@ def _updates(
     if dropped:
         updates.append(RemoveProperties(tuple(sorted(dropped))))
     return tuple(updates)
-
-
-def _asserted_heads(
-    metadata: TableMetadata,
-    parent: Snapshot | None,
-    branch: str,
-    expired: ExpiredSnapshots | None,
-) -> list[AssertRefSnapshotId]:
-    """Require the heads that a catalog which evaluates changes itself must check:
-    all, for an expiry.
-    """
-    asserted = {branch: parent.snapshot_id if parent and branch in metadata.refs else None}
-    if expired is not None:
-        asserted |= {name: ref.snapshot_id for name, ref in metadata.refs.items()}
-    return [AssertRefSnapshotId(name, snapshot_id) for name, snapshot_id in asserted.items()]
 
 
 def _manifest_list(

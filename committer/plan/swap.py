@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from committer.iceberg.metadata.metadata_gzip import writes_gzip
 from committer.iceberg.updates.metadata_update import Update, apply_updates
-from committer.iceberg.updates.requirement import AssertRefSnapshotId, AssertTableUUID
+from committer.iceberg.updates.requirements_of import requirements_of_update
 from committer.iceberg.values.locations import (
     metadata_file_location,
     metadata_folder,
@@ -16,21 +16,12 @@ from committer.iceberg.values.locations import (
 from committer.ports.pointer_swap import LoadedTable, Swap
 
 
-def plan_swap(
-    base: LoadedTable,
-    updates: Sequence[Update],
-    *,
-    heads: Iterable[AssertRefSnapshotId] = (),
-    uuid: UUID,
-    now_ms: int,
-) -> Swap:
-    """Plan one attempt to apply the updates to this base, under a metadata file name of its own.
-    It requires the base's uuid, and these heads.
-    """
+def plan_swap(base: LoadedTable, updates: Sequence[Update], *, uuid: UUID, now_ms: int) -> Swap:
+    """Plan one attempt to apply the updates to this base, under a metadata file name of its own."""
     metadata = base.metadata
     return Swap(
         base=base,
-        requirements=(AssertTableUUID(metadata.require_uuid()), *heads),
+        requirements=requirements_of_update(metadata, updates),
         updates=tuple(updates),
         metadata=apply_updates(
             metadata, updates, base_location=base.metadata_location, now_ms=now_ms

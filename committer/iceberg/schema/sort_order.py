@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.schema.partition_spec import parse_source_ids, print_source_ids
-from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.json_reader import is_integer
 from committer.iceberg.values.transforms import Transform, parse_transform
 
@@ -41,27 +40,6 @@ class SortOrder:
 
 
 UNSORTED = SortOrder()
-
-
-def satisfies(order: SortOrder, other: SortOrder, schema: Schema) -> bool:
-    """Return whether rows in one order are in another as well:
-    in that of a part, or a coarser one."""
-    return len(order.fields) >= len(other.fields) and all(
-        _satisfies_key(key, other_key, schema)
-        for key, other_key in zip(order.fields, other.fields, strict=False)
-    )
-
-
-def _satisfies_key(key: SortField, other: SortField, schema: Schema) -> bool:
-    if key == other:
-        return True
-    source = schema.field(key.source_id)
-    return (
-        source is not None
-        and (key.source_ids, key.direction, key.null_order)
-        == (other.source_ids, other.direction, other.null_order)
-        and key.transform.satisfies_order_of(other.transform, source.field_type)
-    )
 
 
 def parse_sort_order(json_value: object, *, where: str = "sort order") -> SortOrder:

@@ -14,6 +14,8 @@ from committer.iceberg.updates.metadata_update import (
     AddSchema,
     RemovePartitionSpecs,
     RemoveSchemas,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
     SetCurrentSchema,
     SetDefaultPartitionSpec,
     SetDefaultSortOrder,
@@ -21,7 +23,6 @@ from committer.iceberg.updates.metadata_update import (
     Update,
 )
 from committer.iceberg.updates.requirement import (
-    AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
@@ -31,11 +32,6 @@ from committer.iceberg.updates.requirement import (
     AssertTableUUID,
     Requirement,
 )
-
-
-def requirements_of_creation() -> tuple[Requirement, ...]:
-    """Return the requirements of a change that creates a table."""
-    return (AssertCreate(),)
 
 
 def requirements_of_update(
@@ -52,21 +48,9 @@ def requirements_of_update(
     return tuple(dict.fromkeys(found))
 
 
-def requirements_of_replacement(
-    base: TableMetadata, updates: Iterable[Update]
-) -> tuple[Requirement, ...]:
-    """Return the requirements of a replacement of the table: that no id it gives is taken.
-
-    Errors: as above.
-    """
-    found = requirements_of_update(base, updates)
-    kept = (AssertTableUUID, AssertLastAssignedFieldId, AssertLastAssignedPartitionId)
-    return tuple(each for each in found if isinstance(each, kept))
-
-
 def _of_update(base: TableMetadata, update: Update) -> Iterator[Requirement]:
     match update:
-        case SetSnapshotRef(name, _):
+        case SetSnapshotRef(ref_name=name) | RemoveSnapshotRef(ref_name=name):
             ref = base.refs.get(name)
             yield AssertRefSnapshotId(name, None if ref is None else ref.snapshot_id)
         case AddSchema():
@@ -85,6 +69,8 @@ def _of_update(base: TableMetadata, update: Update) -> Iterator[Requirement]:
         case RemoveSchemas():
             yield AssertCurrentSchemaId(base.current_schema_id)
             yield from _no_branch_moved(base)
+        case RemoveSnapshots():
+            yield from _no_ref_moved(base)
         case _:
             return
 
@@ -95,3 +81,9 @@ def _no_branch_moved(base: TableMetadata) -> Iterator[Requirement]:
     for name, ref in base.refs.items():
         if ref.type == "branch" and name != MAIN:
             yield AssertRefSnapshotId(name, ref.snapshot_id)
+
+
+def _no_ref_moved(base: TableMetadata) -> Iterator[Requirement]:
+    """Require every ref: one may have moved to a snapshot that is removed. (Java requires none.)"""
+    for name, ref in base.refs.items():
+        yield AssertRefSnapshotId(name, ref.snapshot_id)

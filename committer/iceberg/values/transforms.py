@@ -97,10 +97,6 @@ class Transform:
         """
         return False
 
-    def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
-        """Return whether rows sorted by this transform of a column are also sorted by `other`."""
-        return self == other
-
     def human(self, kind: IcebergType, value: object) -> str:
         """Print a partition value as it stands in paths, before escaping.
         `kind`: the source type."""
@@ -137,9 +133,6 @@ class IdentityTransform(Transform):
     @property
     def preserves_order(self) -> bool:
         return True
-
-    def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
-        return other.preserves_order
 
     def _bound(self, kind: IcebergType) -> Function:
         return lambda value: value
@@ -201,18 +194,6 @@ class TruncateTransform(Transform):
     def preserves_order(self) -> bool:
         return True
 
-    def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
-        """Return whether the order is `other`'s too: of a shorter prefix, or of a multiple step.
-
-        The reference compares widths of numbers as it does lengths of text, which is wrong: 13 and
-        19 are one step of 10, and may stand in either order, but two steps of 5.
-        """
-        if not isinstance(other, TruncateTransform):
-            return False
-        if isinstance(kind, StringType | BinaryType):
-            return other.width <= self.width
-        return other.width % self.width == 0
-
     def _bound(self, kind: IcebergType) -> Function:
         width = self.width
         match kind:
@@ -254,11 +235,6 @@ class TimeTransform(Transform):
     @property
     def preserves_order(self) -> bool:
         return True
-
-    def satisfies_order_of(self, other: Transform, kind: IcebergType) -> bool:
-        return isinstance(other, TimeTransform) and _UNITS.index(self.unit) >= _UNITS.index(
-            other.unit
-        )
 
     def human(self, kind: IcebergType, value: object) -> str:
         if value is None:

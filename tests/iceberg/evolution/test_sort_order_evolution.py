@@ -7,8 +7,8 @@ import pytest
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.evolution.sort_order_evolution import SortOrderUpdate
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder, satisfies
-from committer.iceberg.values.transforms import DAY, HOUR, IDENTITY, parse_transform
+from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder
+from committer.iceberg.values.transforms import DAY, IDENTITY, parse_transform
 from committer.iceberg.values.types import (
     ListType,
     LongType,
@@ -73,25 +73,3 @@ def test_transform_that_is_not_known_and_place_of_nulls_that_is_none_are_refused
         SortOrderUpdate(SCHEMA).asc("id", parse_transform("zorder"))
     with pytest.raises(InvalidMetadataError, match="nulls-first or nulls-last"):
         SortOrderUpdate(SCHEMA).asc("id", null_order="first")
-
-
-def test_order_satisfies_one_that_is_a_coarser_beginning_of_it() -> None:
-    by_hour_and_id = SortOrderUpdate(SCHEMA).asc("ts", HOUR).asc("id").apply()
-    by_day = SortOrderUpdate(SCHEMA).asc("ts", DAY).apply()
-    by_day_down = SortOrderUpdate(SCHEMA).desc("ts", DAY, null_order="nulls-first").apply()
-    by_day_nulls_last = SortOrderUpdate(SCHEMA).asc("ts", DAY, null_order="nulls-last").apply()
-    assert satisfies(by_hour_and_id, by_day, SCHEMA)
-    assert satisfies(by_hour_and_id, UNSORTED, SCHEMA)
-    assert satisfies(UNSORTED, UNSORTED, SCHEMA)
-    assert not satisfies(by_day, by_hour_and_id, SCHEMA)
-    assert not satisfies(UNSORTED, by_day, SCHEMA)
-    assert not satisfies(by_hour_and_id, by_day_down, SCHEMA)
-    assert not satisfies(by_hour_and_id, by_day_nulls_last, SCHEMA)
-    assert not satisfies(by_day, SortOrderUpdate(SCHEMA).asc("id").apply(), SCHEMA)
-
-
-def test_order_of_a_column_that_is_gone_satisfies_only_the_same() -> None:
-    gone = SortOrder(3, (SortField((99,), HOUR, "asc", "nulls-first"),))
-    coarser = SortOrder(4, (SortField((99,), DAY, "asc", "nulls-first"),))
-    assert satisfies(gone, gone, SCHEMA)
-    assert not satisfies(gone, coarser, SCHEMA)

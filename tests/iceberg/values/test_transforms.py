@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import struct
 from decimal import Decimal
@@ -212,47 +211,6 @@ def ordered_values(kind: IcebergType) -> list[Any]:
         if case["type"] == str(kind) and case["value"] is not None
     ]
     return sorted(set(found))
-
-
-def test_order_that_a_transform_satisfies_is_kept_by_rows_sorted_by_it() -> None:
-    satisfied = 0
-    for kind, texts in ORDERED:
-        values = ordered_values(kind)[2:]
-        for first, second in itertools.product(map(parse_transform, texts), repeat=2):
-            # Rows of one partition of `first` may come in any order: here the worst one.
-            worst = list(reversed(values))
-            rows = sorted(worst, key=first.function(kind))  # type: ignore[arg-type]
-            parts: list[Any] = [second.apply(kind, value) for value in rows]
-            if first.satisfies_order_of(second, kind):
-                satisfied += 1
-                assert parts == sorted(parts), (str(first), str(second), str(kind))
-    assert satisfied > 30
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "kind", "satisfies"),
-    [
-        ("hour", "day", TimestampType(), True),
-        ("day", "hour", TimestampType(), False),
-        ("month", "year", DateType(), True),
-        ("identity", "year", DateType(), True),
-        ("identity", "bucket[4]", LongType(), False),
-        ("bucket[4]", "bucket[4]", LongType(), True),
-        ("bucket[8]", "bucket[4]", LongType(), False),
-        ("truncate[10]", "truncate[5]", StringType(), True),
-        ("truncate[5]", "truncate[10]", StringType(), False),
-        ("truncate[5]", "truncate[10]", LongType(), True),
-        ("truncate[10]", "truncate[5]", LongType(), False),
-        ("truncate[4]", "truncate[10]", LongType(), False),
-        ("truncate[5]", "identity", LongType(), False),
-        ("void", "void", LongType(), True),
-        ("zorder", "identity", LongType(), False),
-    ],
-)
-def test_order_of_a_finer_transform_satisfies_that_of_a_coarser_one(
-    first: str, second: str, kind: IcebergType, satisfies: bool
-) -> None:
-    assert parse_transform(first).satisfies_order_of(parse_transform(second), kind) is satisfies
 
 
 def test_transform_of_a_type_that_it_does_not_accept_is_refused() -> None:
