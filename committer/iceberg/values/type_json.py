@@ -15,55 +15,20 @@ from committer.iceberg.values.single_value import parse_json_value, print_json_v
 from committer.iceberg.values.types import (
     DEFAULT_CRS,
     EDGE_ALGORITHMS,
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
     GeographyType,
     GeometryType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
-    StringType,
+    SimpleType,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-    VariantType,
 )
 
 _DECIMAL_PRECISION_MAX = 38
-_SIMPLE: Mapping[str, IcebergType] = {
-    kind.text: kind()
-    for kind in (
-        BooleanType,
-        IntegerType,
-        LongType,
-        FloatType,
-        DoubleType,
-        DateType,
-        TimeType,
-        TimestampType,
-        TimestamptzType,
-        TimestampNanoType,
-        TimestamptzNanoType,
-        StringType,
-        UUIDType,
-        BinaryType,
-        UnknownType,
-        VariantType,
-    )
-}
+_SIMPLE = {kind.text: kind() for kind in SimpleType.__subclasses__()}
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,9})\s*,\s*(\d{1,9})\s*\)", re.ASCII)
 _FIXED = re.compile(r"fixed\[\s*(\d{1,9})\s*\]", re.ASCII)
 _GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^()]+?)\s*\))?", re.IGNORECASE)

@@ -29,7 +29,7 @@ class IcebergType:
 _INSTANCES: dict[type[IcebergType], IcebergType] = {}
 
 
-class _Simple(IcebergType):
+class SimpleType(IcebergType):
     """A primitive without parameters; `text` is its JSON form.
 
     Each has one instance, so that looking up what belongs to a type costs a comparison of pointers.
@@ -51,84 +51,84 @@ class _Simple(IcebergType):
         return f"{type(self).__name__}()"
 
 
-class BooleanType(_Simple):
+class BooleanType(SimpleType):
     __slots__ = ()
     text = "boolean"
 
 
-class IntegerType(_Simple):
+class IntegerType(SimpleType):
     __slots__ = ()
     text = "int"
 
 
-class LongType(_Simple):
+class LongType(SimpleType):
     __slots__ = ()
     text = "long"
 
 
-class FloatType(_Simple):
+class FloatType(SimpleType):
     __slots__ = ()
     text = "float"
 
 
-class DoubleType(_Simple):
+class DoubleType(SimpleType):
     __slots__ = ()
     text = "double"
 
 
-class DateType(_Simple):
+class DateType(SimpleType):
     __slots__ = ()
     text = "date"
 
 
-class TimeType(_Simple):
+class TimeType(SimpleType):
     __slots__ = ()
     text = "time"
 
 
-class TimestampType(_Simple):
+class TimestampType(SimpleType):
     __slots__ = ()
     text = "timestamp"
 
 
-class TimestamptzType(_Simple):
+class TimestamptzType(SimpleType):
     __slots__ = ()
     text = "timestamptz"
 
 
-class TimestampNanoType(_Simple):
+class TimestampNanoType(SimpleType):
     __slots__ = ()
     text = "timestamp_ns"
 
 
-class TimestamptzNanoType(_Simple):
+class TimestamptzNanoType(SimpleType):
     __slots__ = ()
     text = "timestamptz_ns"
 
 
-class StringType(_Simple):
+class StringType(SimpleType):
     __slots__ = ()
     text = "string"
 
 
-class UUIDType(_Simple):
+class UUIDType(SimpleType):
     __slots__ = ()
     text = "uuid"
 
 
-class BinaryType(_Simple):
+class BinaryType(SimpleType):
     __slots__ = ()
     text = "binary"
 
 
-class UnknownType(_Simple):
+class UnknownType(SimpleType):
     """v3: always null, in no file."""
 
     __slots__ = ()
     text = "unknown"
 
 
-class VariantType(_Simple):
+class VariantType(SimpleType):
     """v3: semi-structured, neither partitioned nor sorted by."""
 
     __slots__ = ()
