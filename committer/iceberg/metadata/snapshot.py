@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.values.fragments import print_to_keep
+from committer.iceberg.values.fragments import PrintedOnce
 from committer.iceberg.values.json_reader import Reader
 
 MAIN = "main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(PrintedOnce):
     """A state of the table. `summary` holds `operation` too; None if there is none (old v1).
 
     `manifests` are the paths of an old v1 snapshot without a manifest list. `extra` are keys that
@@ -36,20 +36,13 @@ class Snapshot:
     added_rows: int | None = None
     key_id: str | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
-    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def operation(self) -> str | None:
         return None if self.summary is None else self.summary.get("operation")
 
-    @property
-    def json_bytes(self) -> bytes:
-        """The JSON form, printed once for as long as the value lives."""
-        printed = self._json
-        if printed is None:
-            printed = print_to_keep(print_snapshot(self))
-            object.__setattr__(self, "_json", printed)
-        return printed
+    def _to_json(self) -> dict[str, object]:
+        return print_snapshot(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,47 +58,28 @@ class SnapshotRef:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotLogEntry:
+class SnapshotLogEntry(PrintedOnce):
     """When a snapshot became current."""
 
     timestamp_ms: int
     snapshot_id: int
     extra: Mapping[str, object] = field(default_factory=dict)
-    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
-    @property
-    def json_bytes(self) -> bytes:
-        """The JSON form, printed once for as long as the value lives."""
-        printed = self._json
-        if printed is None:
-            printed = _print_log_entry(self.timestamp_ms, "snapshot-id", self.snapshot_id, self)
-        return printed
+    def _to_json(self) -> dict[str, object]:
+        return {"timestamp-ms": self.timestamp_ms, "snapshot-id": self.snapshot_id, **self.extra}
 
 
 @dataclass(frozen=True, slots=True)
-class MetadataLogEntry:
+class MetadataLogEntry(PrintedOnce):
     """A metadata file that was current before."""
 
     timestamp_ms: int
     metadata_file: str
     extra: Mapping[str, object] = field(default_factory=dict)
-    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
-    @property
-    def json_bytes(self) -> bytes:
-        """The JSON form, printed once for as long as the value lives."""
-        printed = self._json
-        if printed is None:
-            printed = _print_log_entry(self.timestamp_ms, "metadata-file", self.metadata_file, self)
-        return printed
-
-
-def _print_log_entry(
-    timestamp_ms: int, key: str, value: object, entry: SnapshotLogEntry | MetadataLogEntry
-) -> bytes:
-    printed = print_to_keep({"timestamp-ms": timestamp_ms, key: value, **entry.extra})
-    object.__setattr__(entry, "_json", printed)
-    return printed
+    def _to_json(self) -> dict[str, object]:
+        file = self.metadata_file
+        return {"timestamp-ms": self.timestamp_ms, "metadata-file": file, **self.extra}
 
 
 # --- JSON form -----------------------------------------------------------------------------------

@@ -10,28 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from committer.iceberg.values.fragments import print_to_keep
+from committer.iceberg.values.fragments import PrintedOnce
 from committer.iceberg.values.json_reader import Reader
 
 
 @dataclass(frozen=True, slots=True)
-class StatisticsFile:
+class StatisticsFile(PrintedOnce):
     """A statistics or partition statistics file of a snapshot. `details` are all further keys."""
 
     snapshot_id: int
     statistics_path: str
     file_size_in_bytes: int
     details: Mapping[str, object] = field(default_factory=dict)
-    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
 
-    @property
-    def json_bytes(self) -> bytes:
-        """The JSON form, printed once for as long as the value lives."""
-        printed = self._json
-        if printed is None:
-            printed = print_to_keep(print_statistics_file(self))
-            object.__setattr__(self, "_json", printed)
-        return printed
+    def _to_json(self) -> dict[str, object]:
+        return print_statistics_file(self)
 
 
 @dataclass(frozen=True, slots=True)

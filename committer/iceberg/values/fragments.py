@@ -6,7 +6,8 @@ A schema that was read from a file also keeps what this version does not know of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 import orjson
 
@@ -15,11 +16,23 @@ from committer.errors import InvalidMetadataError
 _Value = TypeVar("_Value")
 
 
-class Printed(Protocol):
-    """A value that keeps its own JSON."""
+@dataclass(frozen=True, slots=True)
+class PrintedOnce:
+    """A value that keeps its own JSON, which is printed once for as long as it lives."""
+
+    _json: bytes | None = field(default=None, init=False, compare=False, repr=False)
+
+    def _to_json(self) -> dict[str, object]:
+        """Return the JSON form, ready for a JSON printer."""
+        raise NotImplementedError
 
     @property
-    def json_bytes(self) -> bytes: ...
+    def json_bytes(self) -> bytes:
+        printed = self._json
+        if printed is None:
+            printed = print_to_keep(self._to_json())
+            object.__setattr__(self, "_json", printed)
+        return printed
 
 
 class Fragments:
@@ -53,7 +66,7 @@ class Fragments:
             known = self._printed[id(value)] = (value, _print(printed))
         return known[1]
 
-    def print_list(self, name: str, values: tuple[Printed, ...]) -> orjson.Fragment:
+    def print_list(self, name: str, values: tuple[PrintedOnce, ...]) -> orjson.Fragment:
         """Print the JSON of a list that mostly grows at its end: what was joined before is kept."""
         known, printed = self._lists.get(name, ((), b"[]"))
         if values[: len(known)] != known:
