@@ -23,6 +23,7 @@ from committer.iceberg.values.calendar import (
     parse_time,
     parse_timestamp,
 )
+from committer.iceberg.values.single_value import parse_uuid
 from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
@@ -58,7 +59,6 @@ _ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP)
 # Twice as many as any decimal type has.
 _DIGITS_MAX = 76
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
-_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,9})?")
 _OFFSET = re.compile(r"(.*?)(?:Z|([+-])(\d{2}):(\d{2}))", re.IGNORECASE)
 _HOUR_S_MAX = 18 * 3600
@@ -212,13 +212,6 @@ def _decimal(text: str) -> Decimal:
         raise ValueError(f"expected a decimal, found `{text[:100]}`") from error
 
 
-def _uuid(text: str) -> UUID:
-    # Python reads other forms too, and takes hyphens anywhere.
-    if not _UUID.fullmatch(text):
-        raise ValueError(f"expected a uuid, found `{text[:100]}`")
-    return UUID(text)
-
-
 def _local_nanos(text: str) -> int:
     return parse_timestamp(text, SECOND_NANOS, with_zone=False)
 
@@ -242,7 +235,7 @@ _FROM_TEXT: Mapping[type[IcebergType], Callable[[str], object]] = {
     TimestamptzType: lambda text: _within_long(_utc_nanos(text) // 1_000),
     TimestampNanoType: lambda text: _within_long(_local_nanos(text)),
     TimestamptzNanoType: lambda text: _within_long(_utc_nanos(text)),
-    UUIDType: _uuid,
+    UUIDType: parse_uuid,
 }
 
 

@@ -430,9 +430,10 @@ def _timestamp(kind: IcebergType, per_second: int, with_zone: bool) -> Callable[
     return _counted(kind, 64, lambda text: parse_timestamp(text, per_second, with_zone=with_zone))
 
 
-def _parse_uuid(text: str) -> UUID:
+def parse_uuid(text: str) -> UUID:
+    """Parse a uuid. Python reads other forms too, and takes hyphens anywhere: errors here."""
     if not _UUID.fullmatch(text):
-        raise ValueError(f"expected a uuid, found `{text}`")
+        raise ValueError(f"expected a uuid, found `{text[:100]}`")
     return UUID(text)
 
 
@@ -449,5 +450,5 @@ _PARSERS: Mapping[type[IcebergType], Callable[[object], object]] = {
     TimestampNanoType: _timestamp(TimestampNanoType(), SECOND_NANOS, False),
     TimestamptzNanoType: _timestamp(TimestamptzNanoType(), SECOND_NANOS, True),
     StringType: _text(StringType(), str),
-    UUIDType: _text(UUIDType(), _parse_uuid),
+    UUIDType: _text(UUIDType(), parse_uuid),
 }
