@@ -38,13 +38,7 @@ from committer.catalog.sql_engine import (
     threads,
     writing,
 )
-from committer.catalog.sql_layout import (
-    NAMESPACES,
-    TABLES,
-    TYPE_COLUMN,
-    Statements,
-    create_layout,
-)
+from committer.catalog.sql_layout import NAMESPACES, TABLES, TYPE_COLUMN, Statements, create_layout
 from committer.catalog.staging import (
     load_table,
     objects_before,

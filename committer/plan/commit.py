@@ -41,12 +41,7 @@ from committer.plan.evidence import EVIDENCE_KEY, print_evidence
 from committer.plan.expiry import applicable_expiry
 from committer.plan.ledger import Ledger
 from committer.plan.maintenance import Upkeep, applicable_merges, with_merges
-from committer.plan.one_shots import (
-    OneShots,
-    may_be_forgotten,
-    one_shots_key,
-    print_one_shots,
-)
+from committer.plan.one_shots import OneShots, may_be_forgotten, one_shots_key, print_one_shots
 from committer.plan.state import ListedManifest, TableState
 from committer.plan.swap import plan_swap
 from committer.ports.pointer_swap import Swap

@@ -24,11 +24,7 @@ from committer.plan.data_locations import (
     is_name_too_long,
     names_attempt,
 )
-from committer.plan.submitted_manifest import (
-    CheckedManifest,
-    HeaderCheck,
-    encode_inline_files,
-)
+from committer.plan.submitted_manifest import CheckedManifest, HeaderCheck, encode_inline_files
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest, ManifestReference
 from committer.request.request_format import EncodedRequest, digest

@@ -15,11 +15,7 @@ from functools import lru_cache
 from committer.errors import InvariantError, UnsupportedError
 from committer.iceberg.avro.binary import LONGS, encode_bytes
 from committer.iceberg.avro.manifest_schemas import BLOCK_SIZE_IN_BYTES
-from committer.iceberg.entry.data_file import (
-    DataFile,
-    ManifestEntry,
-    ManifestEntryStatus,
-)
+from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.entry.metric_maps import bounds_encoder, long_map_encoder
 from committer.iceberg.entry.partition_encoder import partition_encoder
 from committer.iceberg.values.types import StructType

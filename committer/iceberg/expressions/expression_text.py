@@ -23,12 +23,7 @@ from committer.iceberg.expressions.expression import (
     Term,
 )
 from committer.iceberg.values.display_values import human_value
-from committer.iceberg.values.types import (
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IcebergType,
-)
+from committer.iceberg.values.types import DecimalType, DoubleType, FloatType, IcebergType
 
 _SIGNS: Mapping[str, str] = {
     "lt": "<",

@@ -6,10 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
 
 from committer.iceberg.inspection.values import Row, bound_describer
-from committer.iceberg.manifest.manifest_list import (
-    ManifestFile,
-    PartitionFieldSummary,
-)
+from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.scan.snapshot_manifests import Read, snapshot_manifests
 from committer.iceberg.schema.partition_spec import partition_type

@@ -19,11 +19,7 @@ from committer.iceberg.avro.container import (
     encode_header,
 )
 from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
-from committer.iceberg.entry.data_file import (
-    DataFile,
-    ManifestContent,
-    ManifestEntry,
-)
+from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.entry.entry_encoder import (
     AdditionEncoder,
     EntryEncoder,

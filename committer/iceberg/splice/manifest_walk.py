@@ -27,12 +27,7 @@ from committer.iceberg.avro.container import (
     iter_raw_blocks,
     read_header,
 )
-from committer.iceberg.avro.decoder import (
-    Decoder,
-    RepeatedKeyError,
-    decode_record,
-    record_decoder,
-)
+from committer.iceberg.avro.decoder import Decoder, RepeatedKeyError, decode_record, record_decoder
 from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro.shapes import RecordShape, Shape, UnionShape, schema_shape
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, has_no_order

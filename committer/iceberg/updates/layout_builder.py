@@ -17,10 +17,7 @@ from committer.iceberg.metadata.metadata_check import (
     check_spec,
 )
 from committer.iceberg.metadata.metadata_model import TableMetadata
-from committer.iceberg.schema.partition_field_ids import (
-    with_field_ids,
-    with_field_ids_by_position,
-)
+from committer.iceberg.schema.partition_field_ids import with_field_ids, with_field_ids_by_position
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
