@@ -129,7 +129,7 @@ def _with_new_ids(fields: object) -> object:
 
 
 def _print_spec(spec: PartitionSpec) -> dict[str, object]:
-    """Without the ids of fields that the table is to number."""
+    """Print a spec without the ids of fields that the table is to number."""
     printed = print_partition_fields(spec)
     for field in printed:
         if field["field-id"] == NEW_FIELD_ID:
