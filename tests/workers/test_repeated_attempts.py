@@ -29,18 +29,18 @@ async def assert_second_write_rejected(bench: Bench, publisher: Publisher) -> No
 
 
 async def _landed_by_a_rerun(bench: Bench, first: WrittenEpoch) -> None:
-    """An earlier run had landed the epoch: the ledger knows its attempt only."""
+    """Land the epoch by an earlier run: the ledger knows its attempt only."""
     await bench.land(first, attempt=2)
     await bench.inbox.delete(await bench.inbox_keys())
 
 
 async def _without_ledger(bench: Bench, first: WrittenEpoch) -> None:
-    """The first write landed, and another engine removed the entry of its producer."""
+    """Delete the inbox object of the first write, whose producer has no ledger entry."""
     await bench.inbox.delete(await bench.inbox_keys())
 
 
 async def _replayed(bench: Bench, first: WrittenEpoch) -> None:
-    """The first write waits under a fresh key."""
+    """Replay the first write from quarantine, under a fresh key."""
     (key,) = await bench.inbox_keys()
     await move_to_quarantine(bench, key)
     await Replays(bench.storage, "memory:/requests").replay(key, UUID(int=7))

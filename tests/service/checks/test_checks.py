@@ -154,7 +154,7 @@ async def test_a_request_with_a_short_line_is_read_without_a_process() -> None:
 
 
 def many(count: int) -> EncodedRequest:
-    """A request of so many files, of some bytes each."""
+    """Build a request of so many files, of some bytes each."""
     line = build_line(TABLE, producer="many")
     files = [
         build_file(TABLE.metadata, line.attempt, number=number, partition=("AA",))
