@@ -57,7 +57,7 @@ class Assignment:
 class Leases(Protocol):
     """Members of one group, and which of them owns each of `SHARDS` shards. One client: one member.
 
-    An optimisation: two members that both hold themselves for the owner do no harm. Obligations of
+    An optimization: two members that both hold themselves for the owner do no harm. Obligations of
     every method: an unreachable server is `QueueUnavailableError`. The server's clock counts. Its
     state may be lost with it, or be old after a failover; terms still rise as long as its clock
     does.
