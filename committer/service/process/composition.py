@@ -1,4 +1,7 @@
-"""The composition root: settings in, parts out. Storage and catalog: `committer.backends`."""
+"""The composition root: settings in, parts out. Storage and catalog: `committer.backends`.
+
+Libraries of the queue are imported once it is opened: most commands do without it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from committer import backends
 from committer.aws.access import AwsAccess
@@ -15,24 +19,13 @@ from committer.errors import (
     NotFoundError,
     SettingsError,
 )
-from committer.plan.batch_policy import BatchPolicy
-from committer.plan.quiet_gap import GapPolicy
 from committer.ports.catalog import Catalog
 from committer.ports.leases import Leases
 from committer.ports.queue import Queue
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.private_files import make_private_file, make_private_folder
-from committer.queue.redis_leases import RedisLeases
-from committer.queue.redis_stream import RedisQueue
 from committer.real_world import RealWorld
-from committer.service.process.redis_server import (
-    RedisServer,
-    claim_folder,
-    private_server_url,
-    start_redis_server,
-)
-from committer.service.requests.circuit_breakers import BreakerPolicy
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.settings.default_places import queue_folder
 from committer.settings.service_settings import Settings
@@ -41,6 +34,9 @@ from committer.storage.inbox import Inbox, Quarantine, skips_of
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
 from committer.storage.replays import Replays
+
+if TYPE_CHECKING:
+    from committer.service.process.redis_server import RedisServer
 
 PRIVATE = "private"
 NONE = "none"
@@ -100,6 +96,8 @@ def start_private_queue(settings: Settings) -> RedisServer | None:
     """
     if settings.queue.url != PRIVATE:
         return None
+    from committer.service.process.redis_server import claim_folder, start_redis_server
+
     make_home(settings)
     folder = queue_folder(settings.home)
     with named_setting("home"), _explained(folder):
@@ -257,6 +255,8 @@ def _open_queue(settings: Settings) -> Queue | None:
     url = queue_url(settings)
     if url is None:
         return None
+    from committer.queue.redis_stream import RedisQueue
+
     with named_setting("queue.url"):
         return RedisQueue(url, consumer=member_name(settings))
 
@@ -265,6 +265,8 @@ def _open_leases(settings: Settings, world: World) -> Leases | None:
     url = queue_url(settings)
     if url is None:
         return None
+    from committer.queue.redis_leases import RedisLeases
+
     with named_setting("queue.url"):
         return RedisLeases(url, member=member_name(settings), process=world.uuid())
 
@@ -279,24 +281,7 @@ def queue_url(settings: Settings) -> str | None:
     if settings.queue.url == NONE:
         return None
     if settings.queue.url == PRIVATE:
+        from committer.service.process.redis_server import private_server_url
+
         return private_server_url(queue_folder(settings.home))
     return settings.queue.url
-
-
-def breaker_policy(settings: Settings) -> BreakerPolicy:
-    """Return after how many failures a producer has to wait, and for how long."""
-    return BreakerPolicy(settings.service.breaker_threshold, settings.service.breaker_pause_s)
-
-
-def policy(settings: Settings) -> BatchPolicy:
-    """Return the batch policy that the settings ask for."""
-    commit = settings.commit
-    if commit.batch_requests_max < 1:
-        raise SettingsError("commit.batch_requests_max: expected at least 1")
-    return BatchPolicy(
-        min_interval_ms=commit.min_interval_ms,
-        files_max=commit.batch_files_max,
-        bytes_max=commit.batch_bytes_max,
-        requests_max=commit.batch_requests_max,
-        gap=GapPolicy(commit.yield_to_others_ms, commit.yield_to_others_period_ms),
-    )

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
+from committer.errors import SettingsError
+from committer.plan.batch_policy import BatchPolicy
+from committer.plan.quiet_gap import GapPolicy
 from committer.service.checks.checks import Checks
 from committer.service.ingest.committer_pool import TableCommitters, TableFactory
 from committer.service.ingest.consumer import Consumer
@@ -16,8 +19,8 @@ from committer.service.ingest.intake import Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
 from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.reconciler import Reconciler
-from committer.service.process.composition import RequestParts, breaker_policy, policy
-from committer.service.requests.circuit_breakers import CircuitBreakers
+from committer.service.process.composition import RequestParts
+from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
 from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import LargeRequests, NamedManifests
@@ -29,6 +32,7 @@ from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
+from committer.settings.service_settings import Settings
 
 
 class ProcessWiring:
@@ -39,8 +43,8 @@ class ProcessWiring:
         self.parts = parts
         self.health = health
         self.metrics = metrics
-        self.policy = policy(settings)
-        self.breakers = CircuitBreakers(breaker_policy(settings), world)
+        self.policy = _batch_policy(settings)
+        self.breakers = CircuitBreakers(_breaker_policy(settings), world)
         self.deferred = DeferredDoorbells()
         self.named = NamedManifests(world)
         self.settled = SettledByTable()
@@ -157,3 +161,22 @@ class WorkWiring:
         """Return the loops that take requests in."""
         consumer = [self.consumer.run()] if self.consumer else []
         return [self.intake.run(), *consumer, self.reconciler.run()]
+
+
+def _breaker_policy(settings: Settings) -> BreakerPolicy:
+    """Return after how many failures a producer has to wait, and for how long."""
+    return BreakerPolicy(settings.service.breaker_threshold, settings.service.breaker_pause_s)
+
+
+def _batch_policy(settings: Settings) -> BatchPolicy:
+    """Return the batch policy that the settings ask for."""
+    commit = settings.commit
+    if commit.batch_requests_max < 1:
+        raise SettingsError("commit.batch_requests_max: expected at least 1")
+    return BatchPolicy(
+        min_interval_ms=commit.min_interval_ms,
+        files_max=commit.batch_files_max,
+        bytes_max=commit.batch_bytes_max,
+        requests_max=commit.batch_requests_max,
+        gap=GapPolicy(commit.yield_to_others_ms, commit.yield_to_others_period_ms),
+    )

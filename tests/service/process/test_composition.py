@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,3 +129,15 @@ async def test_no_dynamodb_table_is_made_while_requests_wait(
     await refuse_while_requests_wait(
         parts, SettingsError, r"FRAZIL_CATALOG__URI.*requests wait in .* but .*no DynamoDB table"
     )
+
+
+def test_parts_without_a_queue_import_neither_its_client_nor_the_log() -> None:
+    """Most commands need neither; both take longer to import than such a command to run."""
+    program = (
+        "import sys; from committer.service.process import composition;"
+        " print(*{'redis', 'structlog'} & {*sys.modules})"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.split() == []
