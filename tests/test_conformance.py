@@ -20,6 +20,7 @@ from tests.support.builders.fixtures import fixtures_dir, table_dir, vectors
 TABLE = "v2_unpartitioned"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", groups(fixtures_dir()), ids=lambda group: group.name)
 def test_everything_that_java_says_of_the_fixtures_holds(group: Group) -> None:
     outcome = run_group(group)

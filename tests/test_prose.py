@@ -106,6 +106,27 @@ def test_the_prose_of_code_is_its_docstrings_and_comments() -> None:
     ]
 
 
+def test_a_string_hides_no_comment_and_a_comment_no_string() -> None:
+    source = """a = "#1"  # it's 2
+b = '\\'#3'  # 4
+c = '''
+# 5
+'''
+# 6 "
+d = f"{a}#7"
+# 8
+"""
+    assert list(code_prose(source)) == [(1, "it's 2"), (2, "4"), (6, '6 "'), (8, "8")]
+
+
+def test_a_docstring_is_found_at_every_depth() -> None:
+    source = (
+        'try:\n    pass\nexcept E:\n    class C:\n        "Who."\n'
+        'match a:\n    case 1:\n        def f():\n            "What."\n'
+    )
+    assert sorted(code_prose(source)) == [(5, "Who."), (9, "What.")]
+
+
 def test_the_prose_of_a_page_is_its_text_and_its_cells_but_no_code() -> None:
     ((line, text),) = page_prose("# Page\n```\nWhat\n```\n| a | Who asks |\n")
     page = Passage("page", line, text)

@@ -7,11 +7,9 @@ prints each with file and line, and how many there are per 1,000 words.
 from __future__ import annotations
 
 import ast
-import io
 import re
 import subprocess
 import sys
-import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +19,15 @@ ROOT = Path(__file__).parent.parent
 _GENERATED = ("bench/results/", "tests/first_hour/transcripts/")
 _BEGINS = r"(?:\A|(?<=[.!?]\s)|(?<=\n\n)|(?<=\n[*-] ))"
 _HEADLESS = re.compile(rf"{_BEGINS}\s*((?:What|Who|Whoever|Whatever)\b[^.?!]*)([.?!]|\Z)")
+
+_Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+# A sign of a comment in a string begins none, and a quotation mark in a comment no string. This
+# takes a tenth of the time of `tokenize`.
+_STRING_OR_COMMENT = re.compile(
+    r""""{3}(?:[^"\\]|\\.|"(?!""))*"{3}|'{3}(?:[^'\\]|\\.|'(?!''))*'{3}"""
+    r"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|(?P<comment>\#[^\n]*)""",
+    re.S,
+)
 
 
 class Passage(NamedTuple):
@@ -60,25 +67,38 @@ def page_prose(page: str) -> Iterator[tuple[int, str]]:
 
 def code_prose(source: str) -> Iterator[tuple[int, str]]:
     """Yield each docstring of a module, and each block of comments, with its first line."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            if text:
-                yield node.body[0].lineno, text
+    for node in _documented(ast.parse(source)):
+        text = ast.get_docstring(node)
+        if text:
+            yield node.body[0].lineno, text
     yield from _comments(source)
+
+
+def _documented(module: ast.Module) -> Iterator[_Documented]:
+    """Yield all that may have a docstring; no expression holds any of it, so none is looked at."""
+    left: list[ast.AST] = [module]
+    while left:
+        node = left.pop()
+        if isinstance(node, _Documented):
+            yield node
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            inner = getattr(node, name, ())
+            left += inner if isinstance(inner, list) else ()
 
 
 def _comments(source: str) -> Iterator[tuple[int, str]]:
     block: list[str] = []
-    last = 0
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT:
+    last = counted = 0
+    line = 1
+    for found in _STRING_OR_COMMENT.finditer(source):
+        if not found["comment"]:
             continue
-        line = token.start[0]
+        line += source.count("\n", counted, found.start())
+        counted = found.start()
         if block and line != last + 1:
             yield last - len(block) + 1, "\n".join(block)
             block = []
-        block.append(token.string.lstrip("#- "))
+        block.append(found["comment"].lstrip("#- "))
         last = line
     if block:
         yield last - len(block) + 1, "\n".join(block)

@@ -38,6 +38,7 @@ def test_every_target_is_measured() -> None:
             assert target.size in sizes_of(case, system, quick=False)
 
 
+@pytest.mark.slow
 def test_the_table_that_is_planned_has_its_files_in_manifests_of_ten_thousand(
     tmp_path: Path,
 ) -> None:
@@ -60,6 +61,7 @@ def fresh_memory(size_bytes: int) -> mmap.mmap:
     return memory
 
 
+@pytest.mark.slow
 def test_memory_is_what_the_work_takes_and_not_its_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bench.format.measure._MEASURED_S_MIN", 0)
     before = Work(lambda found: len(found), lambda: b"x" * 40_000_000)

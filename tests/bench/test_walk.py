@@ -16,6 +16,7 @@ def test_a_shape_has_its_entries(name: str, is_plain: bool) -> None:
     assert [sum(1 for _ in iter_entries(one)) for one in found] == [10, 10, 10]
 
 
+@pytest.mark.slow
 def test_each_line_has_the_ratio_to_a_walk_without_forms_and_to_another_checkout(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -18,7 +18,7 @@ import pytest
 from committer.extras import Extra
 from tests.cli.serving import REPOSITORY
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 COMMANDS: Sequence[Sequence[str]] = (
     ("--version",),
     ("--help",),

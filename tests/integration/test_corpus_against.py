@@ -15,6 +15,8 @@ from tests.corpus.signatures import KNOWN, SIGNATURES
 from tests.integration.real_harness import RealHarness, real_harness
 from tests.support.builders.signing import print_keys
 
+pytestmark = pytest.mark.server
+
 ROOT = Path(__file__).parents[2]
 
 
