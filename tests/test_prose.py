@@ -108,6 +108,7 @@ def test_the_prose_of_code_is_its_docstrings_and_comments() -> None:
 
 def test_a_string_hides_no_comment_and_a_comment_no_string() -> None:
     source = """a = "#1"  # it's 2
+
 b = '\\'#3'  # 4
 c = '''
 # 5
@@ -116,7 +117,7 @@ c = '''
 d = f"{a}#7"
 # 8
 """
-    assert list(code_prose(source)) == [(1, "it's 2"), (2, "4"), (6, '6 "'), (8, "8")]
+    assert list(code_prose(source)) == [(1, "it's 2"), (3, "4"), (7, '6 "'), (9, "8")]
 
 
 def test_a_docstring_is_found_at_every_depth() -> None:
