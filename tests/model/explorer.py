@@ -63,8 +63,9 @@ def explore(
             if wrong:
                 return Explored(len(came_from), Violation(wrong, _trace(state, came_from)))
             for name, following in (*honest, *faults(state)):
-                if following not in came_from:
-                    came_from[following] = (name, state)
+                known = len(came_from)
+                came_from.setdefault(following, (name, state))
+                if len(came_from) > known:
                     found.append(following)
         if len(came_from) > states_max:
             raise TooManyStatesError(f"more than {states_max} states")

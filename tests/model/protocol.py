@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 from tests.model.foreign import foreign_acts
 from tests.model.one_shots import one_shot_chores
@@ -437,4 +438,9 @@ def _landed(state: State, swap: Metadata) -> State:
 
 
 def _names(requests: Iterable[Request]) -> str:
+    return _names_of(frozenset(requests))
+
+
+@cache
+def _names_of(requests: Requests) -> str:
     return " ".join(sorted(map(str, requests)))

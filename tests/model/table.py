@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 
@@ -60,14 +61,14 @@ class Mark(NamedTuple):
         return self[0] == other[0] and self[1] != other[1]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Metadata:
     """One version of the table metadata. `snapshots`: the retained ancestors of main, then main.
     `tombstones`: one-shot producers, by epoch, whose entries have gone; `horizon`: the latest of
     those whose tombstones have gone too.
 
     `base` and `batch` are those of the swap that would make it current. There is one object for
-    each version, so that states compare fast.
+    each version, so that states compare fast, and what follows from it is found out once.
     """
 
     number: int
@@ -84,9 +85,9 @@ class Metadata:
     def head(self) -> Snapshot:
         return self.snapshots[-1]
 
-    @property
+    @cached_property
     def mark(self) -> Mark:
-        highest = max((one.request.epoch for one in self.ledger), default=-1)
+        highest = max(self._epochs, default=-1)
         return Mark(self.last_sequence_number, self.newest_snapshot_id, highest)
 
     def has_reached(self, mark: Mark) -> bool:
@@ -98,20 +99,20 @@ class Metadata:
         same = (one for one in self.snapshots if one.sequence_number == mark.sequence_number)
         if any(one.snapshot_id != mark.snapshot_id for one in same):
             return False
-        return mark.epoch in {-1, *(one.request.epoch for one in self.ledger)}
+        return mark.epoch == -1 or mark.epoch in self._epochs
 
     def has_lost_entries(self, mark: Mark) -> bool:
         """Return whether manifest lists newer than a mark name epochs that the ledger lacks."""
         newer = (one for one in self.snapshots if one.sequence_number > mark.sequence_number)
         landed = {request.epoch for one in newer for request in one.added}
-        return not landed <= {one.request.epoch for one in self.ledger}
+        return not landed <= self._epochs
 
-    @property
+    @cached_property
     def files(self) -> frozenset[int]:
         """Return the files that a reader of it needs."""
         return frozenset((self.number, *(one.snapshot_id for one in self.snapshots)))
 
-    @property
+    @cached_property
     def is_rolled_back(self) -> bool:
         """Whether the newest entry's snapshot is gone although the history reaches back to it."""
         newest = self._newest_entry
@@ -119,7 +120,7 @@ class Metadata:
             return False
         return self.snapshots[0].sequence_number <= newest.sequence_number
 
-    @property
+    @cached_property
     def is_beyond_history(self) -> bool:
         """Whether the newest entry's snapshot is not in the retained history: expired, or lost."""
         newest = self._newest_entry
@@ -129,7 +130,7 @@ class Metadata:
 
     def has_entry(self, request: Request) -> bool:
         """Return whether the ledger knows of the request's epoch, or one-shot producer."""
-        return any(one.request.epoch == request.epoch for one in self.ledger)
+        return request.epoch in self._epochs
 
     def may_have_forgotten(self, request: Request) -> bool:
         """Return whether a one-shot request without an entry may have landed. The order of the
@@ -141,7 +142,11 @@ class Metadata:
         """Return whether a retained manifest list says that the request has landed."""
         return any(request in one.added for one in self.snapshots)
 
-    @property
+    @cached_property
+    def _epochs(self) -> frozenset[int]:
+        return frozenset(one.request.epoch for one in self.ledger)
+
+    @cached_property
     def _newest_entry(self) -> Entry | None:
         return max(self.ledger, key=lambda one: one.sequence_number, default=None)
 
