@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from committer.iceberg.avro.manifest_schemas import (
-    manifest_entry_schema,
-    manifest_list_schema,
+    avro_schema,
+    manifest_entry_type,
+    manifest_file_type,
     safe_name,
 )
 from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
@@ -186,13 +187,16 @@ def _path_of(field_name: str, value: str | None) -> str:
 def _check_avro_schema(case: Case) -> None:
     version = case["format_version"]
     if case.get("manifest_list"):
-        _same_text(manifest_list_schema(version), case["avro"])
+        _same_text(avro_schema(manifest_file_type(version), "manifest_file"), case["avro"])
         return
     fields = [
         NestedField(field["id"], field["name"], parse_type(field["type"]), field["required"])
         for field in case["partition_fields"]
     ]
-    _same_text(manifest_entry_schema(version, StructType(tuple(fields))), case["avro"])
+    _same_text(
+        avro_schema(manifest_entry_type(version, StructType(tuple(fields))), "manifest_entry"),
+        case["avro"],
+    )
 
 
 def _check_content_file(case: Case) -> None:

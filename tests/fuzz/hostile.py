@@ -15,7 +15,11 @@ from typing import Any
 from committer.iceberg.avro import snappy
 from committer.iceberg.avro.binary import LONGS
 from committer.iceberg.avro.container import encode_container, encode_header
-from committer.iceberg.avro.manifest_schemas import manifest_entry_schema, manifest_list_schema
+from committer.iceberg.avro.manifest_schemas import (
+    avro_schema,
+    manifest_entry_type,
+    manifest_file_type,
+)
 from committer.iceberg.values.types import StructType
 from tests.fuzz.mutation import printed
 from tests.support.builders.fixtures import expected, read_bytes
@@ -41,7 +45,7 @@ def avro(
 ) -> bytes:
     """Build a manifest of these blocks, which are compressed already."""
     if writer is None:
-        writer = manifest_entry_schema(2, StructType(()))
+        writer = avro_schema(manifest_entry_type(2, StructType(())), "manifest_entry")
     text = writer if isinstance(writer, bytes) else json.dumps(writer).encode()
     metadata = {
         "schema": b'{"type":"struct","schema-id":0,"fields":[]}',
@@ -106,7 +110,7 @@ def header_of_keys(count: bytes) -> bytes:
     return b"Obj\x01" + count + b"\x02a\x02b" * 10
 
 
-_LISTS: Any = manifest_list_schema(2)
+_LISTS: Any = avro_schema(manifest_file_type(2), "manifest_file")
 _MANIFESTS: dict[str, Hostile] = {
     "schema that doubles with each level": Hostile(
         "manifest", "names written out", lambda: avro([(1, b"\0")], writer=doubling(60, "int"))

@@ -223,16 +223,6 @@ def _order(orders: dict[int, tuple[int, ...]], format_version: int) -> Sequence[
 # --- Their Avro and JSON form --------------------------------------------------------------------
 
 
-def manifest_entry_schema(format_version: int, partition_type: StructType) -> AvroSchema:
-    """Return the Avro schema of a manifest whose partition tuples have this type."""
-    return avro_schema(manifest_entry_type(format_version, partition_type), "manifest_entry")
-
-
-def manifest_list_schema(format_version: int) -> AvroSchema:
-    """Return the Avro schema of a manifest list."""
-    return avro_schema(manifest_file_type(format_version), "manifest_file")
-
-
 def avro_schema(struct: StructType, name: str) -> AvroSchema:
     """Return the Avro schema of a struct, with field ids.
     A repeated named type becomes a reference."""

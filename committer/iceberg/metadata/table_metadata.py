@@ -44,7 +44,6 @@ from committer.iceberg.schema.partition_spec import (
 from committer.iceberg.schema.schema import Schema, parse_schema, print_schema
 from committer.iceberg.schema.sort_order import (
     UNSORTED,
-    SortOrder,
     parse_sort_order,
     print_sort_order,
 )
@@ -267,7 +266,8 @@ def print_table_metadata(metadata: TableMetadata) -> bytes:
 def _layout(metadata: TableMetadata, *, single_forms: bool) -> dict[str, object]:
     """Print schemas, specs and orders.
     Version 1 has the current ones once more, for its old readers."""
-    schemas = {schema.schema_id: _schema(metadata, schema) for schema in metadata.schemas}
+    printed = metadata.fragments.print
+    schemas = {schema.schema_id: printed(schema, print_schema) for schema in metadata.schemas}
     single_schema = {"schema": orjson.Fragment(schemas[metadata.current_schema_id])}
     single_spec = {"partition-spec": print_partition_fields(metadata.default_spec)}
     return {
@@ -276,23 +276,15 @@ def _layout(metadata: TableMetadata, *, single_forms: bool) -> dict[str, object]
         "schemas": json_list(schemas.values()),
         **(single_spec if single_forms else {}),
         "default-spec-id": metadata.default_spec_id,
-        "partition-specs": json_list(_spec(metadata, spec) for spec in metadata.partition_specs),
+        "partition-specs": json_list(
+            printed(spec, print_partition_spec) for spec in metadata.partition_specs
+        ),
         "last-partition-id": metadata.last_partition_id,
         "default-sort-order-id": metadata.default_sort_order_id,
-        "sort-orders": json_list(_order(metadata, order) for order in metadata.sort_orders),
+        "sort-orders": json_list(
+            printed(order, print_sort_order) for order in metadata.sort_orders
+        ),
     }
-
-
-def _schema(metadata: TableMetadata, schema: Schema) -> bytes:
-    return metadata.fragments.print(schema, print_schema)
-
-
-def _spec(metadata: TableMetadata, spec: PartitionSpec) -> bytes:
-    return metadata.fragments.print(spec, print_partition_spec)
-
-
-def _order(metadata: TableMetadata, order: SortOrder) -> bytes:
-    return metadata.fragments.print(order, print_sort_order)
 
 
 def _history(metadata: TableMetadata) -> Mapping[str, object]:

@@ -9,10 +9,10 @@ import pytest
 
 from committer.iceberg.avro.container import read_header
 from committer.iceberg.avro.manifest_schemas import (
+    avro_schema,
     decimal_bytes,
-    manifest_entry_schema,
     manifest_entry_type,
-    manifest_list_schema,
+    manifest_file_type,
     safe_name,
     schema_headers,
 )
@@ -37,10 +37,10 @@ def partition_struct(fields: list[dict[str, Any]]) -> StructType:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"v{case['format_version']}")
 def test_the_schema_is_that_of_the_reference_implementation(case: dict[str, Any]) -> None:
     if case.get("manifest_list"):
-        printed = manifest_list_schema(case["format_version"])
+        printed = avro_schema(manifest_file_type(case["format_version"]), "manifest_file")
     else:
         kind = partition_struct(case["partition_fields"])
-        printed = manifest_entry_schema(case["format_version"], kind)
+        printed = avro_schema(manifest_entry_type(case["format_version"], kind), "manifest_entry")
     assert json.dumps(printed) == json.dumps(case["avro"])
 
 
@@ -58,7 +58,7 @@ def test_the_header_texts_are_those_of_the_reference_implementation() -> None:
 
 def test_a_repeated_fixed_type_is_named_only_once() -> None:
     kind = StructType(tuple(NestedField(i, f"u{i}", UUIDType(), False) for i in (1000, 1001)))
-    text = json.dumps(manifest_entry_schema(2, kind))
+    text = json.dumps(avro_schema(manifest_entry_type(2, kind), "manifest_entry"))
     assert text.count('"uuid_fixed", "size"') == 1
     assert '["null", "uuid_fixed"]' in text
     shape = schema_shape(text.encode())
