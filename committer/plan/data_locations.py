@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import sub
 from urllib.parse import unquote
 
 from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -41,6 +43,15 @@ def _plain_paths(prefixes: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(f"(?:{below})(?:{_PLAIN_SEGMENT}/)*{_PLAIN_SEGMENT}")
 
 
+@lru_cache(maxsize=64)
+def _plain_lines(places: AllowedPlaces) -> re.Pattern[str]:
+    """Match a line that is the plain path of a data file. Its group: the file's name."""
+    segment = f"{_PLAIN_SEGMENT}+"
+    below = "|".join(map(re.escape, places.prefixes))
+    outside = "".join(f"(?!{re.escape(one)})" for one in places.metadata)
+    return re.compile(f"^{outside}(?:{below})(?:{segment}/)*+({segment})$", re.MULTILINE)
+
+
 @dataclass(frozen=True, slots=True)
 class AllowedPlaces:
     """The folders below which the files of a table may lie, each with its trailing slash.
@@ -71,6 +82,17 @@ class AllowedPlaces:
         if _plain_paths(self.prefixes).fullmatch(path):
             return None
         return self.refusal(path) or _name_refusal(path)
+
+    def plain_names(self, paths: Sequence[str]) -> list[str] | None:
+        """Return the file names of data files whose paths are plain, short and allowed; None where
+        one of them has to be looked at by itself. One search in all of them: calls for each path
+        would take a fifth of a request's check.
+        """
+        lines = "\n".join(paths)
+        if lines.count("\n") != len(paths) - 1 or max(map(len, paths)) > FILE_NAME_BYTES_MAX:
+            return None
+        names: list[str] = _plain_lines(self).findall(lines)
+        return names if len(names) == len(paths) else None
 
     def refusal(self, path: str) -> str | None:
         """Return why the path is not allowed; None if it is."""
@@ -131,6 +153,15 @@ def names_attempt(path: str, attempt: str) -> bool:
         return False
     is_too_short_for_another = len(path) - at < 2 * _UUID_LENGTH - _SHARED_MAX
     return is_too_short_for_another or _UUID.search(path, at + 1) is None
+
+
+def all_name_attempt(names: Sequence[str], attempt: str) -> bool:
+    """Return whether `names_attempt` holds for each of these file names, as far as can be told
+    without a search for other uuids.
+    """
+    places = [name.rfind(attempt) for name in names]
+    ends_max = max(map(sub, map(len, names), places))
+    return min(places) >= 0 and ends_max < 2 * _UUID_LENGTH - _SHARED_MAX
 
 
 def attempt_named(path: str) -> str | None:

@@ -7,7 +7,7 @@ an `InvalidRequestError` with its reason code; the caller quarantines that reque
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from committer.iceberg.splice.work_left import WorkLeft
 from committer.plan.data_locations import (
     FILE_NAME_BYTES_MAX,
     AllowedPlaces,
+    all_name_attempt,
     comparable_name,
     is_name_too_long,
     names_attempt,
@@ -28,6 +29,8 @@ from committer.plan.submitted_manifest import CheckedManifest, HeaderCheck, enco
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest, ManifestReference
 from committer.request.request_format import EncodedRequest, digest
+
+_PATHS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,23 +215,31 @@ class Checker:
         attempt, seen = str(request.attempt), 0
         names: set[str] = set()
         for manifest in manifests:
-            for path in manifest.walked.paths:
-                _refuse_place(path, "data file", self.basis.places.data_refusal(path))
-                if not names_attempt(path, attempt):
-                    raise _refused(
-                        Reason.PATH_WITHOUT_ATTEMPT,
-                        f"the file name of `{path}` does not have the attempt {attempt} as its last"
-                        " uuid",
-                    )
-            # By the name alone, as a folder may be reached by several paths.
-            names.update(map(comparable_name, manifest.walked.paths))
-            seen += len(manifest.walked.paths)
+            paths = manifest.walked.paths
+            for start in range(0, len(paths), _PATHS_AT_ONCE):
+                some = paths[start : start + _PATHS_AT_ONCE]
+                plain = self.basis.places.plain_names(some)
+                if plain is None or not all_name_attempt(plain, attempt):
+                    self._check_each_path(some, attempt)
+                # By the name alone, as a folder may be reached by several paths.
+                names.update(map(comparable_name, some) if plain is None else map(str.lower, plain))
+            seen += len(paths)
         if len(names) != seen:
             raise _refused(
                 Reason.PATH_REPEATED,
                 f"{seen - len(names)} of {seen} data files have the name of another one (in any"
                 " folder, upper and lower case alike): give each its own",
             )
+
+    def _check_each_path(self, paths: Sequence[str], attempt: str) -> None:
+        for path in paths:
+            _refuse_place(path, "data file", self.basis.places.data_refusal(path))
+            if not names_attempt(path, attempt):
+                raise _refused(
+                    Reason.PATH_WITHOUT_ATTEMPT,
+                    f"the file name of `{path}` does not have the attempt {attempt} as its last"
+                    " uuid",
+                )
 
 
 def _refuse_place(path: str, what: str, refusal: str | None) -> None:

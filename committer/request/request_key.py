@@ -47,6 +47,8 @@ def parse_inbox_key(key: str) -> RequestKey:
     """Parse an inbox key: the inverse of `inbox_key`.
     Errors: `ValueError` for what `inbox_key` never prints."""
     table_uuid, producer, epoch, name = key.split("/")
+    if _PLAIN_KEY.fullmatch(key):
+        return RequestKey(UUID(table_uuid), producer, int(epoch), UUID(name))
     attempt, dot, replay = name.partition(".")
     parts = (
         UUID(table_uuid),

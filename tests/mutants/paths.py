@@ -75,6 +75,27 @@ PATHS = (
         ("tests/plan/test_data_locations.py",),
     ),
     Mutant(
+        "paths_may_hold_lines",
+        "committer/plan/data_locations.py",
+        'lines.count("\\n") != len(paths) - 1 or ',
+        "",
+        ("tests/plan/test_data_locations.py -k looked_at_by_itself",),
+    ),
+    Mutant(
+        "paths_are_checked_together_only_for_their_number",
+        "committer/plan/data_locations.py",
+        "return names if len(names) == len(paths) else None",
+        "return names",
+        ("tests/plan/test_data_locations.py -k looked_at_by_itself",),
+    ),
+    Mutant(
+        "one_name_with_the_attempt_is_enough",
+        "committer/plan/data_locations.py",
+        "return min(places) >= 0 and",
+        "return max(places) >= 0 and",
+        ("tests/plan/test_data_locations.py -k without_the_attempt",),
+    ),
+    Mutant(
         "only_a_whole_uuid_is_another_one",
         "committer/plan/data_locations.py",
         "_SHARED_MAX = 8\n",

@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from committer.plan.data_locations import AllowedPlaces, attempt_named, names_attempt
+from committer.plan.data_locations import (
+    AllowedPlaces,
+    all_name_attempt,
+    attempt_named,
+    names_attempt,
+)
 from tests.support.builders.flights import build_flights
 from tests.support.builders.refused_paths import REFUSED, TABLE
 
@@ -180,3 +185,76 @@ def test_a_path_names_one_attempt_at_most(name: str) -> None:
 def _is_uuid(text: str) -> bool:
     dashes = [at for at, character in enumerate(text) if character == "-"]
     return dashes == [8, 13, 18, 23] and set(text) <= set("0123456789abcdef-")
+
+
+# --- All paths of a request at once --------------------------------------------------------------
+
+WITH_METADATA = AllowedPlaces((f"{TABLE}/", "s3://data/flights/"), (f"{TABLE}/metadata/",))
+NAMED = "00000-0-3f2504e0-4f89-41d3-9a0c-0305e82c3301-00001.parquet"
+USUAL = [f"{TABLE}/data/day={day}/{NAMED}" for day in range(3)]
+
+
+def test_the_names_of_usual_paths_are_found_at_once() -> None:
+    assert WITH_METADATA.plain_names(USUAL) == [NAMED] * 3
+    assert WITH_METADATA.plain_names([f"s3://data/flights/{NAMED}"]) == [NAMED]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        # As many lines are plain as there are paths.
+        f"{TABLE}/data/a.parquet\n{TABLE}/data/b.parquet",
+        f"{TABLE}/data/a.parquet\n",
+        f"\n{TABLE}/data/a.parquet",
+        "",
+        f"{TABLE}/metadata/{NAMED}",
+        f"{TABLE}/data/" + "x" * 300,
+        f"{TABLE}/data/%41.parquet",
+        f"{TABLE}/data/日本.parquet",
+        *REFUSED,
+    ],
+)
+def test_an_unusual_path_is_left_to_be_looked_at_by_itself(odd: str) -> None:
+    for paths in ([odd], [odd, *USUAL], [*USUAL, odd], [*USUAL, odd, "elsewhere"]):
+        assert WITH_METADATA.plain_names(paths) is None
+
+
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(
+                [f"{TABLE}/", "data", "metadata", "/", "\n", "%", ".", "x", "é", NAMED]
+            ),
+            max_size=6,
+        ).map("".join),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_plain_paths_are_allowed_each_by_itself(paths: list[str]) -> None:
+    names = WITH_METADATA.plain_names(paths)
+    if names is not None:
+        assert [WITH_METADATA.data_refusal(path) for path in paths] == [None] * len(paths)
+        assert names == [path[path.rfind("/") + 1 :] for path in paths]
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([ATTEMPT, OTHER, "-", "x.parquet", "0" * 20]), max_size=4).map(
+            "".join
+        ),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_names_that_together_name_the_attempt_do_so_each(names: list[str]) -> None:
+    if all_name_attempt(names, ATTEMPT):
+        assert all(names_attempt(f"{TABLE}/data/{name}", ATTEMPT) for name in names)
+
+
+def test_one_name_without_the_attempt_is_noticed() -> None:
+    good = f"0-{ATTEMPT}.parquet"
+    assert all_name_attempt([good, good], ATTEMPT)
+    for bad in ("", "x", f"0-{OTHER}.parquet", f"{ATTEMPT}-{OTHER}.parquet", ATTEMPT.upper()):
+        assert not all_name_attempt([good, bad], ATTEMPT)
+        assert not all_name_attempt([bad, good], ATTEMPT)
