@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# A partition tuple, which is decoded once, costs as much as so many bytes of an entry.
+# A partition tuple, which is decoded once, and a block cost as much as so many decoded bytes.
 _PARTITION_BYTES = 64
+_BLOCK_BYTES = 256
 
 
 class TooMuchWorkError(Exception):
@@ -37,6 +38,7 @@ class WorkLeft:
         self.inflated_bytes -= size_bytes
         if self.inflated_bytes < 0:
             raise TooMuchWorkError
+        self.take_decoded(_BLOCK_BYTES)
 
     def take_decoded(self, size_bytes: int) -> None:
         """Take bytes that are decoded."""

@@ -11,7 +11,7 @@ from committer.iceberg.schema.bound_forms import ANY_BOUNDS
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.splice.manifest_walk import WalkedManifest, walk_additions
 from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
-from tests.iceberg.manifest_builders import context, data_file, manifest
+from tests.iceberg.manifest_builders import context, data_file, foreign_manifest, manifest
 
 V2 = context()
 MUCH = 10**9
@@ -53,8 +53,8 @@ def test_entries_that_the_fast_way_knows_take_no_decoding() -> None:
     content = manifest(*files(50), context=V2)
     left = WorkLeft(MUCH, MUCH, MUCH)
     walked(content, left)
-    partitions_only = MUCH - left.decoded_bytes
-    assert partitions_only <= 50 * 64
+    block_and_partitions = MUCH - left.decoded_bytes
+    assert block_and_partitions <= 256 + 50 * 64
 
 
 def test_a_block_of_which_one_entry_is_decoded_counts_whole() -> None:
@@ -64,6 +64,13 @@ def test_a_block_of_which_one_entry_is_decoded_counts_whole() -> None:
     assert MUCH - left.decoded_bytes >= MUCH - left.inflated_bytes
     with pytest.raises(TooMuchWorkError):
         walked(content, WorkLeft(MUCH, MUCH, len(LONG_PATH)))
+
+
+def test_each_block_counts_however_small() -> None:
+    content = foreign_manifest(manifest(*files(50), context=V2), entries_per_block=1)
+    left = WorkLeft(MUCH, MUCH, MUCH)
+    walked(content, left)
+    assert MUCH - left.decoded_bytes >= 50 * 256
 
 
 def test_each_new_partition_counts() -> None:
