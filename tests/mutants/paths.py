@@ -20,8 +20,8 @@ PATHS = (
     Mutant(
         "another_requests_file_is_taken",
         "committer/plan/request_check.py",
-        "                if not names_attempt(path, attempt):\n",
-        "                if not path:\n",
+        "            if not names_attempt(path, attempt):\n",
+        "            if not path:\n",
         (seeds_from(1),),
     ),
     Mutant(
