@@ -71,8 +71,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "large_requests_are_not_hashed",
         "committer/service/checks/checks.py",
-        "            await asyncio.to_thread(check_hashes, sealed)\n",
-        "",
+        "                await asyncio.to_thread(check_hashes, sealed)\n",
+        "                pass\n",
+        ("tests/service/checks/test_checks.py -k refuses_to_read",),
+    ),
+    Mutant(
+        "requests_of_medium_size_are_not_hashed",
+        "committer/service/checks/checks.py",
+        "                check_hashes(sealed)\n",
+        "                pass\n",
         ("tests/service/checks/test_checks.py -k refuses_to_read",),
     ),
     Mutant(

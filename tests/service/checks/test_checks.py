@@ -34,6 +34,7 @@ from committer.service.checks.check_process import PROGRAM, CheckProcess
 from committer.service.checks.check_worker import Job, has_files
 from committer.service.checks.checks import (
     LINE_HERE_BYTES_MAX,
+    REQUEST_HERE_BYTES_MAX,
     Checks,
     ChecksHere,
     ChecksInProcesses,
@@ -104,8 +105,9 @@ def damaged(sealed: EncodedRequest) -> list[bytes]:
     return [content[:-1], content + b"more", content[:-1] + bytes((content[-1] ^ 1,))]
 
 
-async def test_a_process_refuses_to_read_what_is_refused_here() -> None:
-    async with processes() as checks:
+@pytest.mark.parametrize("here_bytes_max", [0, REQUEST_HERE_BYTES_MAX])
+async def test_a_process_refuses_to_read_what_is_refused_here(here_bytes_max: int) -> None:
+    async with processes(here_bytes_max=here_bytes_max) as checks:
         for content in (b"", b"{}\n", *damaged(GOOD), *damaged(LONG)):
             with pytest.raises(InvalidRequestError) as here:
                 read_request(content, key=GOOD.request.inbox_key)
