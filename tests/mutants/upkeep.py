@@ -6,6 +6,21 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.run import SEEDS, seeds_from
 
 UPKEEP = (
+    # --- Merged manifests ---
+    Mutant(
+        "merge_moves_files_to_another_sequence_number",
+        "committer/iceberg/splice/entry_splice.py",
+        "row.added_snapshot_id, row.sequence_number, row.sequence_number, parts)\n",
+        "row.added_snapshot_id, row.sequence_number + 1, row.sequence_number + 1, parts)\n",
+        (SEEDS,),
+    ),
+    Mutant(
+        "merge_moves_files_to_another_snapshot",
+        "committer/iceberg/splice/entry_splice.py",
+        "    inherited = _head(row.added_snapshot_id, ",
+        "    inherited = _head(row.added_snapshot_id + 1, ",
+        (SEEDS,),
+    ),
     # --- Settling ---
     Mutant(
         "settler_forgets_deletions_that_failed",

@@ -30,13 +30,15 @@ _STATUSES = (
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """A live data file: its rows, its size, and the snapshot and number it was added with."""
+    """A live data file: its rows, its size, and the snapshot and numbers it was added with."""
 
     path: str
     record_count: int
     size_bytes: int
     snapshot_id: int | None
     sequence_number: int | None
+    file_sequence_number: int | None
+    first_row_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ def _read_manifest(row: ManifestFile, content: bytes | None) -> _Manifest:
             entry.data_file.file_size_in_bytes,
             entry.snapshot_id,
             entry.sequence_number,
+            entry.file_sequence_number,
+            entry.data_file.first_row_id,
         )
         for entry in entries
         if entry.is_live

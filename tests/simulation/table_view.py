@@ -136,14 +136,20 @@ class TableView:
     def _kept(
         self, before: TableMetadata, contents: SnapshotContents, snapshot: Snapshot
     ) -> Iterator[Problem]:
-        """Check I4: an append keeps every file of the snapshot before it."""
+        """Check I4: an append keeps every file of the snapshot before it; and I5: with its rows,
+        its snapshot and its numbers, in whichever manifest it is now.
+        """
         parent_id = snapshot.parent_snapshot_id
         parent = None if parent_id is None else before.snapshot_by_id(parent_id)
         if parent is None or snapshot.operation != "append":
             return
-        lost = self.contents.of(parent).live.keys() - contents.live.keys()
-        if lost:
+        old, new = self.contents.of(parent).live, contents.live
+        if lost := old.keys() - new.keys():
             yield "I4", f"snapshot {snapshot.snapshot_id} loses {len(lost)} files: {min(lost)}"
+        changed = [path for path, file in old.items() if new.get(path, file) != file]
+        if changed:
+            path = min(changed)
+            yield "I5", f"snapshot {snapshot.snapshot_id} changes {old[path]} to {new[path]}"
 
     def _foreign(self, before: TableMetadata, after: TableMetadata) -> None:
         self.taken |= self.live(before) - self.live(after)
