@@ -233,15 +233,15 @@ PROTOCOL = (
         "            case Conflict() | Unknown():\n",
         "            case Conflict():\n"
         "                requests = inflight.batch.requests\n"
-        '                self._batches.isolate(requests, (Reason.COMMIT_REJECTED, ""))\n'
+        '                self.batches.isolate(requests, (Reason.COMMIT_REJECTED, ""))\n'
         "            case Unknown():\n",
         (SEEDS,),
     ),
     Mutant(
         "base_is_kept_after_a_conflict",
         "committer/service/table/commit_loop.py",
-        "                self._cached_table.forget()\n                await self._pacer",
-        "                await self._pacer",
+        "                self.cached_table.forget()\n                await self.pacer",
+        "                await self.pacer",
         (SEEDS,),
     ),
     Mutant(
@@ -250,7 +250,7 @@ PROTOCOL = (
         "            case Conflict() | Unknown():\n",
         "            case Unknown():\n"
         "                requests = inflight.batch.requests\n"
-        '                self._batches.isolate(requests, (Reason.COMMIT_REJECTED, ""))\n'
+        '                self.batches.isolate(requests, (Reason.COMMIT_REJECTED, ""))\n'
         "            case Conflict():\n",
         (SEEDS,),
     ),
@@ -284,7 +284,7 @@ PROTOCOL = (
         "            case Conflict() | Unknown():\n"
         "                if isinstance(answer, Unknown):\n"
         "                    from committer.service.settle.outcome import Outcome\n"
-        "                    settler = self._observers[3]._endings._settler\n"
+        "                    settler = self.observers[3].endings.settler\n"
         "                    settler.settle([Outcome(key, ()) for key in inflight.keys])\n",
         (SEEDS,),
     ),
@@ -294,7 +294,7 @@ PROTOCOL = (
         "        self._note(answer, inflight, plan)\n",
         "        self._note(answer, inflight, plan)\n"
         "        if isinstance(answer, Unknown):\n"
-        "            await self._storage.delete([one.location for one in plan.objects])\n",
+        "            await self.storage.delete([one.location for one in plan.objects])\n",
         (SEEDS,),
     ),
     Mutant(

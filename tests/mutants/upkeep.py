@@ -201,8 +201,8 @@ UPKEEP = (
     Mutant(
         "doubted_attempt_counts_as_refused",
         "committer/service/table/swap_sender.py",
-        "                self._attempts.lost(plan)\n",
-        "                self._attempts.lost(plan)\n                self._attempts.refused(plan)\n",
+        "                self.attempts.lost(plan)\n",
+        "                self.attempts.lost(plan)\n                self.attempts.refused(plan)\n",
         ("tests/service/upkeep/test_attempt_garbage_collector.py",),
     ),
     Mutant(

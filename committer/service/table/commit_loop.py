@@ -8,6 +8,7 @@ whichever lands, the other cannot.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import assert_never
 
 from committer.plan.commit import CommitPlan
@@ -22,50 +23,40 @@ from committer.service.table.inflight_batch import BatchSelector, InflightBatch
 from committer.service.table.swap_sender import SwapSender
 
 
+@dataclass(eq=False)
 class CommitLoop:
-    """Makes the attempts of one table."""
+    """Makes the attempts of one table. `observers`: told of each landed commit, in this order."""
 
-    def __init__(
-        self,
-        *,
-        planner: CommitPlanner,
-        sender: SwapSender,
-        cached_table: CachedTable,
-        batches: BatchSelector,
-        pacer: CommitPacer,
-        observers: Sequence[CommitObserver],
-    ) -> None:
-        """Prepare the loop. `observers`: told of each landed commit, in this order."""
-        self._planner = planner
-        self._sender = sender
-        self._cached_table = cached_table
-        self._batches = batches
-        self._pacer = pacer
-        self._observers = observers
+    planner: CommitPlanner
+    sender: SwapSender
+    cached_table: CachedTable
+    batches: BatchSelector
+    pacer: CommitPacer
+    observers: Sequence[CommitObserver]
 
     async def attempt(self, inflight: InflightBatch, state: TableState) -> None:
         """Try to land it on this state. Errors: those of the ports, where nothing was swapped."""
         inflight.attempts += 1
         if inflight.attempts == 1:
-            inflight.started_ms = self._pacer.started()
+            inflight.started_ms = self.pacer.started()
         try:
-            plan = await self._planner.plan(
+            plan = await self.planner.plan(
                 inflight.batch, inflight.prepared, inflight.upkeep, state, inflight.attempts
             )
         except PlanCrashedError as error:
-            self._batches.crashed(inflight, error)
+            self.batches.crashed(inflight, error)
             return
-        answer = await self._sender.send(inflight, plan)
-        self._pacer.swapped()
+        answer = await self.sender.send(inflight, plan)
+        self.pacer.swapped()
         match answer:
             case Committed(table):
                 self._landed(inflight, plan, table)
             case Conflict() | Unknown():
-                self._cached_table.forget()
-                await self._pacer.back_off(inflight.attempts)
+                self.cached_table.forget()
+                await self.pacer.back_off(inflight.attempts)
             case Rejected(reason):
-                self._cached_table.forget()
-                self._batches.isolate(inflight.batch.requests, (Reason.COMMIT_REJECTED, reason))
+                self.cached_table.forget()
+                self.batches.isolate(inflight.batch.requests, (Reason.COMMIT_REJECTED, reason))
             case _:
                 assert_never(answer)
 
@@ -80,5 +71,5 @@ class CommitLoop:
             inflight.started_ms,
             inflight.metadata_bytes,
         )
-        for observer in self._observers:
+        for observer in self.observers:
             observer.landed(commit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import assert_never
 
 from committer.plan.attempt_log import AttemptLog
@@ -20,49 +21,40 @@ from committer.service.telemetry.table_condition import TableCondition
 UNKNOWN_SHOWN_AFTER = 3
 
 
+@dataclass(eq=False)
 class SwapSender:
     """Sends for one table, and tells the attempt log."""
 
-    def __init__(
-        self,
-        identifier: TableIdentifier,
-        *,
-        catalog: Catalog,
-        storage: Storage,
-        attempts: AttemptLog,
-        condition: TableCondition,
-        metrics: Metrics,
-    ) -> None:
-        self._identifier = identifier
-        self._catalog = catalog
-        self._storage = storage
-        self._attempts = attempts
-        self._condition = condition
-        self._metrics = metrics
+    identifier: TableIdentifier
+    catalog: Catalog
+    storage: Storage
+    attempts: AttemptLog
+    condition: TableCondition
+    metrics: Metrics
 
     async def send(self, inflight: InflightBatch, plan: CommitPlan) -> SwapAnswer:
         """Write what is not there yet, then swap.
         Errors: those of the ports, where nothing was swapped.
         """
         await self._write(inflight, plan)
-        answer = await send_swap(self._catalog, plan.swap)
-        self._metrics.swap_answered(self._identifier, answer)
+        answer = await send_swap(self.catalog, plan.swap)
+        self.metrics.swap_answered(self.identifier, answer)
         self._note(answer, inflight, plan)
         return answer
 
     async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
         """Write manifests that are not there yet,
         the list and the metadata file in one parallel round."""
-        before = self._catalog.objects_before(plan.swap)
-        self._attempts.sending(plan, [created.location for created in before])
+        before = self.catalog.objects_before(plan.swap)
+        self.attempts.sending(plan, [created.location for created in before])
         fresh = [one for one in plan.objects if one.location not in inflight.written]
-        await create_all(self._storage, (*fresh, *before))
+        await create_all(self.storage, (*fresh, *before))
         inflight.written.update(one.location for one in fresh)
         inflight.metadata_bytes = sum(len(one.content) for one in before) or None
 
     def _note(self, answer: SwapAnswer, inflight: InflightBatch, plan: CommitPlan) -> None:
         about: dict[str, object] = {
-            "table": str(self._identifier),
+            "table": str(self.identifier),
             "snapshot_id": plan.snapshot.snapshot_id,
             "attempt": inflight.attempts,
             "requests": len(inflight.batch.requests),
@@ -71,18 +63,18 @@ class SwapSender:
             case Committed():
                 pass
             case Conflict():
-                self._attempts.refused(plan)
+                self.attempts.refused(plan)
                 log.info("commit.conflicted", **about)
             case Unknown(cause, crash):
-                self._attempts.lost(plan)
+                self.attempts.lost(plan)
                 if crash is not None:
-                    log.exception("swap.crashed", table=str(self._identifier), exc_info=crash)
-                    self._metrics.crashed("swap")
+                    log.exception("swap.crashed", table=str(self.identifier), exc_info=crash)
+                    self.metrics.crashed("swap")
                 log.warning("commit.unknown", cause=cause, **about)
                 if inflight.attempts >= UNKNOWN_SHOWN_AFTER:
-                    self._condition.unanswered(cause)
+                    self.condition.unanswered(cause)
             case Rejected(reason):
-                self._attempts.refused(plan)
+                self.attempts.refused(plan)
                 log.warning("commit.rejected", reason=reason, **about)
             case _:
                 assert_never(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 
 from committer.plan.landed_commit import LandedCommit
 from committer.ports.world import World
@@ -11,25 +12,25 @@ from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Landing, Metrics
 
 
+@dataclass(eq=False)
 class CommitReport:
     """Reports the commits of one table."""
 
-    def __init__(self, identifier: TableIdentifier, metrics: Metrics, world: World) -> None:
-        self._identifier = identifier
-        self._metrics = metrics
-        self._world = world
+    identifier: TableIdentifier
+    metrics: Metrics
+    world: World
 
     def landed(self, commit: LandedCommit) -> None:
         """Log the commit and count it."""
-        now_ms = self._world.now_ms()
+        now_ms = self.world.now_ms()
         landing = _landing(commit, now_ms)
-        self._metrics.committed(self._identifier, landing)
+        self.metrics.committed(self.identifier, landing)
         requests = [one.request for one in commit.batch.requests]
         published_ms = min(request.published_at_ms for request in requests)
         snapshot = commit.plan.snapshot
         log.info(
             "commit.landed",
-            table=str(self._identifier),
+            table=str(self.identifier),
             snapshot_id=snapshot.snapshot_id,
             attempt=commit.attempts,
             requests=len(requests),
@@ -49,7 +50,7 @@ class CommitReport:
         for one in commit.batch.requests:
             log.debug(
                 "request.landed",
-                table=str(self._identifier),
+                table=str(self.identifier),
                 producer=one.request.producer.id,
                 epoch=one.request.epoch,
                 snapshot_id=commit.plan.snapshot.snapshot_id,
