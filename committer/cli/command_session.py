@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import typer
+
+from committer.errors import AccessError, NoSuchNamespaceError, NoSuchTableError, SettingsError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,8 @@ def run_with_requests(work: Callable[[RequestParts], Awaitable[T]]) -> T:
 def _run(
     opened: Callable[[Settings], Awaitable[_Parts]], work: Callable[[_Parts], Awaitable[T]]
 ) -> T:
+    import asyncio
+
     settings = read_settings()
 
     async def run() -> T:
@@ -66,8 +69,6 @@ def _run(
 @contextmanager
 def explained(settings: Settings) -> Iterator[None]:
     """Say in which catalog a name was looked up, and whose a home is that may not be used."""
-    from committer.errors import NoSuchNamespaceError, NoSuchTableError
-
     with named_owner(settings):
         try:
             yield
@@ -78,8 +79,6 @@ def explained(settings: Settings) -> Iterator[None]:
 @contextmanager
 def named_owner(settings: Settings) -> Iterator[None]:
     """Say whose a home is that may not be used."""
-    from committer.errors import AccessError, SettingsError
-
     try:
         yield
     except (AccessError, SettingsError) as error:

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import run_with_parts
+from committer.errors import FrazilError
+
 if TYPE_CHECKING:
     from committer.service.process.composition import Parts
 
@@ -13,8 +16,6 @@ if TYPE_CHECKING:
 def complete_table(incomplete: str) -> list[str]:
     """Complete names for the shell, of the catalog that the settings name;
     none if it cannot be read."""
-    from committer.cli.command_session import run_with_parts
-    from committer.errors import FrazilError
 
     async def names(parts: Parts) -> list[str]:
         namespaces = await parts.catalog.list_namespaces()

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from committer.errors import SettingsError
+
 
 def demo(
     rows: Annotated[int, typer.Option(min=1, help="Flights to write.")] = 336_776,
@@ -52,7 +54,6 @@ def _check_parts() -> None:
     """Name what is missing before anything is started. Errors: `SettingsError`."""
     import importlib.util
 
-    from committer.errors import SettingsError
     from committer.extras import install_hint
 
     needed = (

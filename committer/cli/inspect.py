@@ -7,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from committer.cli.command_session import run_with_requests
 from committer.cli.common_options import AsJson
+from committer.cli.printing import print_json_lines, show
+from committer.errors import FrazilError
 
 
 def inspect(
@@ -23,8 +26,6 @@ def inspect(
     and column metrics are always there. Exit code 1 if it is broken.
     """
     from committer.cli.file_report import inspect_content, without_details
-    from committer.cli.printing import print_json_lines, show
-    from committer.errors import FrazilError
 
     content = _read(file)
     try:
@@ -47,7 +48,5 @@ def _read(file: str) -> bytes:
     if file.lower().startswith("file:"):
         return read(file, 0, None)
     if "://" in file:
-        from committer.cli.command_session import run_with_requests
-
         return run_with_requests(lambda parts: parts.storage.get(file))
     return read(str(Path(file).absolute()), 0, None)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from committer.errors import SettingsError
+
 app = typer.Typer(help="Create keys that requests are signed with.", no_args_is_help=True)
 
 _SECRET_BYTES = 32
@@ -36,7 +38,6 @@ def new(
     """
     import os
 
-    from committer.errors import SettingsError
     from committer.request.signature import parse_keys
 
     patterns = {"tables": table, "producers": producer, "operations": operation}

@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 import orjson
 import typer
 
-from committer.cli.layout import fact_lines, table_lines
 from committer.cli.view import Facts, Rows, View
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,12 +45,16 @@ def print_table(
     headers: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None
 ) -> None:
     """Print a table that loses nothing: whole lines in a pipe, and whole words on a screen."""
+    from committer.cli.layout import table_lines  # `frazil --help` does without rich
+
     found = [tuple(_cell(value) for value in row) for row in rows]
     _print(title, table_lines(headers, found, _width()))
 
 
 def print_facts(facts: Mapping[str, object], *, title: str | None = None) -> None:
     """Print names with their values, one to a line."""
+    from committer.cli.layout import fact_lines
+
     found = {name: _cell(value) for name, value in facts.items()}
     _print(title, fact_lines(found, _width()))
 

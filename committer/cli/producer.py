@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import AsJson, TableArgument, Yes
 from committer.cli.option_groups import grouped
+from committer.cli.printing import confirm, print_json, print_json_lines, print_table, say
+from committer.cli.printing import show as show_views
 
 if TYPE_CHECKING:
     from committer.cli.producer_report import Found
@@ -34,8 +37,6 @@ class ProducerPlace:
 
     @property
     def identifier(self) -> TableIdentifier:
-        from committer.cli.command_session import parse_identifier
-
         return parse_identifier(self.table)
 
     @property
@@ -52,8 +53,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the producers that the table's ledger knows."""
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.printing import print_json_lines, print_table
     from committer.cli.producer_report import describe, list_producers
 
     identifier = parse_identifier(table)
@@ -107,7 +106,6 @@ def freeze(
     The freeze is in the table's ledger: every committer obeys from its next commit on. The table
     need not know the producer yet.
     """
-    from committer.cli.command_session import run_with_parts
     from committer.cli.producer_report import operator
 
     said = f"an operator froze the producer{f': {reason}' if reason else ''}"
@@ -139,8 +137,6 @@ def thaw(
     rows stay out of the table (--skip-lost), or each may land once more when it is published or
     replayed (--redo-lost). Requests quarantined in the meantime stay there until they are replayed.
     """
-    from committer.cli.command_session import run_with_parts
-    from committer.cli.printing import confirm, say
     from committer.cli.producer_report import choose_epochs, operator, what_follows
 
     if skip_lost and redo_lost:
@@ -161,8 +157,6 @@ def forget(place: ProducerPlace, yes: Yes = False) -> None:
 
     Its landed rows stay. Refused while a request of it waits or is in quarantine.
     """
-    from committer.cli.command_session import run_with_parts
-    from committer.cli.printing import confirm, say
     from committer.cli.producer_report import operator
 
     found = _find(place)
@@ -179,7 +173,6 @@ def forget(place: ProducerPlace, yes: Yes = False) -> None:
 
 
 def _find(place: ProducerPlace) -> Found:
-    from committer.cli.command_session import run_with_parts
     from committer.cli.producer_report import find
 
     identifier = place.identifier
@@ -187,9 +180,6 @@ def _find(place: ProducerPlace) -> Found:
 
 
 def _print(found: Found, as_json: bool) -> None:
-    from committer.cli.printing import print_json
-    from committer.cli.printing import show as show_views
-
     if as_json:
         print_json(found.describe())
     else:

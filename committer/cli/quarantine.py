@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import read_settings, run_with_parts, run_with_requests
 from committer.cli.common_options import AsJson, Yes
 from committer.cli.option_groups import grouped
+from committer.cli.printing import confirm, counted, print_json_lines, print_table, say, time_text
+from committer.cli.printing import show as show_views
 from committer.cli.quarantine_filters import Filters
+from committer.cli.view import Facts
 
 if TYPE_CHECKING:
     from committer.cli.quarantine_selection import Replayed
@@ -41,8 +45,6 @@ Force = Annotated[
 @grouped
 def list_(filters: Filters, as_json: AsJson = False) -> None:
     """List what is in quarantine, and why."""
-    from committer.cli.command_session import read_settings, run_with_requests
-    from committer.cli.printing import print_json_lines, print_table, say, time_text
     from committer.cli.quarantine_selection import find_all
 
     found = run_with_requests(lambda parts: find_all(parts, filters))
@@ -74,12 +76,8 @@ def show(key: KeyArgument, as_json: AsJson = False) -> None:
 
     Lists the first 20 of its files; --json lists all.
     """
-    from committer.cli.command_session import run_with_requests
     from committer.cli.file_report import inspect_content, shortened, without_details
-    from committer.cli.printing import print_json_lines
-    from committer.cli.printing import show as show_views
     from committer.cli.quarantine_selection import advice_for, find_keys, load, meaning_of
-    from committer.cli.view import Facts
 
     async def work(parts: RequestParts) -> bytes:
         return await load(parts, (await find_keys(parts, [key]))[0])
@@ -118,7 +116,6 @@ def replay(
     has landed; a frozen producer stays frozen. Asks only about those that can land, and names the
     reason for the others.
     """
-    from committer.cli.command_session import run_with_requests
     from committer.cli.quarantine_selection import replay as replay_one
 
     if force:
@@ -133,8 +130,6 @@ def replay(
 
 
 def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) -> None:
-    from committer.cli.command_session import run_with_parts, run_with_requests
-    from committer.cli.printing import confirm, counted, say
     from committer.cli.quarantine_selection import accept, refusals
 
     named = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
@@ -159,8 +154,6 @@ def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) 
 
 
 def _tell_refused(refused: Mapping[str, str]) -> None:
-    from committer.cli.printing import say
-
     for key, why in refused.items():
         say(f"frazil: {key} stays in quarantine: {why}")
 
@@ -168,18 +161,17 @@ def _tell_refused(refused: Mapping[str, str]) -> None:
 def _tell(outcomes: list[Replayed]) -> None:
     """Print keys that were replayed on stdout, the others with why not.
     Exit code 1 if there are any."""
-    from committer.cli.printing import say
 
     for one in outcomes:
         if one.refused is None:
             typer.echo(one.key)
         else:
             _tell_refused({one.key: one.refused})
-        if one.unseen is not None:
-            say(f"frazil: {one.key}: could not check that its data files exist: {one.unseen}")
-    unannounced = next((one.unannounced for one in outcomes if one.unannounced), None)
-    if unannounced:
-        say(f"frazil: not announced ({unannounced}); a committer finds it when it lists the inbox")
+        if one.check_error is not None:
+            say(f"frazil: {one.key}: could not check that its data files exist: {one.check_error}")
+    queue_error = next((one.queue_error for one in outcomes if one.queue_error), None)
+    if queue_error:
+        say(f"frazil: not announced ({queue_error}); a committer finds it when it lists the inbox")
     if any(one.refused for one in outcomes):
         raise typer.Exit(1)
 
@@ -194,9 +186,6 @@ def discard(
     yes: Yes = False,
 ) -> None:
     """Remove requests for good. Prints their keys. The data files that they name stay."""
-    from committer.cli.command_session import run_with_requests
-    from committer.cli.printing import confirm, counted, say
-
     chosen = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
     if not chosen:
         return

@@ -21,10 +21,11 @@ from committer.ports.queue import Doorbell
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest, line_digest
-from committer.request.request_key import RequestKey, parse_inbox_key
+from committer.request.request_key import RequestKey
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.data_file_check import absent_data_file
 from committer.service.process.composition import Parts, RequestParts
+from committer.service.requests.inbox_keys import parsed
 from committer.storage.inbox import Outstanding, QuarantineRecord, read_quarantined
 
 _READS_AT_ONCE = 32
@@ -40,10 +41,7 @@ class Quarantined:
 
     @property
     def parsed_key(self) -> RequestKey | None:
-        try:
-            return parse_inbox_key(self.key)
-        except ValueError:
-            return None
+        return parsed(self.key)
 
     @property
     def table_uuid(self) -> str | None:
@@ -68,15 +66,15 @@ class Quarantined:
         )
 
     def describe(self) -> Description:
-        parsed = self.parsed_key
+        key = self.parsed_key
         return {
             "key": self.key,
             "inbox_key": self.record.key,
             "table": self.record.table,
             "table_uuid": self.table_uuid,
             "producer": self.producer,
-            "epoch": parsed.epoch if parsed else None,
-            "attempt": parsed.attempt if parsed else None,
+            "epoch": key.epoch if key else None,
+            "attempt": key.attempt if key else None,
             "reason": self.record.reason,
             "message": self.record.message,
             "meaning": meaning_of(self.record.reason),
@@ -167,32 +165,32 @@ async def load(parts: RequestParts, key: str) -> bytes:
 class Replayed:
     """The outcome of a replay: in the inbox, or still in quarantine for a reason.
 
-    `unseen`: why its data files could not be checked. `unannounced`: why no doorbell rang.
+    `check_error`: why its data files could not be checked. `queue_error`: why no doorbell rang.
     """
 
     key: str
     refused: str | None = None
-    unseen: str | None = None
-    unannounced: str | None = None
+    check_error: str | None = None
+    queue_error: str | None = None
 
 
 async def replay(parts: RequestParts, key: str) -> Replayed:
     """Put a request back into the inbox, if its data files are there, and announce it,
     if the queue answers.
     """
-    unseen = None
+    check_error = None
     try:
         sealed, _ = await parts.replays.get(key)
         try:
             absent = await absent_data_file(parts.storage, sealed)
         except FrazilError as error:
-            absent, unseen = None, str(error)
+            absent, check_error = None, str(error)
         if absent is not None:
             return Replayed(key, refused=_without(absent))
         sealed = await parts.replays.replay(key, parts.world.uuid())
     except (InvalidRequestError, NotFoundError) as error:
         return Replayed(key, refused=str(error))
-    return Replayed(key, unseen=unseen, unannounced=await _announce(parts, sealed))
+    return Replayed(key, check_error=check_error, queue_error=await _announce(parts, sealed))
 
 
 def _without(data_file: str) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import explained, read_settings
+
 if TYPE_CHECKING:
     from committer.settings.service_settings import Settings
 
@@ -27,7 +29,6 @@ def serve(
     import asyncio
     from functools import partial
 
-    from committer.cli.command_session import explained, read_settings
     from committer.service.process.composition import make_home, start_private_queue
     from committer.service.process.last_exit import end_by
     from committer.service.process.startup import serve as run_service

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import parse_identifier, read_settings, run_with_requests
 from committer.cli.common_options import AsJson
+from committer.cli.printing import print_json, show
 
 if TYPE_CHECKING:
     from committer.cli.view import View
@@ -35,8 +37,6 @@ def status(
     the same. Requests in quarantine are shown, but are no condition. A private queue answers while
     `frazil serve` runs.
     """
-    from committer.cli.printing import print_json, show
-
     found, shown, conditions = _ask_remote(url, table) if url else _ask_here(table)
     if as_json:
         print_json({**found, "conditions": conditions})
@@ -65,7 +65,6 @@ def _ask_remote(url: str, table: str | None) -> _Found:
 
 
 def _ask_here(table: str | None) -> _Found:
-    from committer.cli.command_session import parse_identifier, read_settings, run_with_requests
     from committer.cli.committer_status import (
         ask_own_committer,
         committer_facts,

@@ -19,10 +19,10 @@ from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import QueueDepth
 from committer.request.commit_request import REQUEST_BYTES_MAX
-from committer.request.request_key import RequestKey, parse_inbox_key
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import RequestParts, open_known_catalog, queue_url
 from committer.service.process.status_model import MemberStatus, member_statuses
+from committer.service.requests.inbox_keys import parsed
 from committer.storage.inbox import Outstanding, skips_of
 from committer.url_text import without_secrets
 
@@ -136,17 +136,10 @@ async def _group(listed: AsyncIterator[Outstanding]) -> dict[tuple[str, str], Wa
     async for found in listed:
         if found.size_bytes > REQUEST_BYTES_MAX:
             continue  # in quarantine by reference, or soon
-        key = _parse_key(found.key)
+        key = parsed(found.key)
         group = (str(key.table_uuid), key.producer) if key else ("", found.key)
         groups.setdefault(group, Waiting()).add(found)
     return groups
-
-
-def _parse_key(key: str) -> RequestKey | None:
-    try:
-        return parse_inbox_key(key)
-    except ValueError:
-        return None
 
 
 async def _count(listed: AsyncIterator[Outstanding]) -> int:

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import catalog_text, read_settings, run_with_parts
 from committer.cli.common_options import AsJson
 from committer.cli.option_groups import grouped
+from committer.cli.printing import print_json, print_json_lines, print_table, say
+from committer.cli.printing import show as show_views
 from committer.cli.table_accept import accept
 from committer.cli.table_create import create
 from committer.cli.table_inspect import inspect, print_kind
@@ -16,6 +19,7 @@ from committer.cli.table_orphans import orphans
 from committer.cli.table_plan import plan
 from committer.cli.table_set import set_
 from committer.cli.table_source import SnapshotChoice, TablePlace, open_table
+from committer.cli.view import Facts
 
 if TYPE_CHECKING:
     from committer.service.process.composition import Parts
@@ -38,8 +42,6 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the tables of a namespace, or of all."""
-    from committer.cli.command_session import catalog_text, read_settings, run_with_parts
-    from committer.cli.printing import print_json_lines, print_table, say
     from committer.request.table_identifier import TableIdentifier
 
     async def tables(parts: Parts) -> list[TableIdentifier]:
@@ -63,9 +65,6 @@ def list_(
 def show(place: TablePlace, as_json: AsJson = False) -> None:
     """Show where a table is, how it is partitioned and sorted, and its properties."""
     from committer.cli.metadata_view import describe_table, metadata_facts
-    from committer.cli.printing import print_json
-    from committer.cli.printing import show as show_views
-    from committer.cli.view import Facts
 
     with open_table(place) as table:
         if as_json:
@@ -82,8 +81,6 @@ def show(place: TablePlace, as_json: AsJson = False) -> None:
 def schema(place: TablePlace, as_json: AsJson = False) -> None:
     """Show the current schema; --json prints the specification's JSON form."""
     from committer.cli.metadata_view import schema_rows
-    from committer.cli.printing import print_json
-    from committer.cli.printing import show as show_views
     from committer.iceberg.schema.schema import print_schema
 
     with open_table(place) as table:

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import AsJson, TableArgument, Yes
+from committer.cli.printing import confirm, print_json, say
+from committer.errors import InvalidMetadataError
 
 if TYPE_CHECKING:
     from committer.plan.state import TableState
@@ -27,9 +30,6 @@ def accept(
     lost entries of the ledger. Its missing rows do not return by themselves; epochs that its ledger
     lacks land again if their producers publish them again. Committers continue within seconds.
     """
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.printing import confirm, print_json, say
-
     identifier = parse_identifier(name)
     found = run_with_parts(lambda parts: _look(parts, identifier))
     say(found.text())
@@ -76,7 +76,6 @@ class _Found:
 
 
 async def _look(parts: Parts, identifier: TableIdentifier) -> _Found:
-    from committer.errors import InvalidMetadataError
     from committer.plan.high_water_mark import missing_from
     from committer.plan.state import TableState
 
@@ -89,8 +88,6 @@ async def _look(parts: Parts, identifier: TableIdentifier) -> _Found:
 
 
 async def _accept(parts: Parts, found: _Found) -> int:
-    from committer.cli.printing import say
-
     shown = found.state.table.metadata_location
     if await parts.catalog.current_location(found.identifier) != shown:
         say(f"frazil: {found.identifier} has changed meanwhile; nothing was accepted: look again")

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument
+from committer.cli.printing import say
 from committer.cli.table_set import refuse_inbox_inside
+from committer.errors import InvalidMetadataError, UnsupportedError
 
 if TYPE_CHECKING:
     from committer.iceberg.schema.partition_spec import PartitionSpec
@@ -39,8 +42,6 @@ def create(
     ] = "",
 ) -> None:
     """Make a table, and its namespace if there is none."""
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.printing import say
     from committer.cli.table_properties import parse_properties
 
     identifier = parse_identifier(name)
@@ -89,7 +90,6 @@ def _parse_schema(text: str) -> Schema:
     import orjson
 
     from committer.cli.table_text import parse_columns
-    from committer.errors import InvalidMetadataError
     from committer.iceberg.schema.schema import parse_schema
 
     if not text.lstrip().startswith("{"):
@@ -121,7 +121,6 @@ def _first_table(
     format_version: int,
     location: str,
 ) -> LoadedTable:
-    from committer.errors import InvalidMetadataError, UnsupportedError
     from committer.iceberg.metadata.metadata_gzip import writes_gzip
     from committer.iceberg.metadata.table_metadata import new_table_metadata
     from committer.iceberg.values.locations import metadata_file_location, metadata_folder

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.common_options import AsJson
+from committer.cli.printing import print_json_lines, print_lines, print_table
 from committer.cli.table_source import SnapshotChoice, TablePlace, open_table
+from committer.errors import AccessError
 
 if TYPE_CHECKING:
     from committer.cli.table_source import OpenTable
@@ -72,7 +74,6 @@ def print_kind(
 ) -> None:
     """Print a metadata table as JSON lines, or for people. `choice`: for kinds of one snapshot."""
     from committer.cli.file_lines import file_lines
-    from committer.cli.printing import print_json_lines, print_lines
     from committer.iceberg.metadata.table_metadata import print_table_metadata
 
     with open_table(place) as table:
@@ -91,7 +92,6 @@ def print_kind(
 def _show(table: OpenTable, kind: str, rows: Iterator[Row]) -> None:
     from committer.cli.kind_views import kind_view
     from committer.cli.metadata_view import snapshot_rows
-    from committer.cli.printing import print_table
     from committer.iceberg.inspection.file_rows import file_order
 
     if kind == "snapshots":
@@ -104,7 +104,6 @@ def _show(table: OpenTable, kind: str, rows: Iterator[Row]) -> None:
 def _write_arrow(file: str, kind: str, rows: Iterator[Row]) -> None:
     """Write an Arrow file.
     Errors: `SettingsError` without pyarrow, `AccessError` for a file that cannot be made."""
-    from committer.errors import AccessError
     from committer.extras import named_extra
 
     with named_extra("--arrow", "spark"):

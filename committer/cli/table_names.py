@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument, Yes
+from committer.cli.printing import confirm, counted, say
+from committer.errors import InvalidMetadataError
 
 if TYPE_CHECKING:
     from committer.ports.pointer_swap import LoadedTable
@@ -23,9 +26,6 @@ def register(
     A table that is in a catalog already must not get a second name: only commits under one are
     safe.
     """
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.printing import say
-
     identifier = parse_identifier(name)
 
     async def work(parts: Parts) -> LoadedTable:
@@ -45,9 +45,6 @@ def rename(
 
     Asks first if requests wait: they name the old table, so they go to quarantine.
     """
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.printing import confirm, say
-
     identifier, to = parse_identifier(old), parse_identifier(new)
     waiting = run_with_parts(lambda parts: _say_what_waits(parts, identifier))
     confirm("Rename?", needed=waiting and not yes)
@@ -57,9 +54,6 @@ def rename(
 
 def drop(name: TableArgument, yes: Yes = False) -> None:
     """Remove a table from the catalog. Its files stay; `register` restores it."""
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.printing import confirm, say
-
     identifier = parse_identifier(name)
 
     async def look(parts: Parts) -> str:
@@ -79,9 +73,6 @@ async def _say_what_waits(parts: Parts, identifier: TableIdentifier) -> bool:
     """Return whether requests wait for the table, and say how many. A table that cannot be read
     keeps its own trouble to itself: it may still be renamed and dropped.
     """
-    from committer.cli.printing import counted, say
-    from committer.errors import InvalidMetadataError
-
     try:
         table = await parts.catalog.load(identifier)
     except InvalidMetadataError as error:

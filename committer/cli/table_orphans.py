@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import AsJson, TableArgument, Yes
 from committer.cli.durations import parse_duration_ms
+from committer.cli.printing import age_text, confirm, counted, print_json, print_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,9 +54,7 @@ def orphans(
     With --remove they are deleted: only files of a known kind, and each only if nothing names it at
     that moment.
     """
-    from committer.cli.command_session import parse_identifier, run_with_parts
     from committer.cli.orphan_report import Wanted
-    from committer.cli.printing import confirm, counted, say
 
     identifier, age_ms = parse_identifier(name), parse_duration_ms(older_than, "--older-than")
     if remove and age_ms < SAFE_AGE_MS and not no_active_writers:
@@ -77,7 +77,6 @@ def orphans(
 async def _report(parts: Parts, wanted: Wanted, *, as_json: bool) -> Report:
     """Print each orphan, then their total."""
     from committer.cli.orphan_report import Report, describe, open_search
-    from committer.cli.printing import age_text, print_json, print_table
 
     search, ground = await open_search(parts, wanted.identifier)
     report = Report(await wanted.now_ms(search, parts.world))
@@ -96,8 +95,6 @@ async def _report(parts: Parts, wanted: Wanted, *, as_json: bool) -> Report:
 
 
 def _say_totals(report: Report, why_not: str | None, shared: Sequence[str]) -> None:
-    from committer.cli.printing import counted, say
-
     for kind, total in sorted(report.removable.items()):
         say(f"{kind}: {counted(total.objects, 'object')}, {total.size_bytes:,} bytes")
     listed = report.objects + report.staying.objects

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.common_options import AsJson
+from committer.cli.printing import print_json_lines, print_table
 from committer.cli.table_source import SnapshotChoice, TablePlace, open_table
+from committer.errors import FrazilError
 
 if TYPE_CHECKING:
     from committer.iceberg.expressions.expression import Expression
@@ -67,7 +69,6 @@ def _filter(where: str | None, where_json: str | None) -> Expression:
     and for two filters."""
     import orjson
 
-    from committer.errors import FrazilError
     from committer.iceberg.expressions.expression import ALWAYS_TRUE
     from committer.iceberg.expressions.expression_json import parse_expression
     from committer.iceberg.expressions.where_text import parse_where
@@ -86,7 +87,6 @@ def _filter(where: str | None, where_json: str | None) -> Expression:
 
 
 def _print_lines(tasks: Iterator[FileScanTask]) -> None:
-    from committer.cli.printing import print_json_lines
     from committer.iceberg.expressions.expression_json import print_expression
 
     print_json_lines(
@@ -100,7 +100,6 @@ def _print_lines(tasks: Iterator[FileScanTask]) -> None:
 
 
 def _print_table(tasks: Iterator[FileScanTask]) -> None:
-    from committer.cli.printing import print_table
     from committer.iceberg.expressions.expression_text import print_text
 
     print_table(

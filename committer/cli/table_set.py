@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument
+from committer.cli.printing import say
 
 if TYPE_CHECKING:
     from committer.iceberg.updates.metadata_update import Update
@@ -30,8 +32,6 @@ def set_(
     Committers obey from their next commit on. Repeating it changes nothing. The ledger's entries
     and what engines reserve are refused, and so are values that Frazil could not read.
     """
-    from committer.cli.command_session import parse_identifier, run_with_parts
-    from committer.cli.printing import say
     from committer.cli.table_properties import check_keys, parse_properties
     from committer.service.admin.table_change import change_table
 

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.command_session import (
+    catalog_address,
+    named_owner,
+    parse_identifier,
+    read_settings,
+)
 from committer.cli.common_options import complete_table
+from committer.errors import FrazilError
 
 if TYPE_CHECKING:
     from committer.iceberg.metadata.snapshot import Snapshot
@@ -142,12 +149,6 @@ def open_table(place: TablePlace) -> Iterator[OpenTable]:
 
 
 def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> OpenTable:
-    from committer.cli.command_session import (
-        catalog_address,
-        named_owner,
-        parse_identifier,
-        read_settings,
-    )
     from committer.table_reader import open_reader
 
     identifier, settings = parse_identifier(name), read_settings()
@@ -159,7 +160,6 @@ def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> 
 
 def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable:
     """Open a metadata file; settings are read only for one that does not lie on this machine."""
-    from committer.errors import FrazilError
     from committer.iceberg.metadata.table_metadata import parse_table_metadata
 
     read = _file_reader(stack)
@@ -180,7 +180,6 @@ def _file_reader(stack: ExitStack) -> Read:
 
     @cache
     def reader() -> TableReader:
-        from committer.cli.command_session import catalog_address, read_settings
         from committer.table_reader import open_reader
 
         return stack.enter_context(open_reader(catalog_address(read_settings())))

@@ -54,7 +54,7 @@ def read_settings_file(named: str | None, home: Path) -> dict[str, object]:
     return document
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, *, bytes_max: int = _BYTES_MAX) -> str:
     """Read a regular file's text. Opening never waits: a pipe without a writer would, for ever.
 
     Errors: `OSError`; `UnicodeDecodeError`.
@@ -63,14 +63,14 @@ def read_text(path: Path) -> str:
         mode = os.fstat(file.fileno()).st_mode
         if not stat.S_ISREG(mode):
             raise OSError(f"it is {_kind(mode)}, not a regular file")
-        content = file.read(_BYTES_MAX + 1)
-    if len(content) > _BYTES_MAX:
-        raise OSError(f"it is larger than {_BYTES_MAX} bytes")
+        content = file.read(bytes_max + 1)
+    if len(content) > bytes_max:
+        raise OSError(f"it is larger than {bytes_max} bytes")
     return content.decode()
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
+    return os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
 
 
 def _kind(mode: int) -> str:

@@ -6,12 +6,11 @@ holds. Committer and Spark drivers share this; which settings there are is not k
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from committer.errors import SettingsError
+from committer.settings.config_files import read_text
 
 _PREFIX = "FRAZIL_"
 _SUFFIX = "_FILE"
@@ -47,30 +46,11 @@ def _names_a_file(variable: str) -> bool:
 
 
 def _read(variable: str, path: Path) -> str:
-    """Read a regular file (or a link to one): reading a FIFO without a writer would never end."""
     try:
-        content = _read_file(path)
+        content = read_text(path, bytes_max=_BYTES_MAX).strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise SettingsError(f"{variable}: `{path}` cannot be read: {reason}") from None
-    if content is None:
-        raise SettingsError(
-            f"{variable}: `{path}` cannot be read: expected a regular file of"
-            f" {_BYTES_MAX // 1024} KiB at most"
-        )
-    content = content.strip()
+        system = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise SettingsError(f"{variable}: `{path}` cannot be read: {system or error}") from None
     if not content:
         raise SettingsError(f"{variable}: `{path}` is empty")
     return content
-
-
-def _read_file(path: Path) -> str | None:
-    """Read a file; None if it is no regular file, or too large for a setting."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _BYTES_MAX:
-            return None
-        return os.read(descriptor, _BYTES_MAX).decode()
-    finally:
-        os.close(descriptor)

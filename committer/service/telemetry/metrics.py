@@ -6,11 +6,10 @@ a producer, and never a table that a request merely names.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
-from types import TracebackType
 
 from committer.errors import AlreadyExistsError, NotFoundError
 from committer.plan.batch_policy import METADATA_BYTES_MAX
@@ -263,8 +262,22 @@ class PortMeter:
         self._port = port
         self._world = world
 
-    def timed(self, call: str) -> AbstractContextManager[None]:
-        return _Timed(self, call, self._world.monotonic_s())
+    @contextmanager
+    def timed(self, call: str) -> Iterator[None]:
+        """Count and time the call inside. An absent or existing object is an answer, no error; a
+        cancelled call is no error either.
+        """
+        started_s = self._world.monotonic_s()
+        try:
+            yield
+        except (NotFoundError, AlreadyExistsError):
+            raise
+        except Exception as error:
+            self._instruments.call_errors.labels(self._port, call, type(error).__name__).inc()
+            raise
+        finally:
+            duration_s = self._world.monotonic_s() - started_s
+            self._instruments.call_duration.labels(self._port, call).observe(duration_s)
 
     def moved(self, call: str, objects: int, size_bytes: int) -> None:
         numbers = self._instruments
@@ -273,35 +286,3 @@ class PortMeter:
             return
         numbers.storage_objects.labels(self._port, call).inc(objects)
         numbers.storage_written_bytes.labels(self._port).inc(size_bytes)
-
-    def ended(self, call: str, started_s: float, error: type[BaseException] | None) -> None:
-        """Observe a call that has ended, perhaps with an error; a cancelled one is none."""
-        duration_s = self._world.monotonic_s() - started_s
-        self._instruments.call_duration.labels(self._port, call).observe(duration_s)
-        if error is None or not issubclass(error, Exception):
-            return
-        # That something is not there, or there already, is an answer.
-        if not issubclass(error, NotFoundError | AlreadyExistsError):
-            self._instruments.call_errors.labels(self._port, call, error.__name__).inc()
-
-
-class _Timed:
-    """Surrounds one call."""
-
-    __slots__ = ("_call", "_meter", "_started_s")
-
-    def __init__(self, meter: PortMeter, call: str, started_s: float) -> None:
-        self._meter = meter
-        self._call = call
-        self._started_s = started_s
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        error: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._meter.ended(self._call, self._started_s, error)
