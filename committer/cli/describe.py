@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import cast
 
-from committer.iceberg.deletes.puffin import BlobMetadata
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.inspection.values import Row, bound_describers, describe_bounds
 from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -40,19 +39,6 @@ def _decoded(bounds: Mapping[int, bytes] | None, schema: Schema) -> dict[int, ob
     described = describe_bounds(bounds, bound_describers(schema)) or {}
     rows = {int(field_id): cast(Row, row) for field_id, row in described.items()}
     return {field_id: row.get("human", row["hex"]) for field_id, row in rows.items()}
-
-
-def describe_blob(blob: BlobMetadata) -> Description:
-    return {
-        "type": blob.type,
-        "fields": blob.fields,
-        "snapshot_id": blob.snapshot_id,
-        "sequence_number": blob.sequence_number,
-        "offset": blob.offset,
-        "length": blob.length,
-        "compression_codec": blob.compression_codec,
-        "properties": dict(blob.properties),
-    }
 
 
 def spec_text(spec: PartitionSpec, schema: Schema) -> str:

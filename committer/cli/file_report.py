@@ -6,13 +6,12 @@ Pure: bytes in, descriptions out. Every JSON line has a `kind`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import orjson
 
 from committer.cli.describe import (
     Description,
-    describe_blob,
     readable_metrics,
     spec_text,
 )
@@ -176,7 +175,7 @@ def _metric_rows(decoded: DecodedManifest) -> Iterator[View]:
 
 def _inspect_puffin(content: bytes) -> Inspection:
     footer = decode_puffin_footer(content)
-    blobs = [describe_blob(blob) for blob in footer.blobs]
+    blobs = [asdict(blob) for blob in footer.blobs]
     properties = dict(footer.properties)
     headers = ("type", "fields", "snapshot_id", "sequence_number", "offset", "length")
     rows = [tuple(blob[name] for name in headers) for blob in blobs]

@@ -23,17 +23,14 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-ProducerArgument = Annotated[str, typer.Argument(help="The producer's id.")]
-BranchOption = Annotated[str, typer.Option("--branch", help="On this branch.")]
-
 
 @dataclass(frozen=True, slots=True)
 class ProducerPlace:
     """The options that name a producer of a table."""
 
     table: TableArgument
-    producer: ProducerArgument
-    branch: BranchOption = "main"
+    producer: Annotated[str, typer.Argument(help="The producer's id.")]
+    branch: Annotated[str, typer.Option("--branch", help="On this branch.")] = "main"
 
     @property
     def identifier(self) -> TableIdentifier:

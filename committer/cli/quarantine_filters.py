@@ -21,38 +21,36 @@ def _reason_code(text: str) -> str:
     return text
 
 
-TableFilter = Annotated[str | None, typer.Option("--table", help="Of this table: name or uuid.")]
-ProducerFilter = Annotated[str | None, typer.Option("--producer", help="Of this producer.")]
-ReasonFilter = Annotated[
-    str | None,
-    typer.Option("--reason", metavar="CODE", parser=_reason_code, help="With this reason code."),
-]
-OlderFilter = Annotated[
-    int | None,
-    typer.Option(
-        "--older-than",
-        metavar="AGE",
-        parser=parse_duration_ms,
-        help="In quarantine for longer: 30min, 12h, 3d.",
-    ),
-]
-YoungerFilter = Annotated[
-    int | None,
-    typer.Option(
-        "--younger-than",
-        metavar="AGE",
-        parser=parse_duration_ms,
-        help="In quarantine for less.",
-    ),
-]
-
-
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Which requests are meant; None: all."""
 
-    table: TableFilter = None
-    producer: ProducerFilter = None
-    reason: ReasonFilter = None
-    older_than_ms: OlderFilter = None
-    younger_than_ms: YoungerFilter = None
+    table: Annotated[
+        str | None,
+        typer.Option("--table", help="Of this table: name or uuid."),
+    ] = None
+    producer: Annotated[str | None, typer.Option("--producer", help="Of this producer.")] = None
+    reason: Annotated[
+        str | None,
+        typer.Option(
+            "--reason", metavar="CODE", parser=_reason_code, help="With this reason code."
+        ),
+    ] = None
+    older_than_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--older-than",
+            metavar="AGE",
+            parser=parse_duration_ms,
+            help="In quarantine for longer: 30min, 12h, 3d.",
+        ),
+    ] = None
+    younger_than_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--younger-than",
+            metavar="AGE",
+            parser=parse_duration_ms,
+            help="In quarantine for less.",
+        ),
+    ] = None

@@ -25,10 +25,6 @@ KindOption = Annotated[
         " all_data_files, all_delete_files, all_entries, metadata.",
     ),
 ]
-ArrowOption = Annotated[
-    str | None,
-    typer.Option("--arrow", metavar="FILE", help="Write an Arrow IPC file instead of printing."),
-]
 # Kinds without an order of their own: their rows are sorted by path.
 _FILES = ("files", "data_files", "delete_files")
 
@@ -38,7 +34,12 @@ def inspect(
     kind: KindOption,
     choice: SnapshotChoice,
     as_json: AsJson = False,
-    arrow: ArrowOption = None,
+    arrow: Annotated[
+        str | None,
+        typer.Option(
+            "--arrow", metavar="FILE", help="Write an Arrow IPC file instead of printing."
+        ),
+    ] = None,
 ) -> None:
     """Show what a table's metadata and manifests say: one of Iceberg's metadata tables.
 

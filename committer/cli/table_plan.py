@@ -16,24 +16,21 @@ if TYPE_CHECKING:
     from committer.iceberg.expressions.expression import Expression
     from committer.iceberg.scan.scan_task import FileScanTask
 
-WhereOption = Annotated[
-    str | None,
-    typer.Option(
-        "--where",
-        metavar="FILTER",
-        help="Rows that are wanted: \"id = 1 and (name is null or name in ('a', 'b'))\".",
-    ),
-]
-WhereJsonOption = Annotated[
-    str | None,
-    typer.Option("--where-json", metavar="JSON", help="The same as Iceberg's expression JSON."),
-]
-
 
 def plan(
     place: TablePlace,
-    where: WhereOption = None,
-    where_json: WhereJsonOption = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            "--where",
+            metavar="FILTER",
+            help="Rows that are wanted: \"id = 1 and (name is null or name in ('a', 'b'))\".",
+        ),
+    ] = None,
+    where_json: Annotated[
+        str | None,
+        typer.Option("--where-json", metavar="JSON", help="The same as Iceberg's expression JSON."),
+    ] = None,
     *,
     choice: SnapshotChoice,
     as_json: AsJson = False,

@@ -30,57 +30,53 @@ if TYPE_CHECKING:
     from committer.request.table_identifier import TableIdentifier
     from committer.table_reader import TableReader
 
-TableOption = Annotated[
-    str | None,
-    typer.Argument(metavar="TABLE", help="The table: db.flights.", autocompletion=complete_table),
-]
-MetadataOption = Annotated[
-    str | None,
-    typer.Option(
-        "--metadata", metavar="FILE", help="This metadata file instead of a catalog's table."
-    ),
-]
-PrefixOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--rewrite-prefix",
-        metavar="OLD=NEW",
-        help="Read below NEW what the metadata names below OLD; may be repeated.",
-    ),
-]
-SnapshotOption = Annotated[
-    int | None, typer.Option("--snapshot", metavar="ID", help="Of this snapshot, not the current.")
-]
-RefOption = Annotated[
-    str | None, typer.Option("--ref", metavar="NAME", help="Of this branch or tag.")
-]
-AsOfOption = Annotated[
-    str | None,
-    typer.Option(
-        "--as-of",
-        metavar="TIME",
-        help="As it was at this time: 2026-05-01T12:00:00 (UTC if no zone is given), or"
-        " milliseconds since 1970.",
-    ),
-]
-
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
     """The options of a command that reads a table; exactly one of the first two is given."""
 
-    name: TableOption = None
-    metadata: MetadataOption = None
-    moves: PrefixOption = None
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TABLE", help="The table: db.flights.", autocompletion=complete_table
+        ),
+    ] = None
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata", metavar="FILE", help="This metadata file instead of a catalog's table."
+        ),
+    ] = None
+    moves: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rewrite-prefix",
+            metavar="OLD=NEW",
+            help="Read below NEW what the metadata names below OLD; may be repeated.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChoice:
     """The options that name a snapshot: one of them, or none for the current one."""
 
-    snapshot: SnapshotOption = None
-    ref: RefOption = None
-    as_of: AsOfOption = None
+    snapshot: Annotated[
+        int | None,
+        typer.Option("--snapshot", metavar="ID", help="Of this snapshot, not the current."),
+    ] = None
+    ref: Annotated[
+        str | None, typer.Option("--ref", metavar="NAME", help="Of this branch or tag.")
+    ] = None
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            help="As it was at this time: 2026-05-01T12:00:00 (UTC if no zone is given), or"
+            " milliseconds since 1970.",
+        ),
+    ] = None
 
     @property
     def as_of_ms(self) -> int | None:
