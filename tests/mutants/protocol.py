@@ -378,7 +378,7 @@ PROTOCOL = (
     ),
     Mutant(
         "receipt_never_says_duplicate",
-        "committer/service/requests/receipt_builders.py",
+        "committer/service/settle/endings.py",
         "        duplicate=landed.attempt != request.attempt,\n",
         "        duplicate=False,\n",
         (SEEDS,),

@@ -56,42 +56,27 @@ class TableWiring:
     ) -> TableCommitter:
         """Wire a table's committer.
         `before`: its previous committer's ledger upkeep, if that ended idle."""
-        process, parts = self._process, self._process.parts
+        process, parts, catalog = self._process, self._process.parts, self._catalog
         world, metrics = parts.world, process.metrics
         waiting, attempts = Waiting(world, process.named), AttemptLog()
         evidence = EvidenceReader(parts.storage)
         condition = TableCondition(identifier, process.health, metrics)
-        pacer = CommitPacer(identifier, self._catalog, world, process.policy)
-        ledger_upkeep = LedgerUpkeep(
-            table_uuid, process.settled.of(table_uuid), before, process.recently_quarantined
+        pacer = CommitPacer(identifier, catalog, world, process.policy)
+        upkeep = self._upkeep(
+            TableFiles(identifier, table_uuid, self._upkeep_parts, attempts), waiting, before
         )
-        files = TableFiles(identifier, table_uuid, self._upkeep_parts, attempts)
-        upkeep = TableUpkeep(files, waiting, ledger_upkeep)
         high_water = HighWaterCheck(
-            identifier, table_uuid, parts.high_water_marks, self._catalog, evidence
+            identifier, table_uuid, parts.high_water_marks, catalog, evidence
         )
         cached_table = CachedTable(high_water, attempts, waiting, pacer, upkeep)
         verdicts = Verdicts(
             waiting, process.endings, parts.inbox, parts.quarantine, cached_table, world
         )
-        planner = CommitPlanner(
-            identifier,
-            storage=parts.storage,
-            world=world,
-            metrics=metrics,
-            ledger_upkeep=ledger_upkeep,
-        )
-        batches = BatchSelector(
-            waiting=waiting,
-            attempts=attempts,
-            planner=planner,
-            pacer=pacer,
-            upkeep=upkeep,
-            world=world,
-        )
+        planner = CommitPlanner(identifier, parts.storage, world, metrics, upkeep.ledger)
+        batches = BatchSelector(waiting, attempts, planner, pacer, upkeep, world)
         sender = SwapSender(
             identifier,
-            catalog=self._catalog,
+            catalog=catalog,
             storage=parts.storage,
             attempts=attempts,
             condition=condition,
@@ -107,31 +92,31 @@ class TableWiring:
             # Upkeep is the last: it begins what is due, and may take long.
             observers=(cached_table, batches, pacer, verdicts, report, upkeep),
         )
-        large_checks = LargeChecks(waiting, self._checks, parts.storage, metrics)
-        admission = Admission(
+        admission, requests_max = self._admission(waiting, evidence), process.policy.requests_max
+        rounds = TableRounds(
+            waiting, cached_table, admission, verdicts, batches, commit_loop, requests_max
+        )
+        eviction = Eviction(waiting, batches, process.breakers, process.deferred)
+        return TableCommitter(
+            identifier, table_uuid, waiting, rounds, eviction, pacer, condition, upkeep
+        )
+
+    def _upkeep(
+        self, files: TableFiles, waiting: Waiting, before: LedgerUpkeep | None
+    ) -> TableUpkeep:
+        process, table_uuid = self._process, files.table_uuid
+        settled = process.settled.of(table_uuid)
+        ledger = LedgerUpkeep(table_uuid, settled, before, process.recently_quarantined)
+        return TableUpkeep(files, waiting, ledger)
+
+    def _admission(self, waiting: Waiting, evidence: EvidenceReader) -> Admission:
+        process, parts = self._process, self._process.parts
+        large_checks = LargeChecks(waiting, self._checks, parts.storage, process.metrics)
+        return Admission(
             parts.settings.catalog.name,
             waiting,
             InboxLookup(parts.inbox, parts.quarantine, waiting),
             process.signatures,
             evidence,
-            ContentChecks(waiting, large_checks, parts.storage, metrics),
-        )
-        rounds = TableRounds(
-            waiting,
-            cached_table,
-            admission,
-            verdicts,
-            batches,
-            commit_loop,
-            requests_max=process.policy.requests_max,
-        )
-        return TableCommitter(
-            identifier,
-            table_uuid,
-            waiting=waiting,
-            rounds=rounds,
-            eviction=Eviction(waiting, batches, process.breakers, process.deferred),
-            pacer=pacer,
-            condition=condition,
-            upkeep=upkeep,
+            ContentChecks(waiting, large_checks, parts.storage, process.metrics),
         )

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from committer.ledger_entry import Landed
 from committer.plan.high_water_mark import HighWaterMark
-from committer.request.receipt_model import Receipt
+from committer.request.commit_request import CommitRequest
+from committer.request.receipt_model import Receipt, ReceiptState
 from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.inbox_keys import InboxKey, printable
 from committer.service.requests.pending import Pending
-from committer.service.requests.receipt_builders import committed_receipt, quarantined_receipt
 from committer.service.settle.outcome import Outcome
 from committer.service.settle.recently_quarantined import RecentlyQuarantined
 from committer.service.settle.settler import Settler
@@ -36,7 +36,7 @@ class Endings:
         self.breakers.landed(pending.sealed.request for pending, _ in ended)
         self.settler.settle(
             [
-                Outcome.landed(pending, committed_receipt(pending.sealed.request, landed), seen)
+                Outcome.landed(pending, _committed(pending.sealed.request, landed), seen)
                 for pending, landed in ended
             ]
         )
@@ -63,7 +63,7 @@ class Endings:
     def quarantined_before(self, pending: Pending, reason: str, message: str) -> None:
         """Settle a request that is in quarantine by the verdict of another process."""
         self.recently_quarantined.add(pending.key)
-        receipt = _receipt(pending.key, reason, message)
+        receipt = _quarantined(pending.key, reason, message)
         self.settler.settle([Outcome.quarantined(pending, receipt)])
 
     def unreadable(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord) -> None:
@@ -75,14 +75,34 @@ class Endings:
         self.recently_quarantined.add(key)
         if key.parts is not None:
             self.breakers.unreadable(key.parts, record.reason)
-        receipt = _receipt(key, record.reason, record.message)
+        receipt = _quarantined(key, record.reason, record.message)
         self.settler.settle([Outcome(key, waiters.tokens, waiters.reply_to, receipt)])
 
     def unread(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord | None) -> None:
         """Settle a key without a request to read; `record`: as it is in quarantine."""
-        receipt = _receipt(key, record.reason, record.message) if record else None
+        receipt = _quarantined(key, record.reason, record.message) if record else None
         self.settler.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
 
 
-def _receipt(key: InboxKey, reason: str, message: str) -> Receipt | None:
-    return quarantined_receipt(key.parts, reason, message) if key.parts else None
+def _committed(request: CommitRequest, landed: Landed) -> Receipt:
+    """Build the answer to a request whose epoch has landed, by this attempt or another."""
+    return Receipt(
+        request.producer.id,
+        request.epoch,
+        str(request.attempt),
+        ReceiptState.COMMITTED,
+        snapshot_id=landed.snapshot_id,
+        sequence_number=landed.sequence_number,
+        duplicate=landed.attempt != request.attempt,
+    )
+
+
+def _quarantined(key: InboxKey, reason: str, message: str) -> Receipt | None:
+    """Build the answer to a request in quarantine, of which only the key may be readable; None for
+    what is no inbox key.
+    """
+    parts, state = key.parts, ReceiptState.QUARANTINED
+    if parts is None:
+        return None
+    attempt = str(parts.attempt)
+    return Receipt(parts.producer, parts.epoch, attempt, state, reason=reason, message=message)

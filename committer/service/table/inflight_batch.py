@@ -52,7 +52,7 @@ class InflightBatch:
         return tuple(one.sealed.key for one in self.batch.requests)
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False)
 class BatchSelector:
     """Selects the batches of one table, one at a time, and keeps the one in flight."""
 
