@@ -69,7 +69,9 @@ class DemoStack:
 
     async def start_applications(self) -> list[ChildProcess]:
         """Start all applications at once: most of a start is waiting for a single core."""
-        groups = deal(plan_streams(self.options.streams, self.options.home), self._applications)
+        groups = deal(
+            plan_streams(self.options.streams, self.options.home), self.options.applications
+        )
         folder = self.options.home / "spark"
         folder.mkdir()
         environment = os.environ | {
@@ -93,10 +95,6 @@ class DemoStack:
             command = [sys.executable, "-m", "committer.demo.application", print_plan(plan)]
             started.append(await self._start(name, command, environment))
         return started
-
-    @property
-    def _applications(self) -> int:
-        return self.options.applications
 
     async def _start(
         self, name: str, command: list[str], environment: dict[str, str]

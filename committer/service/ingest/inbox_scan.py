@@ -62,7 +62,7 @@ class InboxScan:
         folders of all producers. Errors: the storage's.
         """
         now_s, listing = self.world.monotonic_s(), Listing(self.world.now_ms())
-        failures = self.intake.read_failures
+        failures = self.intake.reader.failures
         listed_s: dict[str, float] = {}
         due: list[Arrival] = []
         skips = skips_of()
@@ -86,7 +86,7 @@ class InboxScan:
         folders.cannot_see(skips, self.inbox)
         await self.foreign_entries.saw(skips, self.ownership.is_ours)
         self._listed_s = listed_s
-        listing.failures = self.intake.read_failures - failures
+        listing.failures = self.intake.reader.failures - failures
         return listing
 
     async def _take_all(self, due: Sequence[Arrival], listing: Listing, *, takes: bool) -> None:

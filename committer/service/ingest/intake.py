@@ -39,11 +39,6 @@ class Intake:
         """Whether more has gathered than memory should hold."""
         return self.tables.are_full
 
-    @property
-    def read_failures(self) -> int:
-        """How many reads the inbox has failed."""
-        return self.reader.failures
-
     def listed(self, key: str, durable_ms: int) -> bool:
         """Note that a listing shows the inbox object. False for a request that waits neither for
         its verdict nor for being read.

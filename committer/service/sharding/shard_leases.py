@@ -48,6 +48,7 @@ class ShardLeases:
     """The shards of this committer. `leases` None: nothing is shared, and all shards are its own.
 
     `member`: the name of this committer among the others. `failure`: why the last exchange failed.
+    `seen`: the assignment as the server told it last.
     """
 
     leases: Leases | None
@@ -61,7 +62,7 @@ class ShardLeases:
         self._waiting = Interruptible()
         self._reading = Interruptible()
         self._lost: set[int] = set()
-        self._seen: Assignment | None = None
+        self.seen: Assignment | None = None
         self._claim: frozenset[int] = frozenset()
         # Shards whose tables finish their attempts, and those that may be released after that.
         self._busy: set[int] = set()
@@ -79,11 +80,6 @@ class ShardLeases:
         """Whether shards are shared with other committers."""
         return self.leases is not None
 
-    @property
-    def seen(self) -> Assignment | None:
-        """The assignment as the server told it last."""
-        return self._seen
-
     async def while_unchanged(self, call: Awaitable[T]) -> T | None:
         """Return the answer of a call; None if `owned` changed first, which cancels the call.
         One call at a time.
@@ -100,7 +96,7 @@ class ShardLeases:
         it from the inbox while the server is away: the owner does not wait, the others do in the
         order in which they would inherit the shard, a lease each.
         """
-        seen = self._seen
+        seen = self.seen
         if shard in self.owned or seen is None:
             return 0.0
         names = [member.name for member in seen.members if member.name != self.member]
@@ -157,7 +153,7 @@ class ShardLeases:
         released = frozenset(self._drained)
         renewal = Renewal(
             self.lease_s,
-            is_new=self._seen is None,
+            is_new=self.seen is None,
             is_leaving=self._is_leaving,
             claim=frozenset() if self._is_leaving else self._claim,
             release=released,
@@ -166,7 +162,7 @@ class ShardLeases:
         self._drained -= released
         self._has_said_so = renewal.is_leaving
         self._returned(seen)
-        if seen.standing == "new" and self._seen and self._seen.standing != "displaced":
+        if seen.standing == "new" and self.seen and self.seen.standing != "displaced":
             # The server was away, or we were: the others may not have come back to it yet.
             self._before = self.owned
             self._settling_until_s = self.world.monotonic_s() + self.lease_s
@@ -177,7 +173,7 @@ class ShardLeases:
             busy=frozenset(self._busy | self._drained),
             only=self._before if is_settling else None,
         )
-        self._seen, self._claim = seen, step.claim
+        self.seen, self._claim = seen, step.claim
         # A shard that the server has lost, and no other committer has taken, stays ours until the
         # next exchange.
         owned = (step.owned - step.give_up) | (self.owned & step.claim)
@@ -200,7 +196,7 @@ class ShardLeases:
 
     def _show(self, owned: frozenset[int], *, released: int, lost: int) -> None:
         acquired = len(owned - self.owned)
-        self.metrics.show_shards(len(owned), len(self._seen.members) if self._seen else None)
+        self.metrics.show_shards(len(owned), len(self.seen.members) if self.seen else None)
         self.metrics.shards_moved(acquired=acquired, released=released, lost=lost)
         if acquired or released or lost:
             log.info(

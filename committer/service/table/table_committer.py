@@ -90,7 +90,7 @@ class TableCommitter:
             try:
                 await self._wait_for_turn()
                 await self.rounds.run_one()
-                self.condition.recovered(is_sure=not self.rounds.is_in_doubt)
+                self.condition.recovered(is_sure=not self.rounds.cached_table.is_in_doubt)
             except TransientError as error:
                 delay_s = backoff_s(self.condition.failures, 1.0)
                 self.condition.failed("unavailable", error)
@@ -99,11 +99,11 @@ class TableCommitter:
                 await self._freeze(error)
             except FrazilError as error:
                 if isinstance(error, InvariantError):
-                    self.rounds.drop_batch()
+                    self.rounds.batches.drop()
                 self.condition.failed("misconfigured", error)
                 await self._pause(FAULT_PAUSE_S)
             except Exception as error:  # noqa: BLE001  # our bug: keep the evidence, go on later
-                self.rounds.drop_batch()
+                self.rounds.batches.drop()
                 self.condition.crashed(error)
                 await self._pause(FAULT_PAUSE_S)
 
@@ -133,8 +133,8 @@ class TableCommitter:
         return IDLE_S_MAX if is_there else NO_TABLE_S_MAX
 
     async def _wait_for_turn(self) -> None:
-        if not self.rounds.are_urgent and not await self.pacer.wait(self.state):
-            self.rounds.forget_base()
+        if not self.rounds.batches.are_urgent and not await self.pacer.wait(self.state):
+            self.rounds.cached_table.forget()
 
     async def _freeze(self, error: TableFrozenError) -> None:
         """Keep the requests waiting, and stop upkeep, until the table is healthy again."""
@@ -144,5 +144,5 @@ class TableCommitter:
         await self._pause(FROZEN_PAUSE_S)
 
     async def _pause(self, delay_s: float) -> None:
-        self.rounds.forget_base()
+        self.rounds.cached_table.forget()
         await self.pacer.pause(delay_s)

@@ -40,24 +40,6 @@ class TableRounds:
         """The table as last loaded or committed; None before the first round."""
         return self.cached_table.state
 
-    @property
-    def are_urgent(self) -> bool:
-        """Whether the next round should not wait: a retry, or half of a batch that failed."""
-        return self.batches.are_urgent
-
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether an attempt whose answer was lost may land yet."""
-        return self.cached_table.is_in_doubt
-
-    def forget_base(self) -> None:
-        """Load the table in the next round: it may have moved."""
-        self.cached_table.forget()
-
-    def drop_batch(self) -> None:
-        """Select the batch anew in the next round."""
-        self.batches.drop()
-
     async def run_one(self) -> None:
         """Run one round. Errors: `TableFrozenError`; those of the ports."""
         try:
@@ -74,8 +56,8 @@ class TableRounds:
 
     async def _refuse_all(self) -> None:
         self.is_gone = True
-        self.drop_batch()
-        self.forget_base()
+        self.batches.drop()
+        self.cached_table.forget()
         name = self.admission.catalog_name
         await self.verdicts.quarantine_all([unknown_table(one, name) for one in self._ready()])
 
