@@ -42,6 +42,7 @@ from committer.errors import (
     SettingsError,
     TableAlreadyExistsError,
 )
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer, Unknown
 from committer.ports.storage import NewObject, Storage
 from committer.ports.world import World
@@ -64,6 +65,8 @@ class DynamoDbCatalog:
     although it may have been applied; `create_table`, `register_table` and `create_namespace` may
     be repeated as they are.
     """
+
+    capabilities = CatalogCapabilities(kind="DynamoDB", has_transactions=True)
 
     def __init__(
         self, *, client: DynamoDBClient, table_name: str, storage: Storage, world: World

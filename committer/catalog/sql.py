@@ -52,6 +52,7 @@ from committer.errors import (
     SettingsError,
     TableAlreadyExistsError,
 )
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
     Committed,
     Conflict,
@@ -74,6 +75,8 @@ class SqlCatalog:
     A creating or dropping call whose COMMIT was in doubt raises `CatalogUnavailableError` although
     it may have been applied; `create_table` and `create_namespace` may be repeated as they are.
     """
+
+    capabilities = CatalogCapabilities(kind="SQL database", has_transactions=True)
 
     def __init__(
         self,

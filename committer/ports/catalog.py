@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject
 from committer.request.table_identifier import TableIdentifier
@@ -16,6 +17,10 @@ class Catalog(Protocol):
     and may answer later; `AccessError` for permissions; `InvalidMetadataError` for metadata that
     breaks the specification.
     """
+
+    @property
+    def capabilities(self) -> CatalogCapabilities:
+        """What this catalog can do: the same value for as long as it is open."""
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
         """Read the pointer (strongly consistent) and the metadata it names. Absent, also because no

@@ -14,6 +14,7 @@ from committer.errors import (
     StorageUnavailableError,
 )
 from committer.ports.catalog import Catalog
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.leases import Assignment, Leases, Renewal
 from committer.ports.pointer_swap import Conflict, LoadedTable, Rejected, Swap, SwapAnswer, Unknown
 from committer.ports.queue import ALL_SHARDS, Delivery, Doorbell, Queue, QueueDepth
@@ -133,6 +134,10 @@ class FaultyCatalog(_Port):
         super().__init__(life)
         self._inner = inner
         self._storage = storage
+
+    @property
+    def capabilities(self) -> CatalogCapabilities:
+        return self._inner.capabilities
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
         return await load_table(self._storage, identifier, self.current_location)

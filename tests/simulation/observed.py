@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from uuid import UUID
 
 from committer.ports.catalog import Catalog
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import Committed, LoadedTable, Swap, SwapAnswer
 from committer.ports.queue import ALL_SHARDS, Delivery, Doorbell, Queue, QueueDepth
 from committer.ports.skips import Skips
@@ -85,6 +86,10 @@ class ObservedCatalog(_Observed):
     def __init__(self, inner: Catalog, history: History, process: str) -> None:
         super().__init__(history, process)
         self.inner = inner
+
+    @property
+    def capabilities(self) -> CatalogCapabilities:
+        return self.inner.capabilities
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         answer = await self.inner.swap(swap)

@@ -12,6 +12,7 @@ from enum import Enum, auto
 
 from committer.errors import CatalogUnavailableError
 from committer.ports.catalog import Catalog
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import Conflict, LoadedTable, Rejected, Swap, SwapAnswer, Unknown
 from committer.ports.storage import NewObject
 from committer.request.table_identifier import TableIdentifier
@@ -40,6 +41,10 @@ class FaultyCatalog:
         self.swap_s: dict[str, float] = {}
         self._planned: deque[Fault] = deque()
         self._in_flight: deque[Swap] = deque()
+
+    @property
+    def capabilities(self) -> CatalogCapabilities:
+        return self.inner.capabilities
 
     def plan(self, *faults: Fault) -> None:
         """Fail the next swaps with these faults, in order."""

@@ -14,6 +14,7 @@ from committer.catalog.staging import (
     write_first_metadata,
 )
 from committer.errors import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject, Storage
 from committer.request.table_identifier import TableIdentifier
@@ -21,6 +22,8 @@ from committer.request.table_identifier import TableIdentifier
 
 class MemoryCatalog:
     """The `Catalog` port. Instances share nothing: parties that share tables share the instance."""
+
+    capabilities = CatalogCapabilities(kind="memory")
 
     def __init__(self, *, storage: Storage) -> None:
         self._storage = storage

@@ -1,0 +1,35 @@
+"""What a catalog can do, as a value. The service asks its fields, never the kind of catalog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogCapabilities:
+    """The abilities of a catalog. An adapter states them; `Catalog.probe` proves the condition."""
+
+    kind: str
+    """The catalog's kind in reports and errors: `DynamoDB`, `REST`."""
+    metadata_writer: Literal["committer", "catalog"] = "committer"
+    """`committer`: `Swap.metadata` is written to `Swap.metadata_location` before the swap, and the
+    committer deletes old metadata files. `catalog`: the catalog writes and deletes metadata files
+    and chooses their locations; it applies `Swap.updates` to whatever is current."""
+    condition: Literal["pointer", "requirements"] = "pointer"
+    """`pointer`: a swap fails if anything at all has changed since its base. `requirements`: it
+    fails only if one of `Swap.requirements` does not hold, so each change of a table property that
+    must not be lost has to move a branch that the requirements name."""
+    has_several_snapshots: bool = True
+    """Whether one swap can add several snapshots."""
+    has_transactions: bool = False
+    """Whether swaps of several tables can be applied together or not at all."""
+    has_atomic_rename: bool = True
+    """Whether a rename is one step. Where it is not, `Catalog.rename_table` refuses."""
+    maintains_tables: bool = False
+    """Whether the service behind the catalog expires snapshots and deletes files. The committer's
+    upkeep then does neither."""
+    namespace_levels_max: int | None = None
+    """The number of levels that a namespace may have; None: any number."""
+    property_key_chars_max: int | None = None
+    """The length that the name of a table property may have; None: any length."""
