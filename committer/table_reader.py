@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
-from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.backends import open_catalog, open_storage
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
@@ -22,30 +21,17 @@ from committer.request.table_identifier import TableIdentifier
 from committer.settings.setting_names import did_you_mean, named_setting
 from committer.storage import local_files
 from committer.storage.scheme import scheme_of
-from committer.url_text import without_secrets
 
 _NAMES_MAX = 10
-
-
-@dataclass(frozen=True, slots=True)
-class CatalogAddress:
-    """Where a catalog is: the settings `catalog.name`, `catalog.uri` and the group `aws`."""
-
-    name: str
-    uri: str = field(repr=False)  # it may hold a password
-    aws: AwsAccess = USUAL_AWS
-
-    def __str__(self) -> str:
-        return f"catalog `{self.name}` ({without_secrets(self.uri)})"
 
 
 class TableReader:
     """An open storage with an event loop of its own. Used by one thread, outside any loop."""
 
     def __init__(
-        self, address: CatalogAddress, runner: asyncio.Runner, storage: Storage, world: World
+        self, properties: CatalogProperties, runner: asyncio.Runner, storage: Storage, world: World
     ) -> None:
-        self._address, self._runner = address, runner
+        self._properties, self._runner = properties, runner
         self._storage, self._world = storage, world
 
     def load(self, identifier: TableIdentifier) -> LoadedTable:
@@ -66,29 +52,26 @@ class TableReader:
         return self._runner.run(self._storage.get(location))
 
     async def _load(self, identifier: TableIdentifier) -> LoadedTable:
-        address = self._address
         with named_setting("catalog.uri"):
-            catalog = await open_catalog(
-                address.uri, address.name, self._storage, address.aws, self._world, create=False
-            )
+            catalog = await open_catalog(self._properties, self._storage, self._world, create=False)
         try:
             return await catalog.load(identifier)
         except NoSuchTableError as error:
             hint = await _hint(catalog, identifier)
-            raise NoSuchTableError(f"{error} in {address}: {hint}") from error
+            raise NoSuchTableError(f"{error} in {self._properties}: {hint}") from error
         finally:
             await catalog.close()
 
 
 @contextmanager
-def open_reader(address: CatalogAddress) -> Iterator[TableReader]:
+def open_reader(properties: CatalogProperties) -> Iterator[TableReader]:
     """Open a reader for as long as the block runs; nothing is asked yet."""
     world = RealWorld()
     # A factory, so that the loop of the caller's thread stays what it is.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        storage = open_storage(address.aws, world)
+        storage = open_storage(properties, world)
         try:
-            yield TableReader(address, runner, storage, world)
+            yield TableReader(properties, runner, storage, world)
         finally:
             runner.run(storage.close())
 

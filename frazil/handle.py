@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import NoSuchTableError, NotFoundError
 from committer.extras import named_extra
 from committer.iceberg.metadata.metadata_model import TableMetadata
@@ -21,36 +22,37 @@ from committer.iceberg.scan.time_travel import find_snapshot
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.settings import default_places
-from committer.table_reader import CatalogAddress, TableReader, open_reader
-from workers.setting_sources import SettingSources, aws_access
+from committer.table_reader import TableReader, open_reader
+from workers.setting_sources import SettingSources
 from workers.worker_setting_names import given_settings
 
 _T = TypeVar("_T")
 
 
-def catalog_address(
+def find_catalog(
     *,
     catalog_uri: str | None,
     catalog_name: str | None,
     home: str | None,
-    aws: Mapping[str, str] | None,
-) -> CatalogAddress:
+    properties: Mapping[str, str] | None,
+) -> CatalogProperties:
     """Find the catalog of the arguments, the environment, the settings file or the defaults.
 
-    Errors: `SettingsError` naming what is wrong; `TypeError` for a name in `aws` that is no
-    setting.
+    Errors: `SettingsError` naming what is wrong.
     """
     plain = {"catalog.uri": catalog_uri, "catalog.name": catalog_name, "home": home}
-    found = SettingSources(given_settings(plain, aws), os.environ)
-    uri = found.get("catalog.uri") or default_places.catalog_uri(found.home)
-    return CatalogAddress(found.catalog_name, uri, aws_access(found))
+    found = SettingSources(given_settings(plain, properties), os.environ)
+    catalog = found.catalog
+    if catalog.get("uri", "type"):
+        return catalog
+    return catalog.with_uri(default_places.catalog_uri(found.home))
 
 
 @dataclass(frozen=True, slots=True)
 class TableHandle:
     """One table of a catalog, as it was when it was read."""
 
-    address: CatalogAddress
+    catalog: CatalogProperties
     loaded: LoadedTable
 
     @property
@@ -59,19 +61,21 @@ class TableHandle:
 
     def reading(self, work: Callable[[TableReader], _T]) -> _T:
         """Return the result of work with an open reader."""
-        return _reading(self.address, work)
+        return _reading(self.catalog, work)
 
     def refreshed(self) -> TableHandle:
         """Load the table as it is now.
-        Errors: also `NoSuchTableError` where another table has its name."""
-        fresh = load(self.address, self.loaded.identifier)
+
+        Errors: also `NoSuchTableError` where another table has its name.
+        """
+        fresh = load(self.catalog, self.loaded.identifier)
         known, found = self.metadata.table_uuid, fresh.metadata.table_uuid
         if known != found:
             raise NoSuchTableError(
                 f"{fresh.identifier}: the table with uuid {known} is gone, its name is that of the"
                 f" table with uuid {found} now; frazil.load_table reads that one"
             )
-        return TableHandle(self.address, fresh)
+        return TableHandle(self.catalog, fresh)
 
     def find_snapshot(self, snapshot_id: int | None, ref: str | None = None) -> Snapshot | None:
         """Return the snapshot of an id or a ref, else the current one. Errors: `NotFoundError`."""
@@ -84,15 +88,15 @@ class TableHandle:
             ) from error
 
 
-def load(address: CatalogAddress, identifier: TableIdentifier) -> LoadedTable:
+def load(catalog: CatalogProperties, identifier: TableIdentifier) -> LoadedTable:
     """Load the table as its catalog names it now. Errors: those of `frazil.load_table`."""
     with named_extra("frazil.load_table", "read"):
-        return _reading(address, lambda reader: reader.load(identifier))
+        return _reading(catalog, lambda reader: reader.load(identifier))
 
 
-def _reading(address: CatalogAddress, work: Callable[[TableReader], _T]) -> _T:
+def _reading(catalog: CatalogProperties, work: Callable[[TableReader], _T]) -> _T:
     def run() -> _T:
-        with open_reader(address) as reader:
+        with open_reader(catalog) as reader:
             return work(reader)
 
     return _outside_any_loop(run)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.scan.time_travel import snapshot_as_of
 from committer.request.table_identifier import TableIdentifier
-from frazil.handle import TableHandle, catalog_address, load
+from frazil.handle import TableHandle, find_catalog, load
 from frazil.inspect_table import InspectTable
 from frazil.table_scan import TableScan, parsed_filter
 
@@ -30,13 +30,13 @@ def load_table(
     catalog_uri: str | None = None,
     catalog_name: str | None = None,
     home: str | None = None,
-    aws: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> Table:
     """Load a table by its name, `"db.flights"` or `("db", "flights")`, to read it.
 
     The catalog is the one that `frazil table show` reads: other values come from the environment
-    (`FRAZIL_…`), the settings file, or the defaults below `~/.frazil`. `aws`: settings of that
-    group by name (`region`, …). Nothing is created, and nothing is left open.
+    (`FRAZIL_…`), the settings file, or the defaults below `~/.frazil`. `properties`: further ones
+    of the catalog, by PyIceberg's names (`s3.endpoint`, …). Nothing is created or left open.
 
     Errors: `NoSuchTableError`, naming the tables that there are; `NotFoundError` for a catalog or a
     metadata file that is not there; `SettingsError` for a wrong setting or a missing extra;
@@ -44,10 +44,10 @@ def load_table(
     `UnsupportedError` for metadata that cannot be read; `ValueError` for what is no table's name.
     """
     name = _parsed_name(identifier)
-    address = catalog_address(
-        catalog_uri=catalog_uri, catalog_name=catalog_name, home=home, aws=aws
+    catalog = find_catalog(
+        catalog_uri=catalog_uri, catalog_name=catalog_name, home=home, properties=properties
     )
-    return Table(TableHandle(address, load(address, name)))
+    return Table(TableHandle(catalog, load(catalog, name)))
 
 
 def _parsed_name(identifier: str | tuple[str, ...]) -> TableIdentifier:

@@ -13,8 +13,7 @@ import pytest
 from botocore import exceptions as boto
 
 from committer.aws import client as aws
-from committer.aws.access import AddressingStyle
-from committer.aws.client import AwsOptions, close_client, open_client, read_body
+from committer.aws.client import AddressingStyle, AwsOptions, close_client, open_client, read_body
 from committer.aws.client_errors import (
     AWS_ERRORS,
     code_of,
@@ -112,7 +111,10 @@ async def test_a_profile_brings_its_region(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (AwsOptions(region="eu-central-1", profile="gone"), "gone.*aws.profile, AWS_PROFILE"),
+        (
+            AwsOptions(region="eu-central-1", profile="gone"),
+            "gone.*profile-name, AWS_PROFILE",
+        ),
         (AwsOptions(region="eu-central-1", endpoint_url="localhost:9000"), "localhost:9000"),
         (AwsOptions(region="not a region"), "not a region"),
     ],
@@ -123,7 +125,7 @@ async def test_settings_that_make_no_client_are_named(options: AwsOptions, messa
 
 
 async def test_dynamodb_needs_a_region() -> None:
-    with pytest.raises(SettingsError, match=r"no AWS region: set aws\.region or"):
+    with pytest.raises(SettingsError, match=r"no AWS region: set client\.region or"):
         await open_client("dynamodb", AwsOptions())
 
 

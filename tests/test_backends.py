@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from committer.aws.access import USUAL_AWS, AwsAccess
 from committer.backends import dynamodb_table, open_catalog, open_storage
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.real_world import RealWorld
 
@@ -18,6 +18,7 @@ import asyncio, sys
 from pathlib import Path
 from committer.service.process.composition import open_parts
 from committer.settings.service_settings import QueueSettings, Settings
+from committer.catalog.catalog_properties import CatalogProperties
 from workers.connections import open_connections
 from workers.worker_settings import WorkerSettings
 
@@ -25,13 +26,24 @@ async def main(home):
     parts = await open_parts(Settings(home=Path(home), queue=QueueSettings(url="none")))
     await parts.close()
     connections = await open_connections(
-        WorkerSettings("frazil", f"sqlite:///{home}/catalog.db", f"file://{home}/requests", "none")
+        WorkerSettings(
+            CatalogProperties("frazil", {"uri": f"sqlite:///{home}/catalog.db"}),
+            f"file://{home}/requests",
+            "none",
+        )
     )
     await connections.close()
 
 asyncio.run(main(sys.argv[1]))
 print(*sys.modules)
 """
+
+
+LOCAL = CatalogProperties("frazil")
+
+
+def dynamodb(uri: str) -> CatalogProperties:
+    return CatalogProperties("frazil", {"uri": uri})
 
 
 @pytest.fixture
@@ -58,7 +70,7 @@ def test_one_machine_does_without_the_extra(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("without_extra")
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
 def test_s3_without_the_extra_says_what_to_install(scheme: str) -> None:
-    storage = open_storage(USUAL_AWS, RealWorld())
+    storage = open_storage(LOCAL, RealWorld())
     with pytest.raises(SettingsError, match=r"needs the package `\w+`: install the extra `aws`"):
         storage.adapter(f"{scheme}://bucket/requests")
     storage.adapter("file:///requests")
@@ -66,14 +78,15 @@ def test_s3_without_the_extra_says_what_to_install(scheme: str) -> None:
 
 @pytest.mark.usefixtures("without_extra")
 async def test_dynamodb_without_the_extra_says_what_to_install() -> None:
-    storage, world = open_storage(USUAL_AWS, RealWorld()), RealWorld()
-    with pytest.raises(SettingsError, match=r"catalog `dynamodb://t\.1`.*the extra `aws`"):
-        await open_catalog("dynamodb://t.1", "frazil", storage, USUAL_AWS, world, create=False)
+    storage, world = open_storage(LOCAL, RealWorld()), RealWorld()
+    with pytest.raises(SettingsError, match=r"\(dynamodb://t\.1\).*the extra `aws`"):
+        await open_catalog(dynamodb("dynamodb://t.1"), storage, world, create=False)
 
 
 async def test_the_schemes_of_s3_share_one_adapter_that_is_no_other_ones() -> None:
-    aws = AwsAccess(region="eu-central-1", s3_endpoint_url="http://127.0.0.1:1")
-    storage = open_storage(aws, RealWorld(), prune_below="s3://bucket/requests")
+    properties = {"s3.region": "eu-central-1", "s3.endpoint": "http://127.0.0.1:1"}
+    catalog = CatalogProperties("frazil", properties)
+    storage = open_storage(catalog, RealWorld(), prune_below="s3://bucket/requests")
     adapters = {storage.adapter(f"{scheme}://bucket/x") for scheme in ("s3", "s3a", "s3n")}
     assert len(adapters) == 1
     assert storage.adapter("/x") not in adapters
@@ -81,7 +94,7 @@ async def test_the_schemes_of_s3_share_one_adapter_that_is_no_other_ones() -> No
 
 
 def test_a_location_of_an_unknown_scheme_is_told_which_are_known() -> None:
-    storage = open_storage(USUAL_AWS, RealWorld())
+    storage = open_storage(LOCAL, RealWorld())
     with pytest.raises(SettingsError, match=r"no storage for `gs:` \(have: file, s3, s3a, s3n\)"):
         storage.adapter("gs://bucket/requests")
 
@@ -91,7 +104,7 @@ def test_a_location_of_an_unknown_scheme_is_told_which_are_known() -> None:
     [("dynamodb://", "iceberg"), ("dynamodb://Frazil_1.a-b", "Frazil_1.a-b")],
 )
 def test_a_dynamodb_catalog_names_its_table_letter_for_letter(uri: str, table: str) -> None:
-    assert dynamodb_table(uri) == table
+    assert dynamodb_table(dynamodb(uri)) == table
 
 
 @pytest.mark.parametrize(
@@ -99,4 +112,4 @@ def test_a_dynamodb_catalog_names_its_table_letter_for_letter(uri: str, table: s
 )
 def test_what_is_no_name_of_a_dynamodb_table_is_refused(uri: str) -> None:
     with pytest.raises(SettingsError, match="expected dynamodb://TABLE"):
-        dynamodb_table(uri)
+        dynamodb_table(dynamodb(uri))

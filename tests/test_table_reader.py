@@ -7,18 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.sql import SqlCatalog
 from committer.errors import AccessError, NoSuchTableError, NotFoundError, SettingsError
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
-from committer.table_reader import CatalogAddress, _hint, open_reader
+from committer.table_reader import _hint, open_reader
 from tests.support.builders.table_builders import build_table
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage
 
 
-def address(folder: Path) -> CatalogAddress:
-    return CatalogAddress("frazil", f"sqlite:///{folder}/catalog.db")
+def address(folder: Path) -> CatalogProperties:
+    return CatalogProperties("frazil", {"uri": f"sqlite:///{folder}/catalog.db"})
 
 
 def make(folder: Path, *names: str) -> None:
@@ -79,7 +80,7 @@ def test_a_catalog_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 
 
 def test_a_wrong_uri_is_named_by_its_setting() -> None:
-    wrong = CatalogAddress("frazil", "dynamodb://x")
+    wrong = CatalogProperties("frazil", {"uri": "dynamodb://x"})
     with (
         open_reader(wrong) as reader,
         pytest.raises(SettingsError, match=r"setting `catalog.uri` \(FRAZIL_CATALOG__URI\)"),
@@ -88,6 +89,6 @@ def test_a_wrong_uri_is_named_by_its_setting() -> None:
 
 
 def test_an_address_shows_no_password() -> None:
-    address = CatalogAddress("lake", "postgresql://me:hush@db/frazil?sslkey=hush")
+    address = CatalogProperties("lake", {"uri": "postgresql://me:hush@db/frazil?sslkey=hush"})
     assert str(address) == "catalog `lake` (postgresql://db/frazil)"
     assert "hush" not in repr(address)

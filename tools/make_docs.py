@@ -14,11 +14,13 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from committer.catalog.property_names import CATALOG_PROPERTIES
 from committer.cli.app import app
 from committer.request.commit_request import CommitRequest
 from committer.service.process.status_model import Status
 from committer.service.telemetry.instruments import Instruments
 from committer.settings import service_settings
+from committer.settings.setting_names import variable_of
 from tools.cost import cost_page
 from tools.dashboard import dashboard
 from tools.evidence import evidence_page
@@ -77,7 +79,10 @@ Read once at start-up. Sources, strongest first:
    secret is in no variable;
 2. the TOML file that `FRAZIL_CONFIG` names, else `<home>/frazil.toml` if there is one; groups are
    TOML tables (`[commit]`, then `min_interval_ms = 500`);
-3. the defaults, with which everything runs on one machine below `~/.frazil`.
+3. for the catalog alone, and only if `catalog.name` or `--catalog` names one of its catalogs:
+   PyIceberg's configuration, that is `PYICEBERG_CATALOG__<NAME>__…`, then the first
+   `.pyiceberg.yaml` of `PYICEBERG_HOME`, the user's home and the working directory;
+4. the defaults, with which everything runs on one machine below `~/.frazil`.
 
 A wrong or unknown setting is named, and nothing starts (exit code 2). Of the variables `FRAZIL_…`
 only those that Kubernetes sets for services (`FRAZIL_SERVICE_HOST`, …) may be there beside these. A
@@ -95,8 +100,11 @@ def _settings_page() -> str:
     general = _settings_table("", plain, _field_docs(service_settings.Settings))
     parts = [_SETTINGS_INTRODUCTION, f"## General\n\n{general}"]
     for name, group in groups:
-        table = _settings_table(f"{name}.", list(group.model_fields.items()), _field_docs(group))
-        parts.append(f"## `{name}`\n\n{inspect.getdoc(group)}\n\n{table}")
+        docs = _field_docs(group)
+        fields = [(field, info) for field, info in group.model_fields.items() if field in docs]
+        table = _settings_table(f"{name}.", fields, docs)
+        rows = _property_rows() if name == "catalog" else ""
+        parts.append(f"## `{name}`\n\n{inspect.getdoc(group)}\n\n{table}{rows}")
     return "\n".join(parts)
 
 
@@ -110,8 +118,16 @@ def _settings_table(prefix: str, fields: list[tuple[str, FieldInfo]], docs: dict
     return "\n".join(lines) + "\n"
 
 
+def _property_rows() -> str:
+    rows = (
+        f"| `catalog.{name}` | `{variable_of(f'catalog.{name}')}` |  | {meaning} |\n"
+        for name, meaning in CATALOG_PROPERTIES.items()
+    )
+    return "".join(rows)
+
+
 def _field_docs(model: type[BaseModel]) -> dict[str, str]:
-    """Return the string that stands below each field. A field without one is a `KeyError` later."""
+    """Return the string that stands below each field."""
     (definition,) = ast.parse(dedent(inspect.getsource(model))).body
     assert isinstance(definition, ast.ClassDef)
     docs = {}

@@ -41,7 +41,7 @@ class Connections:
 async def open_connections(settings: WorkerSettings) -> Connections:
     """Open storage, catalog, keys and queue. Errors: `SettingsError` naming the setting."""
     world = RealWorld()
-    storage = open_storage(settings.aws, world, prune_below=settings.inbox)
+    storage = open_storage(settings.catalog, world, prune_below=settings.inbox)
     storage.adapter(settings.inbox)
     catalog = await _open_catalog(settings, storage, world)
     key_file = None
@@ -50,7 +50,7 @@ async def open_connections(settings: WorkerSettings) -> Connections:
         key_file = KeyFile(storage, settings.keys, world)
     queue = _open_queue(settings)
     publisher = Publisher(
-        catalog_name=settings.catalog_name,
+        catalog_name=settings.catalog.name,
         tables=TableCache(catalog=catalog, storage=storage),
         inbox=Inbox(storage, settings.inbox),
         quarantine=Quarantine(storage, settings.inbox),
@@ -64,14 +64,7 @@ async def open_connections(settings: WorkerSettings) -> Connections:
 async def _open_catalog(settings: WorkerSettings, storage: Storage, world: World) -> Catalog:
     """Open the catalog: a writer makes none. Errors: as `open_connections`."""
     try:
-        return await open_catalog(
-            settings.catalog_uri,
-            settings.catalog_name,
-            storage,
-            settings.aws,
-            world,
-            create=False,
-        )
+        return await open_catalog(settings.catalog, storage, world, create=False)
     except NotFoundError as error:
         variable = variable_of("catalog.uri")
         raise SettingsError(f"setting `catalog.uri` ({variable}): {error}") from error

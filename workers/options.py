@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from committer.errors import SettingsError
-from workers.worker_setting_names import SETTING_NAMES
+from workers.worker_setting_names import SETTING_NAMES, is_setting
 
 Wait = Literal["durable", "committed"]
 OnQuarantine = Literal["fail", "continue"]
@@ -66,7 +66,7 @@ def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
         )
     return WriteOptions(
         table=_table(given),
-        settings={name: given[name] for name in SETTING_NAMES if given.get(name)},
+        settings={name: value for name, value in given.items() if value and is_setting(name)},
         sink=given.get("sink", ""),
         producer=producer,
         epoch=epoch,
@@ -81,12 +81,13 @@ def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
 
 
 def _refuse_unknown(given: Mapping[str, str]) -> None:
-    known = _OURS | SETTING_NAMES
-    unknown = sorted(name for name in given if name not in known and name not in _SPARKS)
+    known = _OURS | _SPARKS
+    unknown = sorted(name for name in given if name not in known and not is_setting(name))
     if unknown:
         raise SettingsError(
             f"unknown option `{'`, `'.join(unknown)}` of format `frazil`: expected"
-            f" {', '.join(sorted(known))}"
+            f" {', '.join(sorted(_OURS | SETTING_NAMES))} or a property of the catalog:"
+            " `catalog.uri`, …"
         )
 
 

@@ -50,7 +50,7 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
             loaded = publisher.load_table(identifier)
     except NotFoundError as error:
         raise PublishError(
-            f"{error}: catalog `{settings.catalog_name}` has no table `{options.table}`; create it"
+            f"{error}: catalog `{settings.catalog.name}` has no table `{options.table}`; create it"
             " first (`frazil table create`, or any Iceberg engine on that catalog)"
         ) from None
     target = TargetTable.of(options.table, loaded.metadata, settings.s3)

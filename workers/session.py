@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from committer.settings.setting_names import variable_of
+from committer.settings.setting_names import refuse_unknown_options, variable_of
 from workers.worker_setting_names import given_settings
 
 # Exactly this value skips a size computation over all columns for every row.
@@ -39,14 +39,14 @@ def configure(
     queue_url: str | None = None,
     keys: str | None = None,
     home: str | None = None,
-    aws: Mapping[str, str] | None = None,
+    properties: Mapping[str, str] | None = None,
 ) -> _Target:
     """Configure a `SparkSession.builder` or a running session, and return it.
 
     Other settings come from the environment or the configuration file. On a builder call it before
     `getOrCreate()`; on a session before a query starts, because a query takes a copy of the
-    session's confs. `aws`: settings of that group, by name (`region`, …). Errors: `TypeError` for a
-    setting that there is not.
+    session's confs. `properties`: further ones of the catalog, by PyIceberg's names
+    (`s3.endpoint`, …). Errors: `SettingsError` for a property that there is not.
     """
     plain = {
         "catalog.uri": catalog_uri,
@@ -56,7 +56,8 @@ def configure(
         "security.keys": keys,
         "home": home,
     }
-    settings = given_settings(plain, aws)
+    settings = given_settings(plain, properties)
+    refuse_unknown_options(settings)
     if hasattr(target, "getOrCreate"):
         _configure_builder(target, settings)
     else:

@@ -7,16 +7,21 @@ the committer's settings, so one file serves both. Nothing is created here, not 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import cast
 
-from committer.aws.access import ADDRESSING_STYLES, ENDPOINT, AddressingStyle, AwsAccess
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.settings import default_places
+from committer.settings.catalog_sources import CatalogSources, resolve_catalog
 from committer.settings.config_files import expanded, read_settings_file
 from committer.settings.secret_files import read_secret_files
-from committer.settings.setting_names import refuse_unknown_variables, setting_text, variable_of
+from committer.settings.setting_names import (
+    refuse_unknown_options,
+    refuse_unknown_variables,
+    variable_of,
+)
+
+_CATALOG = "catalog."
 
 
 class SettingSources:
@@ -27,6 +32,7 @@ class SettingSources:
 
     def __init__(self, options: Mapping[str, str], environment: Mapping[str, str]) -> None:
         self._options = {name.lower(): value for name, value in options.items()}
+        refuse_unknown_options(name for name in self._options if name.startswith(_CATALOG))
         refuse_unknown_variables(environment)
         self.environment = _in_one_spelling(read_secret_files(environment))
         beside = expanded(self._named("home") or default_places.HOME).absolute()
@@ -34,8 +40,16 @@ class SettingSources:
         self.home = expanded(self.get("home") or beside).absolute()
 
     @property
-    def catalog_name(self) -> str:
-        return self.get("catalog.name") or "frazil"
+    def catalog(self) -> CatalogProperties:
+        """The catalog; without `uri` where no source has one. Errors: as `resolve_catalog`."""
+        named = {
+            name.removeprefix(_CATALOG): value
+            for name, value in self._options.items()
+            if name.startswith(_CATALOG)
+        }
+        return resolve_catalog(
+            CatalogSources(named=named, environment=self.environment, document=self._file)
+        )
 
     def get(self, setting: str) -> str | None:
         return self._named(setting) or self._in_file(setting)
@@ -60,27 +74,3 @@ def _in_one_spelling(environment: Mapping[str, str | None]) -> dict[str, str | N
         name.upper() if name.upper().startswith("FRAZIL_") else name: value
         for name, value in environment.items()
     }
-
-
-def aws_access(found: SettingSources) -> AwsAccess:
-    """Read the group `aws`. Errors: `SettingsError` naming the setting."""
-    style = found.get("aws.s3_addressing_style") or "auto"
-    if style not in ADDRESSING_STYLES:
-        raise SettingsError(
-            f"{setting_text('aws.s3_addressing_style')}: expected one of"
-            f" {', '.join(ADDRESSING_STYLES)}"
-        )
-    return AwsAccess(
-        region=found.get("aws.region") or "",
-        profile=found.get("aws.profile") or "",
-        s3_endpoint_url=_endpoint(found, "aws.s3_endpoint_url"),
-        dynamodb_endpoint_url=_endpoint(found, "aws.dynamodb_endpoint_url"),
-        s3_addressing_style=cast(AddressingStyle, style),
-    )
-
-
-def _endpoint(found: SettingSources, setting: str) -> str:
-    url = found.get(setting) or ""
-    if url and not re.fullmatch(ENDPOINT, url):
-        raise SettingsError(f"{setting_text(setting)}: expected http(s)://host:port")
-    return url

@@ -9,28 +9,28 @@ SETTING_NAMES = frozenset(
         "home",
         "inbox",
         "catalog.name",
-        "catalog.uri",
         "queue.url",
         "security.keys",
-        "aws.region",
-        "aws.profile",
-        "aws.s3_endpoint_url",
-        "aws.dynamodb_endpoint_url",
-        "aws.s3_addressing_style",
     }
 )
 
 
-def given_settings(
-    plain: Mapping[str, str | None], aws: Mapping[str, str] | None
-) -> dict[str, str]:
-    """Return the settings of a call: by name, and those of the group `aws` by their name in it.
+_CATALOG = "catalog."
 
-    None counts as not given. Errors: `TypeError` for a setting that there is not.
+
+def is_setting(name: str) -> bool:
+    """Return whether an option is a setting. Any property of the catalog is one here; the driver
+    refuses those that there are not.
     """
-    given = {**plain, **{f"aws.{name}": value for name, value in (aws or {}).items()}}
-    settings = {name: value for name, value in given.items() if value is not None}
-    unknown = set(settings) - SETTING_NAMES
-    if unknown:
-        raise TypeError(f"unknown settings {sorted(unknown)}")
-    return settings
+    return name in SETTING_NAMES or name.startswith(_CATALOG)
+
+
+def given_settings(
+    plain: Mapping[str, str | None], properties: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Return the settings of a call by name. `properties`: of the catalog, by their own names.
+
+    None counts as not given.
+    """
+    given = {**plain, **{f"{_CATALOG}{name}": value for name, value in (properties or {}).items()}}
+    return {name: value for name, value in given.items() if value is not None}

@@ -16,12 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from committer.aws.access import USUAL_AWS, AwsAccess
+from committer.backends import addressing_style
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.settings import default_places
 from committer.settings.setting_names import setting_text
 from workers.s3_files import USUAL_S3, S3Access
-from workers.setting_sources import SettingSources, aws_access
+from workers.setting_sources import SettingSources
 
 NO_QUEUE = "none"
 _PRIVATE = "private"
@@ -33,12 +34,10 @@ class WorkerSettings:
     the location of the file of signing keys; `s3` is for the tasks.
     """
 
-    catalog_name: str
-    catalog_uri: str
+    catalog: CatalogProperties
     inbox: str
     queue_url: str
     keys: str | None = None
-    aws: AwsAccess = USUAL_AWS
     s3: S3Access = USUAL_S3
 
 
@@ -58,40 +57,36 @@ def load_settings(
             f"{setting_text('queue.url', is_option=True)}: expected `none`, `private`, redis://…,"
             " rediss://… or unix://…"
         )
-    aws = aws_access(found)
+    catalog = _with_default_uri(found.catalog, found.home)
     return WorkerSettings(
-        catalog_name=found.catalog_name,
-        catalog_uri=found.get("catalog.uri") or _default_catalog(found.home),
+        catalog=catalog,
         inbox=found.get("inbox") or _default_inbox(found.home),
         queue_url=queue,
         keys=found.get("security.keys"),
-        aws=aws,
-        s3=_s3_access(aws, found.environment),
+        s3=_s3_access(catalog, found.environment),
     )
 
 
-def _s3_access(aws: AwsAccess, environment: Mapping[str, str | None]) -> S3Access:
+def _s3_access(properties: CatalogProperties, environment: Mapping[str, str | None]) -> S3Access:
     """Return the tasks' access to S3, with the values of AWS's own variables on the driver:
     executors may lack them.
     """
-    region = aws.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    endpoint_url = (
-        aws.s3_endpoint_url
-        or environment.get("AWS_ENDPOINT_URL_S3")
-        or environment.get("AWS_ENDPOINT_URL")
-    )
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    endpoint_url = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     return S3Access(
-        region=region or "",
-        endpoint_url=endpoint_url or "",
-        is_virtual=aws.s3_addressing_style == "virtual",
+        region=properties.get("s3.region", "client.region") or region or "",
+        endpoint_url=properties.get("s3.endpoint") or endpoint_url or "",
+        is_virtual=addressing_style(properties) == "virtual",
     )
 
 
-def _default_catalog(home: Path) -> str:
+def _with_default_uri(properties: CatalogProperties, home: Path) -> CatalogProperties:
+    if properties.get("uri", "type"):
+        return properties
     path = default_places.catalog_file(home)
     if not path.is_file():
         raise _missing("catalog.uri", "the catalog's SQLAlchemy URL", f"`{path}`, does not exist")
-    return default_places.catalog_uri(home)
+    return properties.with_uri(default_places.catalog_uri(home))
 
 
 def _default_inbox(home: Path) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -28,7 +28,6 @@ from botocore import exceptions as boto
 from botocore.loaders import Loader, create_loader
 from botocore.parsers import ResponseParserError
 
-from committer.aws.access import AddressingStyle
 from committer.aws.client_errors import AWS_ERRORS, STALE_CREDENTIALS, no_renewal
 from committer.errors import AccessError, SettingsError
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
 # Its log lines about credentials, with traces, only repeat the errors.
 logging.getLogger("aiobotocore").addHandler(logging.NullHandler())
+AddressingStyle = Literal["auto", "path", "virtual"]
 _SMALL_BYTES = 256 * 1024
 # The least throughput of a connection, even of one of many on a slow line.
 _BYTES_A_SECOND_MIN = 64 * 1024
@@ -50,6 +50,9 @@ class AwsOptions:
 
     region: str = ""
     profile: str = ""
+    access_key_id: str = ""
+    secret_access_key: str = field(default="", repr=False)
+    session_token: str = field(default="", repr=False)
     endpoint_url: str = ""
     addressing_style: AddressingStyle = "auto"
     """How S3 buckets are named in requests; `path` for most servers that are not AWS."""
@@ -93,15 +96,18 @@ async def open_client(
             # The one variable of all other AWS tools that this library does not read.
             region_name=options.region or os.environ.get("AWS_REGION") or None,
             endpoint_url=options.endpoint_url or None,
+            aws_access_key_id=options.access_key_id or None,
+            aws_secret_access_key=options.secret_access_key or None,
+            aws_session_token=options.session_token or None,
             config=config,
         )
         client = await context.__aenter__()
     except boto.ProfileNotFound as error:
         raise SettingsError(
-            f"{error}: name one of `~/.aws/config` (aws.profile, AWS_PROFILE)"
+            f"{error}: name one of `~/.aws/config` (client.profile-name, AWS_PROFILE)"
         ) from error
     except boto.NoRegionError as error:
-        raise SettingsError("no AWS region: set aws.region or AWS_REGION") from error
+        raise SettingsError("no AWS region: set client.region or AWS_REGION") from error
     except STALE_CREDENTIALS as error:
         raise AccessError(f"no client for {service}: {no_renewal(error)}") from error
     except (boto.BotoCoreError, ValueError) as error:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from committer.cli import demo, inspect, key, producer, quarantine, serve, status, table
+from committer.cli.chosen_catalog import CatalogName, chosen_catalog
 
 app = typer.Typer(
     name="frazil",
@@ -28,7 +29,8 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _frazil(
-    version: Annotated[
+    catalog: CatalogName = None,
+    version: Annotated[  # noqa: ARG001  # its callback has printed it
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Say which it is."),
     ] = False,
@@ -39,6 +41,7 @@ def _frazil(
     everything is below ~/.frazil. Exit code 1: what was asked for failed or is not there; 2: wrong
     usage or settings, a missing extra, or no permission.
     """
+    chosen_catalog.set(catalog)
 
 
 app.command()(serve.serve)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from committer.cli.chosen_catalog import chosen_catalog
 from committer.errors import AccessError, NoSuchNamespaceError, NoSuchTableError, SettingsError
 
 if TYPE_CHECKING:
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
     from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts, RequestParts
     from committer.settings.service_settings import Settings
-    from committer.table_reader import CatalogAddress
 
 T = TypeVar("T")
 _Parts = TypeVar("_Parts", bound="RequestParts")
 
 
-def read_settings(**overrides: object) -> Settings:
-    """Load all settings. Errors: `SettingsError`."""
+def read_settings(*, catalog: str | None = None, **overrides: object) -> Settings:
+    """Read all settings. `catalog`: the name that the command gives. Errors: `SettingsError`."""
     from committer.settings.service_settings import load_settings
 
-    return load_settings(**overrides)
+    name = catalog or chosen_catalog.get()
+    return load_settings(**overrides, **({"catalog": {"asked_for": name}} if name else {}))
 
 
 def run_with_parts(work: Callable[[Parts], Awaitable[T]], *, create: bool = False) -> T:
@@ -73,7 +74,7 @@ def explained(settings: Settings) -> Iterator[None]:
         try:
             yield
         except (NoSuchTableError, NoSuchNamespaceError) as error:
-            raise type(error)(f"{error} in {catalog_text(settings)}") from error
+            raise type(error)(f"{error} in {settings.catalog.all_properties}") from error
 
 
 @contextmanager
@@ -86,19 +87,6 @@ def named_owner(settings: Settings) -> Iterator[None]:
         if not remedy:
             raise
         raise type(error)(f"{error}; {remedy}") from error
-
-
-def catalog_text(settings: Settings) -> str:
-    """Return the catalog that a command looks in."""
-    return str(catalog_address(settings))
-
-
-def catalog_address(settings: Settings) -> CatalogAddress:
-    """Return the catalog's address in the form that a reader of tables takes."""
-    from committer.service.process.composition import aws_access
-    from committer.table_reader import CatalogAddress
-
-    return CatalogAddress(settings.catalog.name, settings.catalog.uri, aws_access(settings))
 
 
 def _remedy(home: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.chosen_catalog import CatalogName
 from committer.cli.command_session import explained, read_settings
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def serve(
     home: Annotated[
         Path | None, typer.Option(help="The folder of everything: before FRAZIL_HOME.")
     ] = None,
+    catalog: CatalogName = None,
 ) -> None:
     """Run a committer until SIGTERM or Ctrl-C; then finish the commits in flight."""
     import asyncio
@@ -38,7 +40,8 @@ def serve(
     end_at_once()  # nothing is in flight before the loop, and a queue server ends with the process
     if home is not None:
         os.environ["FRAZIL_HOME"] = str(home.absolute())  # also the place of the settings file
-    settings = read_settings(**({} if port is None else {"service": {"http_port": port}}))
+    service = {} if port is None else {"service": {"http_port": port}}
+    settings = read_settings(catalog=catalog, **service)
     configure_logs(settings.service.log_format, settings.service.log_level)
     # From the main thread and before the loop: the server ends with the thread that started it.
     with explained(settings):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.command_session import catalog_text, read_settings, run_with_parts
+from committer.cli.command_session import read_settings, run_with_parts
 from committer.cli.common_options import AsJson
 from committer.cli.option_groups import grouped
 from committer.cli.printing import print_json, print_json_lines, print_table, say
@@ -57,7 +57,7 @@ def list_(
     elif found:
         print_table(("table",), [(one,) for one in found])
     else:
-        say(f"frazil: no table in {catalog_text(read_settings())}")
+        say(f"frazil: no table in {read_settings().catalog.all_properties}")
 
 
 @app.command()

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.command_session import (
-    catalog_address,
     named_owner,
     parse_identifier,
     read_settings,
@@ -149,7 +148,7 @@ def _open_catalog_table(stack: ExitStack, name: str, moves: Sequence[_Move]) -> 
 
     identifier, settings = parse_identifier(name), read_settings()
     stack.enter_context(named_owner(settings))
-    reader = stack.enter_context(open_reader(catalog_address(settings)))
+    reader = stack.enter_context(open_reader(settings.catalog.all_properties))
     loaded, read = reader.load(identifier), _moving(reader.read, moves)
     return OpenTable(identifier, loaded.metadata_location, loaded.metadata, read)
 
@@ -178,7 +177,7 @@ def _file_reader(stack: ExitStack) -> Read:
     def reader() -> TableReader:
         from committer.table_reader import open_reader
 
-        return stack.enter_context(open_reader(catalog_address(read_settings())))
+        return stack.enter_context(open_reader(read_settings().catalog.all_properties))
 
     def read(location: str) -> bytes:
         is_local = scheme_of(location) == "file"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
@@ -24,10 +25,12 @@ from pydantic_settings import (
 )
 from pydantic_settings import SettingsError as UnreadableSourceError
 
-from committer.aws.access import ENDPOINT, AddressingStyle
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.settings import default_places
+from committer.settings.catalog_sources import DEFAULT_NAME, CatalogSources, resolve_catalog
 from committer.settings.config_files import expanded, read_settings_file
+from committer.settings.pyiceberg_config import is_pyicebergs
 from committer.settings.secret_files import read_secret_files
 from committer.settings.setting_names import refuse_unknown_variables, setting_text
 
@@ -40,16 +43,23 @@ class _Group(BaseModel):
 
 
 class CatalogSettings(_Group):
-    """The catalog that holds the table pointers."""
+    """The catalog that holds the table pointers, by the property names of PyIceberg and Java. In
+    the TOML file a property is a key of the table `[catalog]`: `"s3.endpoint" = "http://…"`.
+    """
 
-    name: Annotated[str, Field(min_length=1, max_length=255)] = "frazil"
-    """The catalog's name: part of the key in a SQL catalog, and checked in every request."""
-    uri: str = ""
-    """SQLAlchemy URL of a SQL catalog, or `dynamodb://<table>` (`dynamodb://` alone: the table
-    `iceberg`). Default: `sqlite:///<home>/catalog.db`."""
+    name: Annotated[str, Field(min_length=1, max_length=255)] = DEFAULT_NAME
+    """The catalog's name: part of the key in a SQL catalog, checked in every request, and the name
+    by which PyIceberg's configuration is searched."""
+    type: str = ""
+    uri: Annotated[str, Field(repr=False)] = ""
     warehouse: str = ""
-    """Location below which new tables are created: `file://…` or `s3://<bucket>/…`. Default:
-    `file://<home>/warehouse`."""
+    properties: Annotated[dict[str, str], Field(repr=False)] = {}  # pydantic copies
+
+    @property
+    def all_properties(self) -> CatalogProperties:
+        """The catalog's address as adapters and readers take it."""
+        named = {"type": self.type, "uri": self.uri, "warehouse": self.warehouse}
+        return CatalogProperties(self.name, {**self.properties, **named})
 
 
 class QueueSettings(_Group):
@@ -137,24 +147,6 @@ class SecuritySettings(_Group):
     `frazil.require-signature = true` does it for one."""
 
 
-class AwsSettings(_Group):
-    """Overrides of the usual AWS settings for S3 and DynamoDB. Credentials come from the usual
-    places only: role, profile, environment."""
-
-    region: str = ""
-    """Default: `AWS_REGION`, or the profile's."""
-    profile: str = ""
-    """A profile of `~/.aws/config`. Default: `AWS_PROFILE`."""
-    s3_endpoint_url: Annotated[str, Field(pattern=ENDPOINT)] = ""
-    """For a server that is not AWS: `http://host:port`. Default: `AWS_ENDPOINT_URL_S3`, else
-    AWS."""
-    dynamodb_endpoint_url: Annotated[str, Field(pattern=ENDPOINT)] = ""
-    """As above, for DynamoDB. Default: `AWS_ENDPOINT_URL_DYNAMODB`, else AWS."""
-    s3_addressing_style: AddressingStyle = "auto"
-    """The place of a bucket's name in a request: in the `path` (most servers that are not AWS),
-    in the host name (`virtual`)."""
-
-
 class Settings(BaseSettings):
     """All groups."""
 
@@ -174,7 +166,6 @@ class Settings(BaseSettings):
     upkeep: UpkeepSettings = UpkeepSettings()
     service: ServiceSettings = ServiceSettings()
     security: SecuritySettings = SecuritySettings()
-    aws: AwsSettings = AwsSettings()
 
     @model_validator(mode="after")
     def _fill_in(self) -> Self:
@@ -184,7 +175,7 @@ class Settings(BaseSettings):
             "inbox": self.inbox or default_places.inbox(home),
             "catalog": self.catalog.model_copy(
                 update={
-                    "uri": self.catalog.uri or default_places.catalog_uri(home),
+                    "uri": self.catalog.uri or self._default_uri(home),
                     "warehouse": (self.catalog.warehouse or f"file://{home}/warehouse").rstrip("/"),
                 }
             ),
@@ -192,6 +183,9 @@ class Settings(BaseSettings):
         for name, value in filled.items():
             object.__setattr__(self, name, value)
         return self
+
+    def _default_uri(self, home: Path) -> str:
+        return "" if self.catalog.type else default_places.catalog_uri(home)
 
     @model_validator(mode="after")
     def _inbox_outside_the_warehouse(self) -> Self:
@@ -233,10 +227,45 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # the base class names it
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003  # the base class names it
     ) -> tuple[PydanticBaseSettingsSource, ...]:
+        variables: dict[str, str | None] = {}
         if isinstance(env_settings, EnvSettingsSource):
-            env_settings.env_vars = read_secret_files(env_settings.env_vars)
-        file = InitSettingsSource(settings_cls, read_settings_file(*_config_place()))
-        return init_settings, env_settings, file
+            variables = read_secret_files(env_settings.env_vars)
+            env_settings.env_vars = _without_catalog(variables)
+        document = read_settings_file(*_config_place())
+        given = dict(init_settings())
+        theirs = {name: text for name, text in os.environ.items() if is_pyicebergs(name)}
+        catalog = _catalog_group(given.pop("catalog", {}), variables | theirs, document)
+        rest = {name: value for name, value in document.items() if name != "catalog"}
+        file = InitSettingsSource(settings_cls, rest)
+        return InitSettingsSource(settings_cls, given | catalog), env_settings, file
+
+
+def _without_catalog(variables: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {
+        name: value
+        for name, value in variables.items()
+        if not name.upper().startswith("FRAZIL_CATALOG__")
+    }
+
+
+def _catalog_group(
+    given: object, variables: Mapping[str, str | None], document: Mapping[str, object]
+) -> dict[str, object]:
+    """Resolve the group `catalog` of all sources. `given`: by the call, whole or as properties."""
+    if not isinstance(given, Mapping):
+        return {"catalog": given}
+    named = {name: str(value) for name, value in given.items() if name != "asked_for"}
+    found = resolve_catalog(
+        CatalogSources(
+            named=named,
+            environment=variables,
+            document=document,
+            asked_for=given.get("asked_for") or None,
+        )
+    )
+    values = dict(found.values)
+    fields = {name: values.pop(name, "") for name in ("type", "uri", "warehouse")}
+    return {"catalog": {"name": found.name, **fields, "properties": values}}
 
 
 def is_inside(location: str, folder: str) -> bool:
@@ -271,7 +300,6 @@ def load_settings(**overrides: object) -> Settings:
 
 _SAID = {
     "extra_forbidden": "there is no such setting",
-    "string_pattern_mismatch": "expected http://HOST:PORT or https://HOST:PORT",
 }
 
 

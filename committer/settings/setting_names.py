@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 
+from committer.catalog.property_names import CATALOG_PROPERTIES
 from committer.errors import AccessError, SettingsError
 
 SETTINGS = frozenset(
     {
         *("home", "inbox"),
-        *("catalog.name", "catalog.uri", "catalog.warehouse"),
+        "catalog.name",
+        *(f"catalog.{name}" for name in CATALOG_PROPERTIES),
         *("queue.url", "queue.consumer", "queue.reclaim_idle_s"),
         "commit.min_interval_ms",
         *("commit.yield_to_others_ms", "commit.yield_to_others_period_ms"),
@@ -27,8 +29,6 @@ SETTINGS = frozenset(
         *("service.breaker_threshold", "service.breaker_pause_s"),
         *("service.log_format", "service.log_level"),
         *("security.keys", "security.require_signature"),
-        *("aws.region", "aws.profile", "aws.s3_endpoint_url", "aws.dynamodb_endpoint_url"),
-        "aws.s3_addressing_style",
     }
 )
 _PREFIX = "FRAZIL_"
@@ -39,7 +39,7 @@ _TESTS = "FRAZIL_TEST_"
 
 def variable_of(setting: str) -> str:
     """Return the environment variable of a setting."""
-    return _PREFIX + setting.replace(".", "__").upper()
+    return _PREFIX + setting.replace(".", "__").replace("-", "_").upper()
 
 
 def setting_text(setting: str, *, is_option: bool = False) -> str:
@@ -79,6 +79,22 @@ def refuse_unknown_keys(document: Mapping[str, object], source: object) -> None:
             raise SettingsError(f"{source}: setting `{key}`: {_no_such(key, SETTINGS)}")
 
 
+def refuse_unknown_options(settings: Iterable[str]) -> None:
+    """Refuse unknown settings that a call names, in the same way."""
+    for setting in settings:
+        if setting not in SETTINGS:
+            raise SettingsError(f"setting `{setting}`: {_no_such(setting, SETTINGS)}")
+
+
+def flattened(properties: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield each value under one name with dots: `{"s3": {"region": …}}` is `s3.region`."""
+    for name, value in properties.items():
+        if isinstance(value, Mapping):
+            yield from flattened(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a question that suggests the nearest name; empty where no name is near."""
     by_rest = {one.removeprefix(_PREFIX): one for one in sorted(known)}
@@ -93,10 +109,8 @@ def _no_such(name: str, known: Iterable[str]) -> str:
 
 def _keys(document: Mapping[str, object]) -> Iterator[str]:
     groups = {setting.partition(".")[0] for setting in SETTINGS if "." in setting}
-    for name, value in document.items():
-        if name in groups and isinstance(value, Mapping):
-            yield from (f"{name}.{key}" for key in value)
-        elif name not in groups:
+    for name, _ in flattened(document):
+        if name not in groups:
             yield name
 
 

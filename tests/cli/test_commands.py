@@ -145,7 +145,7 @@ def test_wrong_usage_is_exit_code_2_and_says_what_was_expected(
         ("FRAZIL_COMMIT_MIN_INTERVAL_MS", "5", "did you mean `FRAZIL_COMMIT__MIN_INTERVAL_MS`?"),
         ("FRAZIL_QUEUE_URL_FILE", "/x", "did you mean `FRAZIL_QUEUE__URL_FILE`?"),
         ("FRAZIL_COMMIT__INTERVAL", "5", "there is no such setting"),
-        ("FRAZIL_AWS__S3_ENDPOINT_URL", "localhost:1", "expected http://HOST:PORT"),
+        ("FRAZIL_CATALOG__S3__ENDPOINT", "localhost:1", "expected http://HOST:PORT"),
         ("FRAZIL_CONFIG", "/does/not/exist", "FRAZIL_CONFIG"),
     ],
 )

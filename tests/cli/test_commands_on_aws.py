@@ -32,10 +32,10 @@ def frazil(
         "FRAZIL_INBOX": f"{root}/requests",
         "FRAZIL_CATALOG__URI": f"dynamodb://{dynamodb_server.new_table_name()}",
         "FRAZIL_CATALOG__WAREHOUSE": f"{root}/warehouse",
-        "FRAZIL_AWS__REGION": REGION,
-        "FRAZIL_AWS__S3_ENDPOINT_URL": s3_server.url,
-        "FRAZIL_AWS__S3_ADDRESSING_STYLE": "path",
-        "FRAZIL_AWS__DYNAMODB_ENDPOINT_URL": dynamodb_server.url,
+        "FRAZIL_CATALOG__CLIENT__REGION": REGION,
+        "FRAZIL_CATALOG__S3__ENDPOINT": s3_server.url,
+        "FRAZIL_CATALOG__S3__PATH_STYLE_ACCESS": "true",
+        "FRAZIL_CATALOG__DYNAMODB__ENDPOINT": dynamodb_server.url,
     }
     return Frazil(tmp_path, monkeypatch, capsys, settings)
 

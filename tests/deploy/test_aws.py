@@ -107,7 +107,7 @@ def test_the_committer_and_producers_use_the_catalog_as_their_roles_say() -> Non
             method
             for path in files[role]
             for method in re.findall(
-                r"(?:(?<!settings)[._]|await |, )catalog\.(\w+)", path.read_text()
+                r"(?:(?<!settings)(?<!committer)[._]|await |, |\()catalog\.(\w+)", path.read_text()
             )
         }
         assert seen[role] <= used - LOOKED_AT <= CATALOG_METHODS[role], role

@@ -79,7 +79,8 @@ def test_images_are_of_the_releases_that_are_tested() -> None:
 
 def test_the_committer_finds_the_other_services(monkeypatch: pytest.MonkeyPatch) -> None:
     found = settings(monkeypatch)
-    urls = (found.queue.url, found.aws.s3_endpoint_url, found.aws.dynamodb_endpoint_url)
+    properties = found.catalog.properties
+    urls = (found.queue.url, properties["s3.endpoint"], properties["dynamodb.endpoint"])
     for url, service in zip(urls, ("queue", "storage", "catalog"), strict=True):
         assert re.fullmatch(rf"\w+://{service}:{port_of(service)}(/0)?", url)
     buckets = {found.inbox.split("/")[2], found.catalog.warehouse.split("/")[2]}

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 import frazil
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
-from committer.table_reader import CatalogAddress
 from frazil.handle import TableHandle
 from tests.support.builders.fixtures import expected, read_bytes
 from tests.support.builders.moved_io import read_by_pyiceberg
@@ -54,7 +54,7 @@ def read_by_us(name: str) -> frazil.Table:
     location = expected(name)["metadata_location"]
     metadata = parse_table_metadata(read_bytes(location))
     loaded = LoadedTable(TableIdentifier.parse("db.t"), metadata, location)
-    return frazil.Table(FixtureHandle(CatalogAddress("none", "none"), loaded))
+    return frazil.Table(FixtureHandle(CatalogProperties("none"), loaded))
 
 
 def ids(table: Any) -> list[int | None]:

@@ -58,8 +58,8 @@ def test_the_settings_are_those_of_the_command(
 
 
 def test_what_is_misspelt_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TypeError, match=r"unknown settings \['aws.regoin'\]"):
-        frazil.load_table(NAME, home=str(home), aws={"regoin": "eu-central-1"})
+    with pytest.raises(frazil.SettingsError, match=r"did you mean `catalog\.client\.region`"):
+        frazil.load_table(NAME, home=str(home), properties={"client.regoin": "eu-central-1"})
     monkeypatch.setenv("FRAZIL_CATALOG__URL", "x")
     with pytest.raises(frazil.SettingsError, match="did you mean `FRAZIL_CATALOG__URI`"):
         frazil.load_table(NAME, home=str(home))

@@ -28,12 +28,12 @@ def theirs(s3_server: S3Server, tmp_path: Path) -> Any:
 
 
 def load(s3_server: S3Server, home: Path) -> frazil.Table:
-    aws = {
-        "region": s3_server.region,
-        "s3_endpoint_url": s3_server.url,
-        "s3_addressing_style": "path",
+    properties = {
+        "s3.region": s3_server.region,
+        "s3.endpoint": s3_server.url,
+        "s3.path-style-access": "true",
     }
-    return frazil.load_table(NAME, home=str(home), aws=aws)
+    return frazil.load_table(NAME, home=str(home), properties=properties)
 
 
 def check(ours: frazil.Table, theirs: Any) -> None:

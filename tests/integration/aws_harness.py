@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from pyarrow import fs
 
-from committer.aws.access import AwsAccess
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.service.process.redis_server import private_server_url
+from committer.settings.setting_names import variable_of
 from tests.integration.java_engine import JavaCatalog
 from tests.integration.real_harness import CATALOG, RealHarness, living_in
 from tests.support.builders.jars import iceberg_aws_jars
@@ -48,26 +49,29 @@ class AwsHarness(RealHarness):
     def settings(self) -> WorkerSettings:
         places = self.places
         return WorkerSettings(
-            catalog_name=CATALOG,
-            catalog_uri=f"dynamodb://{places.table_name}",
+            catalog=CatalogProperties(CATALOG, self._properties()),
             inbox=f"{places.root}/requests",
             queue_url=private_server_url(self.folder / "queue"),
-            aws=AwsAccess(REGION, "", places.s3_url, places.dynamodb_url, "path"),
             s3=S3Access(REGION, places.s3_url),
         )
+
+    def _properties(self) -> dict[str, str]:
+        return {
+            "uri": f"dynamodb://{self.places.table_name}",
+            "client.region": REGION,
+            "s3.endpoint": self.places.s3_url,
+            "s3.path-style-access": "true",
+            "dynamodb.endpoint": self.places.dynamodb_url,
+        }
 
     def environment(self) -> dict[str, str]:
         settings = self.settings
         return {
             **RealHarness.environment(self),
             **CREDENTIALS,
-            "FRAZIL_CATALOG__URI": settings.catalog_uri,
+            **{variable_of(f"catalog.{name}"): text for name, text in self._properties().items()},
             "FRAZIL_CATALOG__WAREHOUSE": self.warehouse_location,
             "FRAZIL_INBOX": settings.inbox,
-            "FRAZIL_AWS__REGION": settings.aws.region,
-            "FRAZIL_AWS__S3_ENDPOINT_URL": settings.aws.s3_endpoint_url,
-            "FRAZIL_AWS__DYNAMODB_ENDPOINT_URL": settings.aws.dynamodb_endpoint_url,
-            "FRAZIL_AWS__S3_ADDRESSING_STYLE": settings.aws.s3_addressing_style,
             **self.variables,
         }
 

@@ -25,6 +25,7 @@ from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 from committer.backends import open_catalog, open_storage
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema
@@ -128,8 +129,7 @@ class RealHarness:
     def settings(self) -> WorkerSettings:
         """How writers find this harness."""
         return WorkerSettings(
-            catalog_name=CATALOG,
-            catalog_uri=f"sqlite:///{self.catalog_file}",
+            catalog=CatalogProperties(CATALOG, {"uri": f"sqlite:///{self.catalog_file}"}),
             inbox=f"file://{self.folder}/requests",
             queue_url=self.queue_url or private_server_url(self.folder / "queue"),
         )
@@ -239,7 +239,7 @@ class RealHarness:
 
     @asynccontextmanager
     async def storage(self) -> AsyncIterator[Storage]:
-        storage = open_storage(self.settings.aws, RealWorld())
+        storage = open_storage(self.settings.catalog, RealWorld())
         try:
             yield storage
         finally:
@@ -248,11 +248,8 @@ class RealHarness:
     @asynccontextmanager
     async def catalog(self) -> AsyncIterator[Catalog]:
         """Open the catalog; create it if there is none."""
-        settings, world = self.settings, RealWorld()
         async with self.storage() as storage:
-            catalog = await open_catalog(
-                settings.catalog_uri, CATALOG, storage, settings.aws, world, create=True
-            )
+            catalog = await open_catalog(self.settings.catalog, storage, RealWorld(), create=True)
             try:
                 yield catalog
             finally:

@@ -38,7 +38,7 @@ class DisksHarness(DyingHarness):
 def harness_with_disk(place: str) -> Iterator[tuple[DisksHarness, Path]]:
     """Start a harness with one of its folders on a disk of its own."""
     with living_in(DisksHarness) as harness:
-        harness.variables = {"FRAZIL_CATALOG__URI": harness.settings.catalog_uri}
+        harness.variables = {"FRAZIL_CATALOG__URI": harness.settings.catalog.uri}
         harness.catalog_file.parent.mkdir()
         assert harness.server is not None
         harness.server.stop()

@@ -139,8 +139,8 @@ async def _proxies(harness: AwsHarness, stack: AsyncExitStack) -> Proxies:
     redis = await stack.enter_async_context(FaultProxy(socket))
     harness.variables = {
         **SETTINGS,
-        "FRAZIL_AWS__DYNAMODB_ENDPOINT_URL": dynamodb.url,
-        "FRAZIL_AWS__S3_ENDPOINT_URL": s3.url,
+        "FRAZIL_CATALOG__DYNAMODB__ENDPOINT": dynamodb.url,
+        "FRAZIL_CATALOG__S3__ENDPOINT": s3.url,
         "FRAZIL_QUEUE__URL": f"redis://{redis.host}:{redis.port}",
     }
     return Proxies(dynamodb, s3, redis)

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+from committer.catalog.catalog_properties import CatalogProperties
+from committer.catalog.property_names import CATALOG_PROPERTIES
 from committer.errors import SettingsError
 from committer.settings.service_settings import Settings, load_settings
 from committer.settings.setting_names import SETTINGS
-from committer.table_reader import CatalogAddress
-from frazil.handle import catalog_address
+from frazil.handle import find_catalog
 from workers.worker_settings import load_settings as load_worker_settings
 
 SECRET = "rediss://:hush@queue:6380/0"
@@ -132,10 +133,10 @@ def test_an_inbox_inside_the_warehouse_is_refused_however_the_place_is_spelled(
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
-        ("FRAZIL_AWS__S3_ENDPOINT_URL", "localhost:8333"),
-        ("FRAZIL_AWS__DYNAMODB_ENDPOINT_URL", "http://localhost:8000/path"),
-        ("FRAZIL_AWS__S3_ADDRESSING_STYLE", "dns"),
-        ("FRAZIL_AWS__SECRET_ACCESS_KEY", "hush"),
+        ("FRAZIL_CATALOG__S3__ENDPOINT", "localhost:8333"),
+        ("FRAZIL_CATALOG__DYNAMODB__ENDPOINT", "http://localhost:8000/path"),
+        ("FRAZIL_CATALOG__S3__PATH_STYLE_ACCESS", "dns"),
+        ("FRAZIL_CATALOG__SECRET_ACCESS_KEY", "hush"),
     ],
 )
 def test_an_aws_setting_that_cannot_be_is_named(
@@ -159,7 +160,8 @@ def test_the_names_that_are_known_are_those_of_the_settings() -> None:
             found |= {f"{name}.{one}" for one in kind.model_fields}
         else:
             found.add(name)
-    assert found == SETTINGS
+    properties = {f"catalog.{name}" for name in CATALOG_PROPERTIES}
+    assert found - {"catalog.properties"} | properties == SETTINGS
 
 
 @pytest.fixture(params=["committer", "driver"])
@@ -233,7 +235,7 @@ def test_what_kubernetes_sets_for_services_is_no_setting(
     ("text", "said"),
     [
         ("[queue]\nurll = 'none'\n", "setting `queue.urll`: .* `queue.url`"),
-        ("[comit]\nmin_interval_ms = 5\n", "setting `comit`"),
+        ("[comit]\nmin_interval_ms = 5\n", "`comit.min_interval_ms`: .* `commit.min_interval_ms`"),
         ("inbx = 'file:///x'\n", "setting `inbx`: .* `inbox`"),
         ("[inbox]\nurl = 1\n", "inbox"),
     ],
@@ -264,7 +266,7 @@ def test_a_home_that_the_file_names_is_that_of_committer_driver_and_reader(
     monkeypatch.setenv("FRAZIL_CONFIG", str(tmp_path / "frazil.toml"))
     uri = f"sqlite:///{home}/catalog.db"
     assert load_settings().catalog.uri == uri
-    assert load_worker_settings({}).catalog_uri == uri
+    assert load_worker_settings({}).catalog.uri == uri
     assert load_worker_settings({}).inbox == load_settings().inbox
     assert read_address().uri == uri
 
@@ -275,10 +277,10 @@ def test_variables_are_read_in_any_case_by_committer_driver_and_reader(
     monkeypatch.setenv("FRAZIL_HOME", str(tmp_path))
     monkeypatch.setenv("frazil_catalog__uri", "sqlite:////there.db")
     assert load_settings().catalog.uri == "sqlite:////there.db"
-    assert load_worker_settings({}).catalog_uri == "sqlite:////there.db"
+    assert load_worker_settings({}).catalog.uri == "sqlite:////there.db"
     assert read_address().uri == "sqlite:////there.db"
 
 
-def read_address() -> CatalogAddress:
-    """Return the address that `frazil.load_table` uses."""
-    return catalog_address(catalog_uri=None, catalog_name=None, home=None, aws=None)
+def read_address() -> CatalogProperties:
+    """Return the catalog that `frazil.load_table` uses."""
+    return find_catalog(catalog_uri=None, catalog_name=None, home=None, properties=None)

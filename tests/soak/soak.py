@@ -113,7 +113,7 @@ def _template(harness: RealHarness, plan: Plan, tables: Sequence[str]) -> Assign
     settings = harness.settings
     return Assignment(
         catalog_name=CATALOG,
-        catalog_uri=settings.catalog_uri,
+        catalog_uri=settings.catalog.uri,
         inbox=settings.inbox,
         queue_url=settings.queue_url,
         tables=tables,

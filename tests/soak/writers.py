@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import FrazilError
 from committer.request.table_identifier import TableIdentifier
 from tests.integration.traffic import POLICIES, RealProducer, Written
@@ -46,7 +47,8 @@ class Assignment:
 
     @property
     def settings(self) -> WorkerSettings:
-        return WorkerSettings(self.catalog_name, self.catalog_uri, self.inbox, self.queue_url)
+        catalog = CatalogProperties(self.catalog_name, {"uri": self.catalog_uri})
+        return WorkerSettings(catalog, self.inbox, self.queue_url)
 
     @property
     def listens(self) -> Path:

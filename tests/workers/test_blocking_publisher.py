@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.sql import SqlCatalog
 from committer.errors import NoSuchTableError, SettingsError
 from committer.request.table_identifier import TableIdentifier
@@ -24,8 +25,7 @@ def settings_in(folder: Path) -> WorkerSettings:
     uri = f"sqlite:///{folder}/catalog.db"
     asyncio.run(make_catalog(uri))
     return WorkerSettings(
-        catalog_name="frazil",
-        catalog_uri=uri,
+        catalog=CatalogProperties("frazil", {"uri": uri}),
         inbox=f"file://{folder}/requests",
         queue_url="none",
     )

@@ -7,6 +7,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
+from committer.errors import SettingsError
 from workers.session import configure, configured_source
 
 
@@ -22,12 +23,13 @@ def test_a_builder_hands_settings_on_by_the_environment(monkeypatch: pytest.Monk
     assert builder._options["spark.sql.execution.arrow.maxBytesPerBatch"] == "2147483647"
 
 
-def test_aws_settings_are_handed_on_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FRAZIL_AWS__REGION", "before")
-    configure(SparkSession.builder, aws={"region": "eu-central-1"})
-    assert os.environ["FRAZIL_AWS__REGION"] == "eu-central-1"
-    with pytest.raises(TypeError, match=r"unknown settings \['aws.secret'\]"):
-        configure(SparkSession.builder, aws={"secret": "hush"})
+def test_properties_of_the_catalog_are_handed_on_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FRAZIL_CATALOG__CLIENT__REGION", "before")
+    configure(SparkSession.builder, properties={"client.region": "eu-central-1"})
+    assert os.environ["FRAZIL_CATALOG__CLIENT__REGION"] == "eu-central-1"
+    with pytest.raises(SettingsError, match=r"setting `catalog\.secret`") as raised:
+        configure(SparkSession.builder, properties={"secret": "hush"})
+    assert "hush" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("master", "chosen"), [("local[2]", "/mine"), ("yarn", "/mine")])

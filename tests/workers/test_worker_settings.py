@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.aws.access import AwsAccess
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from workers.s3_files import S3Access
 from workers.worker_settings import load_settings
@@ -23,16 +23,16 @@ def test_options_are_stronger_than_the_environment_and_that_than_the_file(tmp_pa
     }
     settings = load_settings({"queue.url": "redis://option", "table": "db.t"}, environment)
     assert settings.queue_url == "redis://option"
-    assert settings.catalog_name == "environment"
-    assert settings.catalog_uri == "sqlite:////file"
+    assert settings.catalog.name == "environment"
+    assert settings.catalog.uri == "sqlite:////file"
     assert settings.inbox == "file:/from-file"
 
 
 def test_the_defaults_are_those_of_a_committer_with_the_same_home(tmp_path: Path) -> None:
     (tmp_path / "catalog.db").touch()
     settings = load_settings({}, {"FRAZIL_HOME": str(tmp_path)})
-    assert settings.catalog_name == "frazil"
-    assert settings.catalog_uri == f"sqlite:///{tmp_path}/catalog.db"
+    assert settings.catalog.name == "frazil"
+    assert settings.catalog.uri == f"sqlite:///{tmp_path}/catalog.db"
     assert settings.inbox == f"file://{tmp_path}/requests"
     assert settings.queue_url == f"unix://{tmp_path}/queue/redis.sock"
 
@@ -57,7 +57,7 @@ def test_a_queue_is_a_redis_url_or_none(url: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("catalog = [", "is not TOML"), ("[catalog]\nuri = 5", "`catalog.uri`.*expected a string")],
+    [("catalog = [", "is not TOML"), ("[catalog]\nuri = [5]", "`catalog.uri`.*expected a string")],
 )
 def test_a_broken_file_is_named(text: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "frazil.toml").write_text(text)
@@ -73,25 +73,31 @@ def test_a_named_file_must_exist() -> None:
 AWS = {
     "FRAZIL_CATALOG__URI": "dynamodb://",
     "FRAZIL_INBOX": "s3://bucket/requests",
-    "FRAZIL_AWS__REGION": "eu-central-1",
-    "FRAZIL_AWS__S3_ENDPOINT_URL": "http://127.0.0.1:8333",
+    "FRAZIL_CATALOG__CLIENT__REGION": "eu-central-1",
+    "FRAZIL_CATALOG__S3__ENDPOINT": "http://127.0.0.1:8333",
 }
 
 
-def test_aws_settings_come_from_options_environment_and_file(tmp_path: Path) -> None:
-    (tmp_path / "frazil.toml").write_text('[aws]\nregion = "file"\nprofile = "analytics"\n')
+def test_properties_come_from_options_environment_and_file(tmp_path: Path) -> None:
+    (tmp_path / "frazil.toml").write_text(
+        '[catalog]\n"client.region" = "file"\nclient.profile-name = "analytics"\n'
+    )
     environment = {
         **AWS,
         "FRAZIL_HOME": str(tmp_path),
-        "FRAZIL_AWS__DYNAMODB_ENDPOINT_URL": "http://127.0.0.1:8000",
+        "FRAZIL_CATALOG__DYNAMODB__ENDPOINT": "http://127.0.0.1:8000",
     }
-    settings = load_settings({"aws.s3_addressing_style": "virtual"}, environment)
-    assert settings.aws == AwsAccess(
-        region="eu-central-1",
-        profile="analytics",
-        s3_endpoint_url="http://127.0.0.1:8333",
-        dynamodb_endpoint_url="http://127.0.0.1:8000",
-        s3_addressing_style="virtual",
+    settings = load_settings({"catalog.s3.force-virtual-addressing": "true"}, environment)
+    assert settings.catalog == CatalogProperties(
+        "frazil",
+        {
+            "uri": "dynamodb://",
+            "client.region": "eu-central-1",
+            "client.profile-name": "analytics",
+            "s3.endpoint": "http://127.0.0.1:8333",
+            "s3.force-virtual-addressing": "true",
+            "dynamodb.endpoint": "http://127.0.0.1:8000",
+        },
     )
     assert settings.s3 == S3Access("eu-central-1", "http://127.0.0.1:8333", is_virtual=True)
 
@@ -108,7 +114,7 @@ def test_tasks_are_told_what_the_driver_has_from_the_variables_of_aws_itself() -
         "AWS_SECRET_ACCESS_KEY": "hush",
     }
     settings = load_settings({}, environment)
-    assert settings.aws == AwsAccess()
+    assert settings.catalog == CatalogProperties("frazil", {"uri": "dynamodb://"})
     assert settings.s3 == S3Access("us-west-2", "http://host:2")
     assert b"hush" not in pickle.dumps(settings)
 
@@ -116,13 +122,14 @@ def test_tasks_are_told_what_the_driver_has_from_the_variables_of_aws_itself() -
 @pytest.mark.parametrize(
     ("setting", "text", "expected"),
     [
-        ("aws.s3_addressing_style", "dns", "expected one of auto, path, virtual"),
-        ("aws.s3_endpoint_url", "127.0.0.1:8333", r"expected http\(s\)://host:port"),
-        ("aws.dynamodb_endpoint_url", "http://host/path", r"expected http\(s\)://host:port"),
+        ("catalog.s3.path-style-access", "dns", "expected true or false"),
+        ("catalog.s3.endpoint", "127.0.0.1:8333", r"expected http://HOST:PORT"),
+        ("catalog.dynamodb.endpoint", "http://host/path", r"expected http://HOST:PORT"),
+        ("catalog.s3.endpiont", "http://host", "did you mean `catalog.s3.endpoint`"),
     ],
 )
-def test_an_aws_setting_that_cannot_be_is_refused(setting: str, text: str, expected: str) -> None:
-    with pytest.raises(SettingsError, match=rf"setting `{setting}`.*FRAZIL_AWS__.*{expected}"):
+def test_a_property_that_cannot_be_is_refused(setting: str, text: str, expected: str) -> None:
+    with pytest.raises(SettingsError, match=rf"setting `{setting}`.*{expected}"):
         load_settings({setting: text}, AWS)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from committer import backends
-from committer.aws.access import AwsAccess
+from committer.catalog.catalog_properties import CatalogKind
 from committer.errors import (
     CatalogUnavailableError,
     NotFoundError,
@@ -138,7 +138,8 @@ def open_request_parts(settings: Settings) -> RequestParts:
     """
     world = RealWorld()
     with named_setting("inbox"):
-        storage = backends.open_storage(aws_access(settings), world, prune_below=settings.inbox)
+        properties = settings.catalog.all_properties
+        storage = backends.open_storage(properties, world, prune_below=settings.inbox)
         storage.adapter(settings.inbox)
     with named_setting("catalog.warehouse"):
         storage.adapter(settings.catalog.warehouse)
@@ -152,11 +153,6 @@ def open_request_parts(settings: Settings) -> RequestParts:
         queue=_open_queue(settings),
         leases=_open_leases(settings, world),
     )
-
-
-def aws_access(settings: Settings) -> AwsAccess:
-    """Return the group `aws`, as adapters take it."""
-    return AwsAccess(**settings.aws.model_dump())
 
 
 async def open_parts(settings: Settings, *, create: bool = True) -> Parts:
@@ -182,13 +178,11 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     `NotFoundError` for a catalog that is missing and is not made.
     """
     settings = parts.settings
-    uri, name = settings.catalog.uri, settings.catalog.name
+    uri, properties = settings.catalog.uri, settings.catalog.all_properties
     with named_setting("catalog.uri"):
         if create and uri.startswith(_SQLITE_PATH):
             _make_place(Path(uri.removeprefix(_SQLITE)), settings)
-        return await backends.open_catalog(
-            uri, name, parts.storage, aws_access(settings), parts.world, create=create
-        )
+        return await backends.open_catalog(properties, parts.storage, parts.world, create=create)
 
 
 async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
@@ -205,7 +199,7 @@ async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Cat
             f" `{parts.settings.inbox}` for its tables; if it is lost, `frazil table create` begins"
             " a new one"
         )
-    if create and backends.is_dynamodb(uri) and await _has_outstanding(parts.inbox):
+    if create and _is_dynamodb(parts.settings) and await _has_outstanding(parts.inbox):
         with named_setting("catalog.uri"):
             return await _open_standing_catalog(parts)
     return await open_catalog(parts, create=create)
@@ -218,6 +212,11 @@ async def _open_standing_catalog(parts: RequestParts) -> Catalog:
         raise SettingsError(
             f"requests wait in `{parts.settings.inbox}` for tables, but {error}"
         ) from error
+
+
+def _is_dynamodb(settings: Settings) -> bool:
+    with named_setting("catalog.uri"):
+        return settings.catalog.all_properties.kind is CatalogKind.DYNAMODB
 
 
 def _is_away(uri: str) -> bool:

@@ -15,7 +15,6 @@ from committer.service.process.composition import (
     open_request_parts,
 )
 from committer.settings.service_settings import (
-    AwsSettings,
     CatalogSettings,
     QueueSettings,
     SecuritySettings,
@@ -108,9 +107,12 @@ def test_what_an_adapter_refuses_is_told_with_its_setting(kind: type[FrazilError
 
 
 async def test_settings_of_aws_reach_the_adapters(tmp_path: Path) -> None:
-    aws = AwsSettings(region="eu-central-1", profile="absent-profile")
+    properties = {"client.region": "eu-central-1", "client.profile-name": "absent-profile"}
     settings = Settings(
-        home=tmp_path, inbox="s3://bucket/requests", aws=aws, queue=QueueSettings(url="none")
+        home=tmp_path,
+        inbox="s3://bucket/requests",
+        catalog=CatalogSettings(properties=properties),
+        queue=QueueSettings(url="none"),
     )
     parts = open_request_parts(settings)
     with pytest.raises(SettingsError, match="absent-profile"):
@@ -122,10 +124,12 @@ async def test_settings_of_aws_reach_the_adapters(tmp_path: Path) -> None:
 async def test_no_dynamodb_table_is_made_while_requests_wait(
     dynamodb_server: DynamoDbServer, tmp_path: Path
 ) -> None:
-    aws = AwsSettings(region=REGION, dynamodb_endpoint_url=dynamodb_server.url)
-    catalog = CatalogSettings(uri=f"dynamodb://{dynamodb_server.new_table_name()}")
+    catalog = CatalogSettings(
+        uri=f"dynamodb://{dynamodb_server.new_table_name()}",
+        properties={"client.region": REGION, "dynamodb.endpoint": dynamodb_server.url},
+    )
     queue = QueueSettings(url="none")
-    parts = open_request_parts(Settings(home=tmp_path, catalog=catalog, queue=queue, aws=aws))
+    parts = open_request_parts(Settings(home=tmp_path, catalog=catalog, queue=queue))
     await refuse_while_requests_wait(
         parts, SettingsError, r"FRAZIL_CATALOG__URI.*requests wait in .* but .*no DynamoDB table"
     )

@@ -1,0 +1,109 @@
+"""The name and the properties of a catalog, by the names that PyIceberg and Iceberg Java use.
+
+A value only: settings, the command and the Spark side make it, and `committer.backends` opens what
+it names. Each value is a text, as in every other Iceberg client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from committer.errors import SettingsError
+from committer.url_text import without_secrets
+
+
+class CatalogKind(StrEnum):
+    """The kinds of catalog that there is an adapter for; the values are PyIceberg's `type`."""
+
+    SQL = "sql"
+    DYNAMODB = "dynamodb"
+
+
+# What Java calls some of them.
+_OTHER_NAMES = {"jdbc": CatalogKind.SQL}
+_SCHEMES = {
+    "dynamodb": CatalogKind.DYNAMODB,
+    "mysql": CatalogKind.SQL,
+    "postgresql": CatalogKind.SQL,
+    "sqlite": CatalogKind.SQL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogProperties:
+    """One catalog as it is configured. `values` may hold secrets; an empty one counts as absent."""
+
+    name: str
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return f"catalog `{self.name}` ({without_secrets(self.uri) or self.get('type')})"
+
+    def __hash__(self) -> int:
+        return hash((self.name, frozenset(self.values.items())))
+
+    @property
+    def uri(self) -> str:
+        return self.get("uri")
+
+    @property
+    def warehouse(self) -> str:
+        """The location below which new tables are created, without a slash at its end."""
+        return self.get("warehouse").rstrip("/")
+
+    @property
+    def kind(self) -> CatalogKind:
+        """The kind that `type` names, else the one that the scheme of `uri` implies.
+
+        Errors: `SettingsError` for a `type` or a scheme that no adapter serves.
+        """
+        named = self.get("type").lower()
+        if named:
+            return _kind_named(named)
+        scheme = urlsplit(self.uri).scheme.partition("+")[0].lower()
+        kind = _SCHEMES.get(scheme)
+        if kind is None:
+            raise SettingsError(
+                f"`uri` {without_secrets(self.uri) or 'is empty'}: no catalog has the scheme"
+                f" `{scheme}`; expected one of {_listed(_SCHEMES)}, or set `type`"
+            )
+        return kind
+
+    def get(self, *names: str) -> str:
+        """Return the value of the first of these names that has one; empty where none has."""
+        return next((value for name in names if (value := self.values.get(name, ""))), "")
+
+    def flag(self, name: str) -> bool:
+        """Return whether a property is `true`; absent counts as false."""
+        return self.get(name).lower() == "true"
+
+    def with_uri(self, uri: str) -> CatalogProperties:
+        """Return the same catalog at another place."""
+        return replace(self, values={**self.values, "uri": uri})
+
+    def below(self, prefix: str) -> dict[str, str]:
+        """Return the properties whose name begins with the prefix, by the rest of their name."""
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self.values.items()
+            if name.startswith(prefix) and value
+        }
+
+
+def _kind_named(text: str) -> CatalogKind:
+    if text in _OTHER_NAMES:
+        return _OTHER_NAMES[text]
+    try:
+        return CatalogKind(text)
+    except ValueError:
+        raise SettingsError(
+            f"`type` {text}: there is no adapter for such a catalog; expected one of"
+            f" {_listed((*CatalogKind, *_OTHER_NAMES))}"
+        ) from None
+
+
+def _listed(names: Mapping[str, object] | tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
