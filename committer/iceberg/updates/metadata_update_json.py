@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TypeVar
-from uuid import UUID
 
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import UnsupportedError
 from committer.iceberg.metadata.snapshot import (
     parse_snapshot,
     parse_snapshot_ref,
@@ -103,16 +102,6 @@ def _key(reader: Reader, key: str, key_of_old: str) -> str:
     return key_of_old if key not in reader.rest and key_of_old in reader.rest else key
 
 
-def _read_uuid(reader: Reader) -> UUID:
-    text = reader.text("uuid")
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise InvalidMetadataError(
-            f"{_place(reader, 'uuid')}: expected a uuid, found `{text[:100]}`"
-        ) from error
-
-
 def _read_spec(reader: Reader) -> PartitionSpec:
     spec = reader.take("spec")
     if isinstance(spec, dict):
@@ -144,7 +133,7 @@ def _read_properties(reader: Reader) -> dict[str, str]:
     return updates
 
 
-_UUID = _Part(_read_uuid, lambda uuid: {"uuid": str(uuid)})
+_UUID = _Part(lambda reader: reader.uuid("uuid"), lambda uuid: {"uuid": str(uuid)})
 _SCHEMA = _nested("schema", parse_schema, print_schema)
 _LAST_COLUMN_ID = _Part(
     lambda reader: reader.optional_integer("last-column-id", 32),

@@ -1,4 +1,4 @@
-"""The REST model's requirements of a change of a table: conditions that it is applied under.
+"""The REST model's requirements, as values: conditions that a change is applied under.
 
 Source: docs/reference/iceberg-notes.md 9.3.
 """
@@ -7,6 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from uuid import UUID
+
+from committer.errors import UnsupportedError
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.values.json_reader import Reader
+
+
+@dataclass(frozen=True, slots=True)
+class AssertCreate:
+    """The table does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,8 @@ class AssertDefaultSortOrderId:
 
 
 Requirement = (
-    AssertTableUUID
+    AssertCreate
+    | AssertTableUUID
     | AssertRefSnapshotId
     | AssertLastAssignedFieldId
     | AssertCurrentSchemaId
@@ -70,9 +80,48 @@ Requirement = (
 )
 
 
+def failed_requirement(requirement: Requirement, metadata: TableMetadata | None) -> str | None:
+    """Return why a requirement does not hold for a table (None: there is none); None if it does."""
+    if metadata is None:
+        return None if isinstance(requirement, AssertCreate) else "the table does not exist"
+    match requirement:
+        case AssertCreate():
+            return "the table exists already"
+        case AssertTableUUID(uuid):
+            return _differs("table uuid", uuid, metadata.table_uuid)
+        case AssertRefSnapshotId(name, snapshot_id):
+            ref = metadata.refs.get(name)
+            return _differs(f"ref `{name}`", snapshot_id, None if ref is None else ref.snapshot_id)
+        case AssertLastAssignedFieldId(field_id):
+            return _differs("last assigned field id", field_id, metadata.last_column_id)
+        case AssertCurrentSchemaId(schema_id):
+            return _differs("current schema id", schema_id, metadata.current_schema_id)
+        case AssertLastAssignedPartitionId(partition_id):
+            return _differs("last assigned partition id", partition_id, metadata.last_partition_id)
+        case AssertDefaultSpecId(spec_id):
+            return _differs("default spec id", spec_id, metadata.default_spec_id)
+        case AssertDefaultSortOrderId(order_id):
+            return _differs("default sort order id", order_id, metadata.default_sort_order_id)
+
+
+def _differs(what: str, expected: object, found: object) -> str | None:
+    if expected == found:
+        return None
+    return f"{what}: expected {_named(expected)}, found {_named(found)}"
+
+
+def _named(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+# --- JSON form -----------------------------------------------------------------------------------
+
+
 def print_requirement(requirement: Requirement) -> dict[str, object]:
     """Print the form that REST catalogs take."""
     match requirement:
+        case AssertCreate():
+            return {"type": "assert-create"}
         case AssertTableUUID(uuid):
             return {"type": "assert-table-uuid", "uuid": str(uuid)}
         case AssertRefSnapshotId(ref, snapshot_id):
@@ -88,3 +137,33 @@ def print_requirement(requirement: Requirement) -> dict[str, object]:
             return {"type": "assert-default-spec-id", "default-spec-id": default}
         case AssertDefaultSortOrderId(default):
             return {"type": "assert-default-sort-order-id", "default-sort-order-id": default}
+
+
+def parse_requirement(json_value: object, *, where: str = "requirement") -> Requirement:
+    """Read a requirement of a table.
+
+    Errors: `UnsupportedError` for an unknown type or that of views, `InvalidMetadataError` for a
+    malformed one.
+    """
+    reader = Reader(json_value, where)
+    kind = reader.text("type")
+    match kind:
+        case "assert-create":
+            return AssertCreate()
+        case "assert-table-uuid":
+            return AssertTableUUID(reader.uuid("uuid"))
+        case "assert-ref-snapshot-id":
+            return AssertRefSnapshotId(reader.text("ref"), reader.optional_integer("snapshot-id"))
+        case "assert-last-assigned-field-id":
+            return AssertLastAssignedFieldId(reader.integer("last-assigned-field-id", 32))
+        case "assert-current-schema-id":
+            return AssertCurrentSchemaId(reader.integer("current-schema-id", 32))
+        case "assert-last-assigned-partition-id":
+            return AssertLastAssignedPartitionId(reader.integer("last-assigned-partition-id", 32))
+        case "assert-default-spec-id":
+            return AssertDefaultSpecId(reader.integer("default-spec-id", 32))
+        case "assert-default-sort-order-id":
+            return AssertDefaultSortOrderId(reader.integer("default-sort-order-id", 32))
+        case "assert-view-uuid":
+            raise UnsupportedError(f"{where}: `{kind}` is of a view, expected one of a table")
+    raise UnsupportedError(f"{where}: unknown requirement `{kind[:100]}`")

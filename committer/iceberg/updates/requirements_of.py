@@ -23,6 +23,7 @@ from committer.iceberg.updates.metadata_update import (
     Update,
 )
 from committer.iceberg.updates.requirement import (
+    AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
@@ -32,6 +33,11 @@ from committer.iceberg.updates.requirement import (
     AssertTableUUID,
     Requirement,
 )
+
+
+def requirements_of_creation() -> tuple[Requirement, ...]:
+    """Return the requirements of a change that creates a table."""
+    return (AssertCreate(),)
 
 
 def requirements_of_update(
@@ -46,6 +52,18 @@ def requirements_of_update(
     for update in updates:
         found.extend(_of_update(base, update))
     return tuple(dict.fromkeys(found))
+
+
+def requirements_of_replacement(
+    base: TableMetadata, updates: Iterable[Update]
+) -> tuple[Requirement, ...]:
+    """Return the requirements of a replacement of the table: that no id it gives is taken.
+
+    Errors: as above.
+    """
+    found = requirements_of_update(base, updates)
+    kept = (AssertTableUUID, AssertLastAssignedFieldId, AssertLastAssignedPartitionId)
+    return tuple(each for each in found if isinstance(each, kept))
 
 
 def _of_update(base: TableMetadata, update: Update) -> Iterator[Requirement]:

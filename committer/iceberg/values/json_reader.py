@@ -6,6 +6,7 @@ Keys that were not taken stay in `rest`, so that keys of a later version survive
 from __future__ import annotations
 
 from typing import cast
+from uuid import UUID
 
 from committer.errors import InvalidMetadataError
 
@@ -146,6 +147,16 @@ class Reader:
         if type(found) is not str:
             raise self.expected(key, "a string", found)
         return found
+
+    def uuid(self, key: str) -> UUID:
+        """Take the uuid of a key. Errors: `InvalidMetadataError`."""
+        text = self.text(key)
+        try:
+            return UUID(text)
+        except ValueError as error:
+            raise InvalidMetadataError(
+                f"{self.where}: `{key}`: expected a uuid, found `{text[:100]}`"
+            ) from error
 
     def optional_text(self, key: str) -> str | None:
         found = self.rest.pop(key, None)

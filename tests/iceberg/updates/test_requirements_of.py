@@ -28,6 +28,7 @@ from committer.iceberg.updates.metadata_update import (
     apply_updates,
 )
 from committer.iceberg.updates.requirement import (
+    AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
@@ -36,8 +37,11 @@ from committer.iceberg.updates.requirement import (
     AssertRefSnapshotId,
     AssertTableUUID,
     Requirement,
+    failed_requirement,
 )
 from committer.iceberg.updates.requirements_of import (
+    requirements_of_creation,
+    requirements_of_replacement,
     requirements_of_update,
 )
 from tests.iceberg.metadata_builders import (
@@ -98,6 +102,7 @@ def test_a_change_requires_what_it_was_based_on(
     base = build_branched()
     found = requirements_of_update(base, updates)
     assert found == (UUID_HOLDS, *requirements)
+    assert [failed_requirement(each, base) for each in found] == [None] * len(found)
 
 
 def test_an_append_requires_the_head_of_its_branch_alone() -> None:
@@ -105,6 +110,19 @@ def test_an_append_requires_the_head_of_its_branch_alone() -> None:
     appended = AddSnapshot(build_snapshot(base, snapshot_id=3, parent=2))
     found = requirements_of_update(base, (appended, SetSnapshotRef(MAIN, SnapshotRef(3))))
     assert found == (UUID_HOLDS, AssertRefSnapshotId(MAIN, 2))
+
+
+def test_a_replacement_requires_that_no_id_is_given_twice() -> None:
+    updates = tuple(update for updates, _ in CASES for update in updates)
+    assert requirements_of_replacement(build_branched(), updates) == (
+        UUID_HOLDS,
+        AssertLastAssignedFieldId(2),
+        AssertLastAssignedPartitionId(999),
+    )
+
+
+def test_a_creation_requires_that_there_is_no_table() -> None:
+    assert requirements_of_creation() == (AssertCreate(),)
 
 
 def test_a_table_without_a_uuid_has_nothing_to_be_told_by() -> None:
