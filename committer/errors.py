@@ -15,6 +15,7 @@ A new class needs a new action; otherwise it is a message.
     ├─ ObjectTooLargeError       it is larger than the caller reads: nothing was read
     ├─ AlreadyExistsError        the name is taken: compare, then decide
     │   └─ TableAlreadyExistsError
+    ├─ NamespaceNotEmptyError    it holds tables or namespaces: drop or move these first
     ├─ InvalidRequestError       this commit request can never commit: quarantine it
     ├─ InvalidMetadataError      stored metadata breaks the spec: stop this table, page a human
     ├─ TableFrozenError          a table went backwards: no commit, no verdict, page a human
@@ -104,6 +105,10 @@ class AlreadyExistsError(FrazilError):
 
 class TableAlreadyExistsError(AlreadyExistsError):
     """The catalog already has a table of this name."""
+
+
+class NamespaceNotEmptyError(FrazilError):
+    """A namespace that holds tables, views or namespaces cannot be dropped."""
 
 
 class InvalidRequestError(FrazilError):

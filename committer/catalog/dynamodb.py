@@ -13,7 +13,7 @@ without a read. The client never sends a call twice. Items and expressions are i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from committer.aws.client import AwsOptions, close_client, open_client
@@ -25,7 +25,9 @@ from committer.catalog.dynamodb_table import ensure_table
 from committer.catalog.namespaces import (
     Namespace,
     absent_if_unsupported,
+    check_property_names,
     join_namespace,
+    not_empty,
     with_parents,
 )
 from committer.catalog.staging import (
@@ -250,11 +252,51 @@ class DynamoDbCatalog:
             if standing_item(error) is None:
                 raise self._error(error, "PutItem") from error
 
+    async def drop_namespace(self, namespace: Namespace) -> None:
+        """Drop by the index, too: a table of just now is overlooked, but it stays."""
+        await self._require_namespace(namespace)
+        text = join_namespace(namespace)
+        if await self._namespaces(f"{text}.") or await self._names(namespace):
+            raise not_empty(namespace)
+        try:
+            await self._client.delete_item(**layout.delete_namespace(self._table_name, namespace))
+        except AWS_ERRORS as error:
+            if standing_item(error) is None:
+                raise self._error(error, "DeleteItem") from error
+            raise NoSuchNamespaceError(f"no namespace {text}") from error
+
     async def list_namespaces(self) -> list[Namespace]:
         """List namespaces that were created, and their parents: others write tables without a
         namespace's item, and only reading the whole table could find these.
         """
         return await self._namespaces("")
+
+    async def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        item = await self._item(layout.namespace_key(namespace))
+        if not item:
+            await self._require_namespace(namespace)
+        return layout.properties_of(item)
+
+    async def set_namespace_properties(
+        self,
+        namespace: Namespace,
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        check_property_names((*properties, *removed))
+        await self._require_namespace(namespace)
+        # Other writers use namespaces that have no item.
+        await self.create_namespace(namespace)
+        call = layout.update_namespace(
+            self._table_name, namespace, properties, removed, self._stamp()
+        )
+        try:
+            await self._client.update_item(**call)
+        except AWS_ERRORS as error:
+            if standing_item(error) is None:
+                raise self._error(error, "UpdateItem") from error
+            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}") from error
 
     async def default_location(self, namespace: Namespace) -> str | None:
         item = await self._item(layout.namespace_key(namespace))

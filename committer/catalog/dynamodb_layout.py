@@ -8,7 +8,7 @@ others and stay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ INDEX = "namespace-identifier"
 VERSION = "v"
 CREATED_AT = "created_at"
 UPDATED_AT = "updated_at"
+_PROPERTY = "p."
 TABLE_TYPE = "p.table_type"
 LOCATION = "p.metadata_location"
 PREVIOUS_LOCATION = "p.previous_metadata_location"
@@ -211,6 +212,50 @@ def put_table(
 def put_namespace(table_name: str, namespace: Namespace, stamp: Stamp) -> PutItemInputTypeDef:
     """Put a new namespace's item, unless there is one."""
     return _put(table_name, namespace_key(namespace), stamp)
+
+
+def delete_namespace(table_name: str, namespace: Namespace) -> DeleteItemInputTypeDef:
+    """Delete a namespace's item, if there is one."""
+    return {
+        "TableName": table_name,
+        "Key": namespace_key(namespace),
+        "ConditionExpression": f"attribute_exists({IDENTIFIER})",
+    }
+
+
+def update_namespace(
+    table_name: str,
+    namespace: Namespace,
+    properties: Mapping[str, str],
+    removed: Collection[str],
+    stamp: Stamp,
+) -> UpdateItemInputTypeDef:
+    """Set and remove properties of a namespace's item, if there is one."""
+    names = {"#updated": UPDATED_AT, "#version": VERSION}
+    values = {":now": _number(stamp.now_ms), ":stamp": _text(stamp.version)}
+    changes = ["#updated = :now", "#version = :stamp"]
+    for number, (key, value) in enumerate(properties.items()):
+        names[f"#set{number}"], values[f":set{number}"] = f"{_PROPERTY}{key}", _text(value)
+        changes.append(f"#set{number} = :set{number}")
+    gone = {f"#gone{number}": f"{_PROPERTY}{key}" for number, key in enumerate(removed)}
+    return {
+        "TableName": table_name,
+        "Key": namespace_key(namespace),
+        "UpdateExpression": f"SET {', '.join(changes)}"
+        + (f" REMOVE {', '.join(gone)}" if gone else ""),
+        "ConditionExpression": f"attribute_exists({IDENTIFIER})",
+        "ExpressionAttributeNames": names | gone,
+        "ExpressionAttributeValues": values,
+    }
+
+
+def properties_of(item: Item) -> dict[str, str]:
+    """Return the properties of an item by their own names."""
+    return {
+        name.removeprefix(_PROPERTY): text_of(item, name)
+        for name in sorted(item)
+        if name.startswith(_PROPERTY)
+    }
 
 
 def _put(

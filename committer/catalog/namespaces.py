@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from committer.errors import NoSuchTableError, UnsupportedError
+from committer.errors import NamespaceNotEmptyError, NoSuchTableError, UnsupportedError
 
 Namespace = tuple[str, ...]
 
@@ -40,3 +40,26 @@ def absent_if_unsupported() -> Iterator[None]:
 def with_parents(namespaces: Iterable[Namespace]) -> list[Namespace]:
     """Add the namespaces that exist because others lie below them; sorted."""
     return sorted({levels[:depth] for levels in namespaces for depth in range(1, len(levels) + 1)})
+
+
+def has_below(namespace: Namespace, namespaces: Iterable[Namespace]) -> bool:
+    """Return whether one of `namespaces` lies below the namespace."""
+    depth = len(namespace)
+    return any(len(one) > depth and one[:depth] == namespace for one in namespaces)
+
+
+def not_empty(namespace: Namespace) -> NamespaceNotEmptyError:
+    """Return the error to raise where a namespace that holds something is to be dropped."""
+    return NamespaceNotEmptyError(
+        f"namespace {join_namespace(namespace)} is not empty: drop or rename its tables and views,"
+        " and drop the namespaces below it, first"
+    )
+
+
+def check_property_names(properties: Iterable[str]) -> None:
+    """Refuse a namespace's property without a name, or with one that a line cannot carry."""
+    for name in properties:
+        if not name or not name.isprintable():
+            raise UnsupportedError(
+                f"namespace property `{name}`: expected a name of printable characters"
+            )

@@ -13,8 +13,9 @@ doubt, whatever error the driver raises: `Unknown`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, Executable, inspect
@@ -24,7 +25,6 @@ from committer.catalog.namespaces import (
     Namespace,
     absent_if_unsupported,
     join_namespace,
-    with_parents,
 )
 from committer.catalog.sql_engine import (
     Fault,
@@ -39,6 +39,7 @@ from committer.catalog.sql_engine import (
     writing,
 )
 from committer.catalog.sql_layout import NAMESPACES, TABLES, TYPE_COLUMN, Statements, create_layout
+from committer.catalog.sql_namespaces import SqlNamespaces
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -46,6 +47,7 @@ from committer.catalog.staging import (
     write_first_metadata,
 )
 from committer.errors import (
+    CatalogUnavailableError,
     InvalidMetadataError,
     NoSuchNamespaceError,
     NoSuchTableError,
@@ -90,6 +92,7 @@ class SqlCatalog:
         self._writer = writing(engine)
         self._executor = executor
         self._statements = statements
+        self._namespaces = SqlNamespaces(statements)
         self._storage = storage
 
     @classmethod
@@ -151,10 +154,8 @@ class SqlCatalog:
         return await _hop(self._executor, lambda: self._swap(swap))
 
     def _swap(self, swap: Swap) -> SwapAnswer:
-        parameters = _row(swap.base.identifier) | {
-            "base": swap.base.metadata_location,
-            "location": swap.metadata_location,
-        }
+        locations = {"base": swap.base.metadata_location, "location": swap.metadata_location}
+        parameters = _row(swap.base.identifier) | locations
         commit_sent = False
         try:
             with self._writer.connect() as connection:
@@ -187,7 +188,7 @@ class SqlCatalog:
         parameters = _row(table.identifier)
 
         def insert(connection: Connection) -> None:
-            self._require_namespace(connection, table.identifier.namespace)
+            self._namespaces.require(connection, table.identifier.namespace)
             location = {"location": table.metadata_location}
             connection.execute(self._statements.create, parameters | location)
 
@@ -212,7 +213,7 @@ class SqlCatalog:
         parameters = _row(identifier) | _new_name(to)
 
         def rename(connection: Connection) -> None:
-            self._require_namespace(connection, to.namespace)
+            self._namespaces.require(connection, to.namespace)
             if connection.execute(self._statements.rename, parameters).rowcount != 1:
                 raise NoSuchTableError(f"no table {identifier}")
             if to == identifier:
@@ -239,43 +240,49 @@ class SqlCatalog:
         def names(connection: Connection) -> list[str]:
             found = connection.scalars(self._statements.list_tables, parameters).all()
             if not found:
-                self._require_namespace(connection, namespace)
+                self._namespaces.require(connection, namespace)
             return sorted(found)
 
         found = await _hop(self._executor, lambda: self._connected(names))
         return [TableIdentifier(namespace, name) for name in found]
 
     async def create_namespace(self, namespace: Namespace) -> None:
-        parameters = {"namespace_text": join_namespace(namespace)}
+        try:
+            await self._change_namespaces(partial(self._namespaces.create, namespace=namespace))
+        except IntegrityError:
+            return  # another connection created it in this moment
 
-        def create(connection: Connection) -> None:
-            if namespace not in self._namespaces(connection):
-                connection.execute(self._statements.create_namespace, parameters)
-
-        def create_or_find() -> None:
-            try:
-                self._write(create)
-            except IntegrityError:
-                return  # another connection created it in this moment
-
-        await _hop(self._executor, create_or_find)
+    async def drop_namespace(self, namespace: Namespace) -> None:
+        await self._change_namespaces(partial(self._namespaces.drop, namespace=namespace))
 
     async def list_namespaces(self) -> list[Namespace]:
-        return await _hop(self._executor, lambda: self._connected(self._namespaces))
+        return await _hop(self._executor, lambda: self._connected(self._namespaces.all))
+
+    async def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        properties = partial(self._namespaces.properties, namespace=namespace)
+        return await _hop(self._executor, lambda: self._connected(properties))
+
+    async def set_namespace_properties(
+        self,
+        namespace: Namespace,
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        change = partial(self._namespaces.change, properties=properties, removed=removed)
+        try:
+            await self._change_namespaces(partial(change, namespace=namespace))
+        except IntegrityError as error:
+            what = f"namespace {join_namespace(namespace)}"
+            raise CatalogUnavailableError(f"{what}: others change it, too; try again") from error
+
+    async def _change_namespaces(self, change: Callable[[Connection], None]) -> None:
+        await _hop(self._executor, lambda: self._write(change))
 
     async def default_location(self, namespace: Namespace) -> str | None:
         parameters = {"namespace_text": join_namespace(namespace)}
         found = await self._read(self._statements.default_location, parameters)
         return found[0] or None if found else None
-
-    def _namespaces(self, connection: Connection) -> list[Namespace]:
-        texts: list[str] = list(connection.scalars(self._statements.list_namespaces))
-        # Java allows tables without a namespace; their empty text names none.
-        return with_parents(tuple(text.split(".")) for text in texts if text)
-
-    def _require_namespace(self, connection: Connection, namespace: Namespace) -> None:
-        if namespace not in self._namespaces(connection):
-            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
 
     async def probe(self) -> None:
         await _hop(self._executor, self._probe)

@@ -32,8 +32,8 @@ TYPE_COLUMN = "iceberg_type"
 TYPE_TABLE = "TABLE"
 # Where PyIceberg puts the tables of a namespace that has it.
 LOCATION_PROPERTY = "location"
-# A namespace without properties of its own is marked by this one.
-EXISTS_PROPERTY = {"property_key": "exists", "property_value": "true"}
+# PyIceberg and Java mark a namespace by this one; its value is `true`.
+EXISTS_KEY = "exists"
 
 
 def _tables(*, has_type: bool) -> Table:
@@ -76,7 +76,8 @@ class Statements:
     """The statements of one catalog name, built once so that each is compiled once.
 
     Parameters: `namespace_text`, `name_text`, `base`, `location`, and for a rename
-    `new_namespace_text`, `new_name_text`; a namespace statement takes `namespace_text`.
+    `new_namespace_text`, `new_name_text`; a namespace statement takes `namespace_text`, one on a
+    property also `key` and `value`.
     """
 
     def __init__(self, catalog_name: str, *, has_type: bool) -> None:
@@ -134,6 +135,30 @@ class Statements:
             namespaces.c.namespace == namespace,
             namespaces.c.property_key == LOCATION_PROPERTY,
         )
+        self._add_namespace_statements(tables, namespaces, catalog_name)
+
+    def _add_namespace_statements(
+        self, tables: Table, namespaces: Table, catalog_name: str
+    ) -> None:
+        namespace, key = _parameter("namespace_text"), _parameter("key")
+        of_namespace = and_(
+            namespaces.c.catalog_name == catalog_name, namespaces.c.namespace == namespace
+        )
+        row = {"catalog_name": catalog_name, "namespace": namespace}
+        # Of every type: a view lives in its namespace, too.
+        self.any_in_namespace = select(tables.c.table_name).where(
+            tables.c.catalog_name == catalog_name, tables.c.table_namespace == namespace
+        )
         self.create_namespace = insert(namespaces).values(
-            catalog_name=catalog_name, namespace=namespace, **EXISTS_PROPERTY
+            **row, property_key=EXISTS_KEY, property_value="true"
+        )
+        self.drop_namespace = delete(namespaces).where(of_namespace)
+        self.properties = select(namespaces.c.property_key, namespaces.c.property_value).where(
+            of_namespace, namespaces.c.property_key != EXISTS_KEY
+        )
+        self.remove_property = delete(namespaces).where(
+            of_namespace, namespaces.c.property_key == key
+        )
+        self.set_property = insert(namespaces).values(
+            **row, property_key=key, property_value=_parameter("value")
         )

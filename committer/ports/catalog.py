@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from committer.ports.catalog_capabilities import CatalogCapabilities
@@ -72,8 +73,34 @@ class Catalog(Protocol):
     async def create_namespace(self, namespace: tuple[str, ...]) -> None:
         """Create the namespace; an existing one is left as it is."""
 
+    async def drop_namespace(self, namespace: tuple[str, ...]) -> None:
+        """Remove a namespace and its properties. Absent: `NoSuchNamespaceError`.
+
+        One that holds a table, a view or another namespace: `NamespaceNotEmptyError`, and nothing
+        changes. A table that is created in it at the same moment stays.
+        """
+
     async def list_namespaces(self) -> list[tuple[str, ...]]:
         """List all namespaces, sorted."""
+
+    async def namespace_properties(self, namespace: tuple[str, ...]) -> dict[str, str]:
+        """Return the properties that the namespace was given, without those by which the back end
+        itself keeps it. Absent: `NoSuchNamespaceError`.
+        """
+
+    async def set_namespace_properties(
+        self,
+        namespace: tuple[str, ...],
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        """Set properties, and remove others; what is not named stays, and so does the namespace.
+
+        Absent: `NoSuchNamespaceError`. A removed one that is not there is no error. A property that
+        this catalog cannot keep: `UnsupportedError`, and nothing changes. May be repeated. Two
+        concurrent calls: where the back end replaces all properties at once, one of them may win.
+        """
 
     async def default_location(self, namespace: tuple[str, ...]) -> str | None:
         """Return the folder that the namespace itself names for its tables, or None."""

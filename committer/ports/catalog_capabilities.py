@@ -29,6 +29,8 @@ class CatalogCapabilities:
     maintains_tables: bool = False
     """Whether the service behind the catalog expires snapshots and deletes files. The committer's
     upkeep then does neither."""
+    has_namespace_properties: bool = True
+    """Whether namespaces keep properties. Where they do not, setting one is `UnsupportedError`."""
     namespace_levels_max: int | None = None
     """The number of levels that a namespace may have; None: any number."""
     property_key_chars_max: int | None = None

@@ -12,6 +12,7 @@ from committer.catalog.dynamodb import DynamoDbCatalog
 from committer.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
+    NamespaceNotEmptyError,
     NoSuchTableError,
     TableAlreadyExistsError,
     UnsupportedError,
@@ -207,6 +208,28 @@ async def test_namespace_names_the_folder_of_its_tables_as_java_lets_it(
     )
     assert await catalog.default_location(("a", "b")) == "s3://b/x"
     assert await catalog.default_location(("a",)) is None
+
+
+async def test_properties_of_a_namespace_are_attributes_of_its_item_as_java_has_them(
+    catalog: DynamoDbCatalog, items: Items
+) -> None:
+    await items.put(**java_table("db.flights", "x"))
+    await catalog.set_namespace_properties(("db",), {"owner": "ada", "location": "s3://b/x"})
+    first = await items.get("NAMESPACE", "db")
+    assert {name for name in first if name.startswith("p.")} == {"p.owner", "p.location"}
+    await catalog.set_namespace_properties(
+        ("db",), {"default_location": "s3://b/y"}, removed=("owner",)
+    )
+    second = await items.get("NAMESPACE", "db")
+    assert second["created_at"] == first["created_at"]
+    assert second["v"] != first["v"]
+    assert await catalog.namespace_properties(("db",)) == {
+        "default_location": "s3://b/y",
+        "location": "s3://b/x",
+    }
+    assert await catalog.default_location(("db",)) == "s3://b/y"
+    with pytest.raises(NamespaceNotEmptyError):
+        await catalog.drop_namespace(("db",))
 
 
 @pytest.mark.parametrize("name", ["", "a.b"])

@@ -21,9 +21,11 @@ from committer.catalog.sql_layout import Statements
 from committer.errors import (
     AccessError,
     InvalidMetadataError,
+    NamespaceNotEmptyError,
     NoSuchTableError,
     SettingsError,
     TableAlreadyExistsError,
+    UnsupportedError,
 )
 from committer.ports.pointer_swap import Committed, Unknown
 from committer.request.table_identifier import TableIdentifier
@@ -145,6 +147,32 @@ async def test_namespace_names_the_folder_of_its_tables_as_pyiceberg_lets_it(
         )
         assert await catalog.default_location(("a", "b")) == "x"
         assert await catalog.default_location(("a",)) is None
+
+
+async def test_view_keeps_its_namespace(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    async with open_catalog(path) as catalog:
+        await catalog.create_namespace(("db",))
+        view = "INSERT INTO iceberg_tables VALUES ('frazil', 'db', 'v', 'x', NULL, 'VIEW')"
+        rows(path, view)
+        with pytest.raises(NamespaceNotEmptyError, match="db"):
+            await catalog.drop_namespace(("db",))
+
+
+async def test_namespace_keeps_the_mark_by_which_others_know_it(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.db"
+    async with open_catalog(path) as catalog:
+        rows(path, "INSERT INTO iceberg_namespace_properties VALUES ('frazil', 'db', 'a', 'x')")
+        await catalog.set_namespace_properties(("db",), {"b": "y"}, removed=("a",))
+        assert sorted(rows(path, "SELECT * FROM iceberg_namespace_properties")) == [
+            ("frazil", "db", "b", "y"),
+            ("frazil", "db", "exists", "true"),
+        ]
+        with pytest.raises(UnsupportedError, match="`exists`"):
+            await catalog.set_namespace_properties(("db",), {}, removed=("exists",))
+        with pytest.raises(UnsupportedError, match="1001 characters"):
+            await catalog.set_namespace_properties(("db",), {"b": "z" * 1001})
+        assert await catalog.namespace_properties(("db",)) == {"b": "y"}
 
 
 async def test_row_without_a_location_breaks_the_specification(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from committer.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
+    NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
     NotFoundError,
@@ -519,6 +520,84 @@ async def test_namespace_that_a_dotted_name_cannot_carry_is_unsupported(
         await harness.catalog.list_tables(namespace)
     with pytest.raises(UnsupportedError, match="levels"):
         await harness.catalog.default_location(namespace)
+
+
+# --- Dropping a namespace, and its properties ----------------------------------------------------
+
+
+async def test_empty_namespace_is_dropped_with_its_properties(harness: CatalogHarness) -> None:
+    await harness.catalog.create_namespace(("db",))
+    await harness.catalog.set_namespace_properties(("db",), {"owner": "ada"})
+    await harness.catalog.drop_namespace(("db",))
+    assert await harness.catalog.list_namespaces() == []
+    with pytest.raises(NoSuchNamespaceError, match="db"):
+        await harness.catalog.drop_namespace(("db",))
+    await harness.catalog.create_namespace(("db",))
+    assert await harness.catalog.namespace_properties(("db",)) == {}
+
+
+async def test_namespace_that_holds_a_table_or_a_namespace_is_not_dropped(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    await harness.catalog.create_namespace(("outer", "inner"))
+    for held in (("db",), ("outer",)):
+        with pytest.raises(NamespaceNotEmptyError, match=held[0]):
+            await harness.catalog.drop_namespace(held)
+    assert await harness.catalog.load(FLIGHTS) == created
+    assert await harness.catalog.list_namespaces() == [("db",), ("outer",), ("outer", "inner")]
+    await harness.catalog.drop_table(FLIGHTS)
+    await harness.catalog.drop_namespace(("db",))
+    assert ("db",) not in await harness.catalog.list_namespaces()
+
+
+async def test_namespaces_of_similar_names_do_not_keep_one_another(
+    harness: CatalogHarness,
+) -> None:
+    for name in ("a_b", "axb", "a_bc"):
+        await create(harness, f"{name}.flights")
+    await harness.catalog.create_namespace(("a",))
+    await harness.catalog.drop_namespace(("a",))
+    assert await harness.catalog.list_namespaces() == [("a_b",), ("a_bc",), ("axb",)]
+
+
+async def test_properties_of_a_namespace_are_set_and_removed_one_by_one(
+    harness: CatalogHarness,
+) -> None:
+    catalog, db = harness.catalog, ("db",)
+    await catalog.create_namespace(db)
+    assert await catalog.namespace_properties(db) == {}
+    await catalog.set_namespace_properties(db, {"owner": "ada", "a.b-c d": "é☃"})
+    await catalog.set_namespace_properties(db, {"owner": "grace"}, removed=("absent",))
+    assert await catalog.namespace_properties(db) == {"owner": "grace", "a.b-c d": "é☃"}
+    await catalog.set_namespace_properties(db, {}, removed=("owner", "a.b-c d"))
+    assert await catalog.namespace_properties(db) == {}
+    assert await catalog.list_namespaces() == [db]
+
+
+async def test_namespace_that_only_its_tables_imply_takes_properties(
+    harness: CatalogHarness,
+) -> None:
+    await create(harness, "outer.inner.flights")
+    await harness.catalog.set_namespace_properties(("outer",), {"owner": "ada"})
+    assert await harness.catalog.namespace_properties(("outer",)) == {"owner": "ada"}
+
+
+async def test_properties_of_an_absent_namespace_are_an_error(harness: CatalogHarness) -> None:
+    await harness.catalog.create_namespace(("db",))
+    for absent in (("d",), ("DB",), ("db", "c")):
+        with pytest.raises(NoSuchNamespaceError):
+            await harness.catalog.namespace_properties(absent)
+        with pytest.raises(NoSuchNamespaceError):
+            await harness.catalog.set_namespace_properties(absent, {"owner": "ada"})
+    assert await harness.catalog.list_namespaces() == [("db",)]
+
+
+async def test_property_without_a_name_is_unsupported(harness: CatalogHarness) -> None:
+    await harness.catalog.create_namespace(("db",))
+    with pytest.raises(UnsupportedError, match="property"):
+        await harness.catalog.set_namespace_properties(("db",), {"owner": "ada", "": "x"})
+    assert await harness.catalog.namespace_properties(("db",)) == {}
 
 
 # --- Probe and close -----------------------------------------------------------------------------

@@ -186,6 +186,36 @@ ADAPTERS = (
         '        forget = [("DEL", key)] if taken else []\n',
         ("tests/contract/test_queue.py", "tests/queue/test_redis_stream.py"),
     ),
+    # --- Namespaces ---
+    Mutant(
+        "namespace_with_tables_is_dropped_from_a_database",
+        "committer/catalog/sql_namespaces.py",
+        "        if held is not None or has_below(namespace, standing):\n",
+        "        if has_below(namespace, standing):\n",
+        ("tests/contract/test_catalog.py -k holds_a_table",),
+    ),
+    Mutant(
+        "namespace_with_views_is_dropped_from_a_database",
+        "committer/catalog/sql_layout.py",
+        "tables.c.catalog_name == catalog_name, tables.c.table_namespace",
+        "tables.c.iceberg_type == TYPE_TABLE, tables.c.table_namespace",
+        ("tests/catalog/test_sql.py -k view_keeps",),
+    ),
+    Mutant(
+        "namespace_vanishes_with_its_last_property",
+        "committer/catalog/sql_namespaces.py",
+        '        for key, value in {EXISTS_KEY: "true", **properties}.items():\n',
+        "        for key, value in properties.items():\n",
+        ("tests/contract/test_catalog.py -k one_by_one",),
+    ),
+    Mutant(
+        "namespace_with_tables_is_dropped_from_dynamodb",
+        "committer/catalog/dynamodb.py",
+        '        if await self._namespaces(f"{text}.") or await self._names(namespace):\n'
+        "            raise not_empty(namespace)\n",
+        '        if await self._namespaces(f"{text}."):\n            raise not_empty(namespace)\n',
+        ("tests/contract/test_catalog.py -k holds_a_table",),
+    ),
     # --- Endpoints ---
     Mutant(
         "connections_without_a_limit",

@@ -193,6 +193,26 @@ class FaultyCatalog(_Port):
     async def create_namespace(self, namespace: tuple[str, ...]) -> None:
         await self._call("create_namespace", lambda: self._inner.create_namespace(namespace))
 
+    async def drop_namespace(self, namespace: tuple[str, ...]) -> None:
+        await self._call("drop_namespace", lambda: self._inner.drop_namespace(namespace))
+
+    async def namespace_properties(self, namespace: tuple[str, ...]) -> dict[str, str]:
+        return await self._call(
+            "namespace_properties", lambda: self._inner.namespace_properties(namespace)
+        )
+
+    async def set_namespace_properties(
+        self,
+        namespace: tuple[str, ...],
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        await self._call(
+            "set_namespace_properties",
+            lambda: self._inner.set_namespace_properties(namespace, properties, removed=removed),
+        )
+
     async def list_namespaces(self) -> list[tuple[str, ...]]:
         return await self._call("list_namespaces", self._inner.list_namespaces)
 

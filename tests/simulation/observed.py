@@ -137,6 +137,21 @@ class ObservedCatalog(_Observed):
     async def create_namespace(self, namespace: tuple[str, ...]) -> None:
         await self.inner.create_namespace(namespace)
 
+    async def drop_namespace(self, namespace: tuple[str, ...]) -> None:
+        await self.inner.drop_namespace(namespace)
+
+    async def namespace_properties(self, namespace: tuple[str, ...]) -> dict[str, str]:
+        return await self.inner.namespace_properties(namespace)
+
+    async def set_namespace_properties(
+        self,
+        namespace: tuple[str, ...],
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        await self.inner.set_namespace_properties(namespace, properties, removed=removed)
+
     async def list_namespaces(self) -> list[tuple[str, ...]]:
         return await self.inner.list_namespaces()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
+from collections.abc import Collection, Mapping
 from enum import Enum, auto
 
 from committer.errors import CatalogUnavailableError
@@ -121,6 +122,24 @@ class FaultyCatalog:
     async def create_namespace(self, namespace: tuple[str, ...]) -> None:
         self.calls["create_namespace"] += 1
         await self.inner.create_namespace(namespace)
+
+    async def drop_namespace(self, namespace: tuple[str, ...]) -> None:
+        self.calls["drop_namespace"] += 1
+        await self.inner.drop_namespace(namespace)
+
+    async def namespace_properties(self, namespace: tuple[str, ...]) -> dict[str, str]:
+        self.calls["namespace_properties"] += 1
+        return await self.inner.namespace_properties(namespace)
+
+    async def set_namespace_properties(
+        self,
+        namespace: tuple[str, ...],
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        self.calls["set_namespace_properties"] += 1
+        await self.inner.set_namespace_properties(namespace, properties, removed=removed)
 
     async def list_namespaces(self) -> list[tuple[str, ...]]:
         self.calls["list_namespaces"] += 1

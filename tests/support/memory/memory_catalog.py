@@ -6,7 +6,16 @@ here fails by itself: tests wrap it to lose answers.
 
 from __future__ import annotations
 
-from committer.catalog.namespaces import Namespace, join_namespace, with_parents
+from collections.abc import Collection, Mapping
+
+from committer.catalog.namespaces import (
+    Namespace,
+    check_property_names,
+    has_below,
+    join_namespace,
+    not_empty,
+    with_parents,
+)
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -28,7 +37,7 @@ class MemoryCatalog:
     def __init__(self, *, storage: Storage) -> None:
         self._storage = storage
         self._locations: dict[TableIdentifier, str] = {}
-        self._namespaces: set[Namespace] = set()
+        self._namespaces: dict[Namespace, dict[str, str]] = {}
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
         return await load_table(self._storage, identifier, self.current_location)
@@ -91,14 +100,39 @@ class MemoryCatalog:
 
     async def create_namespace(self, namespace: Namespace) -> None:
         join_namespace(namespace)
-        self._namespaces.add(namespace)
+        self._namespaces.setdefault(namespace, {})
+
+    async def drop_namespace(self, namespace: Namespace) -> None:
+        self._require_namespace(namespace)
+        tables = [table for table in self._locations if table.namespace == namespace]
+        if tables or has_below(namespace, self._all_namespaces()):
+            raise not_empty(namespace)
+        del self._namespaces[namespace]
 
     async def list_namespaces(self) -> list[Namespace]:
         return self._all_namespaces()
 
+    async def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        self._require_namespace(namespace)
+        return dict(self._namespaces.get(namespace, {}))
+
+    async def set_namespace_properties(
+        self,
+        namespace: Namespace,
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        check_property_names((*properties, *removed))
+        self._require_namespace(namespace)
+        kept = self._namespaces.setdefault(namespace, {})
+        kept.update(properties)
+        for key in removed:
+            kept.pop(key, None)
+
     async def default_location(self, namespace: Namespace) -> str | None:
         join_namespace(namespace)
-        return None  # a namespace has no properties here
+        return self._namespaces.get(namespace, {}).get("location")
 
     def _require_namespace(self, namespace: Namespace) -> None:
         text = join_namespace(namespace)
@@ -107,7 +141,7 @@ class MemoryCatalog:
 
     def _all_namespaces(self) -> list[Namespace]:
         tables = {table.namespace for table in self._locations}
-        return with_parents(self._namespaces | tables)
+        return with_parents(self._namespaces.keys() | tables)
 
     async def probe(self) -> None:
         """Do nothing: the condition is the comparison in `swap`."""
