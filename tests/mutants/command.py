@@ -51,8 +51,8 @@ COMMAND = (
     Mutant(
         "reader_makes_a_catalog",
         "committer/table_reader.py",
-        "self._world, create=False\n",
-        "self._world, create=True\n",
+        "self._world, create=False)",
+        "self._world, create=True)",
         ("tests/test_table_reader.py -k not_made",),
     ),
     Mutant(
