@@ -28,6 +28,7 @@ class Reason(StrEnum):
     TABLE_UNKNOWN = "table_unknown"
     TABLE_UUID_MISMATCH = "table_uuid_mismatch"
     BRANCH_UNKNOWN = "branch_unknown"
+    PRODUCER_ID_TOO_LONG = "producer_id_too_long"
     SCHEMA_MISMATCH = "schema_mismatch"
     SPEC_UNKNOWN = "spec_unknown"
     SPEC_MISMATCH = "spec_mismatch"
@@ -101,6 +102,10 @@ _MEANING: Mapping[Reason, str] = {
     Reason.TABLE_UNKNOWN: "The catalog has no such table.",
     Reason.TABLE_UUID_MISMATCH: "The table of that name has another uuid now.",
     Reason.BRANCH_UNKNOWN: "The table has no such branch.",
+    Reason.PRODUCER_ID_TOO_LONG: (
+        "The ledger's property of its producer and branch would have a longer name than this"
+        " catalog takes."
+    ),
     Reason.SCHEMA_MISMATCH: "A field id or type in a manifest is in no schema of the table.",
     Reason.SPEC_UNKNOWN: "The table has no partition spec of that id.",
     Reason.SPEC_MISMATCH: (
@@ -215,6 +220,10 @@ _ADVICE: Mapping[Reason, str] = {
         " them to the new table by hand."
     ),
     Reason.BRANCH_UNKNOWN: "Create the branch, then replay; or discard.",
+    Reason.PRODUCER_ID_TOO_LONG: (
+        "Give the producer a shorter id (or the branch a shorter name) and publish again, then"
+        " discard this one."
+    ),
     Reason.SCHEMA_MISMATCH: _REPLAY,
     Reason.SPEC_UNKNOWN: _REPLAY,
     Reason.SPEC_MISMATCH: _REPLAY,

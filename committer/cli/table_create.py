@@ -42,7 +42,7 @@ def create(
     ] = "",
 ) -> None:
     """Make a table, and its namespace if there is none."""
-    from committer.cli.table_properties import parse_properties
+    from committer.cli.table_properties import parse_properties, refuse_long_keys
 
     identifier = parse_identifier(name)
     if "/" in name or not name.isprintable():
@@ -52,6 +52,7 @@ def create(
 
     async def work(parts: Parts) -> LoadedTable:
         refuse_inbox_inside(parts, own)
+        refuse_long_keys(own, parts.catalog.capabilities)
         where = location or await _named_by_namespace(parts, identifier)
         table = _first_table(parts, identifier, shape, format_version, where)
         await parts.catalog.create_namespace(identifier.namespace)

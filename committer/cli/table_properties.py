@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,6 +18,9 @@ from committer.plan.expiry import EXPIRE_PROPERTY
 from committer.plan.quiet_gap import GAP_PROPERTY
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
 from committer.settings.setting_names import did_you_mean
+
+if TYPE_CHECKING:
+    from committer.ports.catalog_capabilities import CatalogCapabilities
 
 _Check = Callable[[str], bool]
 _OURS = "frazil."
@@ -101,6 +105,17 @@ def check_keys(keys: Sequence[str], *, hint: str) -> None:
         if key.startswith(_OURS) and key not in ours:
             hint_of = did_you_mean(key, ours) or f"there are {', '.join(ours)}"
             raise typer.BadParameter(f"{hint}: there is no property `{key}`; {hint_of}")
+
+
+def refuse_long_keys(keys: Iterable[str], capabilities: CatalogCapabilities) -> None:
+    """Refuse properties that the catalog has no room to name. Errors: `typer.BadParameter`."""
+    chars_max = capabilities.property_key_chars_max
+    for key in keys:
+        if chars_max is not None and len(key) > chars_max:
+            raise typer.BadParameter(
+                f"property `{key}`: its name has {len(key)} characters, and a"
+                f" {capabilities.kind} takes {chars_max}"
+            )
 
 
 def places_of(properties: Mapping[str, str]) -> list[str]:

@@ -32,7 +32,7 @@ def set_(
     Committers obey from their next commit on. Repeating it changes nothing. The ledger's entries
     and what engines reserve are refused, and so are values that Frazil could not read.
     """
-    from committer.cli.table_properties import check_keys, parse_properties
+    from committer.cli.table_properties import check_keys, parse_properties, refuse_long_keys
     from committer.service.admin.table_change import change_table
 
     wanted, removed = parse_properties(properties or (), hint="KEY=VALUE"), tuple(unset or ())
@@ -53,6 +53,7 @@ def set_(
 
     async def work(parts: Parts) -> None:
         refuse_inbox_inside(parts, wanted)
+        refuse_long_keys(wanted, parts.catalog.capabilities)
         await change_table(parts.catalog, parts.storage, parts.world, identifier, decide)
 
     run_with_parts(work)

@@ -17,6 +17,7 @@ from committer.iceberg.schema.bound_forms import bound_forms
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.work_left import WorkLeft
+from committer.ledger_entry import property_key
 from committer.plan.data_locations import (
     FILE_NAME_BYTES_MAX,
     AllowedPlaces,
@@ -91,9 +92,12 @@ class CheckBasis:
     partition_specs: tuple[PartitionSpec, ...]
     places: AllowedPlaces
     branches: frozenset[str]
+    property_key_chars_max: int | None = None
 
     @classmethod
-    def of(cls, catalog: str, metadata: TableMetadata) -> CheckBasis:
+    def of(
+        cls, catalog: str, metadata: TableMetadata, property_key_chars_max: int | None = None
+    ) -> CheckBasis:
         branches = {name for name, ref in metadata.refs.items() if ref.type == "branch"}
         return cls(
             catalog,
@@ -105,6 +109,7 @@ class CheckBasis:
             metadata.partition_specs,
             AllowedPlaces.of(metadata),
             frozenset({"main", *branches}),
+            property_key_chars_max,
         )
 
 
@@ -174,6 +179,7 @@ class Checker:
                 Reason.BRANCH_UNKNOWN,
                 f"table `{request.identifier}` has no branch `{request.branch}`",
             )
+        _check_ledger_key(request, basis.property_key_chars_max)
 
     def _manifests(
         self, sealed: EncodedRequest, read: Mapping[str, bytes], left: WorkLeft | None
@@ -249,6 +255,17 @@ def _refuse_place(path: str, what: str, refusal: str | None) -> None:
         raise _refused(
             Reason.FILE_NAME_TOO_LONG,
             f"{what} `{path[:512]}`: its name has more than {FILE_NAME_BYTES_MAX} bytes",
+        )
+
+
+def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:
+    """Refuse a producer whose ledger entry the catalog has no room to name."""
+    key = property_key(request.producer.id, request.branch)
+    if chars_max is not None and len(key) > chars_max:
+        raise _refused(
+            Reason.PRODUCER_ID_TOO_LONG,
+            f"producer `{request.producer.id}`: its ledger entry, the table property `{key}`, has a"
+            f" name of {len(key)} characters, and this catalog takes {chars_max}",
         )
 
 

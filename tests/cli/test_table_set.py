@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,24 @@ def test_a_malformed_property_is_refused_and_nothing_is_changed(
         assert (answer.code, answer.out) == (2, "")
         assert said in answer.err
     assert table.load().metadata_location == before
+    assert [one["table"] for one in table("table", "list", "--json").lines] == ["db.flights"]
+
+
+def test_a_property_that_the_catalog_cannot_name_is_refused_and_nothing_is_made(
+    table: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(SqlCatalog.capabilities, property_key_chars_max=256)
+    monkeypatch.setattr(SqlCatalog, "capabilities", short)
+    before = table.load().metadata_location
+    for command in (
+        ("table", "set", "db.flights", f"{'x' * 257}=1"),
+        ("table", "create", "other.other", "--schema", "id long", "--property", f"{'x' * 257}=1"),
+    ):
+        answer = table(*command)
+        assert (answer.code, answer.out) == (2, "")
+        assert "its name has 257 characters, and a SQL database takes 256" in answer.err
+    assert table("table", "set", "db.flights", f"{'x' * 256}=1").code == 0
+    assert table.load().metadata_location != before
     assert [one["table"] for one in table("table", "list", "--json").lines] == ["db.flights"]
 
 

@@ -304,6 +304,20 @@ CHECKS = (
         "",
         _CHECK,
     ),
+    Mutant(
+        "a_producer_that_the_catalog_cannot_name_is_accepted",
+        "committer/plan/request_check.py",
+        "        _check_ledger_key(request, basis.property_key_chars_max)\n",
+        "",
+        ("tests/plan/test_request_check.py -k cannot_name",),
+    ),
+    Mutant(
+        "the_catalog_is_not_asked_for_the_names_that_it_takes",
+        "committer/service/process/table_wiring.py",
+        "            self._catalog.capabilities.property_key_chars_max,\n",
+        "            None,\n",
+        ("tests/service/ingest/test_bad_input.py -k cannot_name",),
+    ),
     # --- Counting ---
     Mutant(
         "a_check_that_fails_is_not_counted",

@@ -23,6 +23,7 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import DecimalType, LongType, NestedField
+from committer.ledger_entry import property_key
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker, NeedsManifests
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
@@ -164,6 +165,25 @@ def test_files_in_the_line_that_name_no_sort_order_are_unsorted(order_id: int | 
     assert entry_.data_file.sort_order_id == (order_id or 0)
 
 
+@pytest.mark.parametrize("branch", ["main", "audit"])
+def test_a_producer_whose_ledger_entry_the_catalog_cannot_name_is_refused(branch: str) -> None:
+    """Its property would be refused with each commit, and all that is in the batch with it."""
+    table = build_flights()
+    request = build_line(table, producer="query-1", branch=branch)
+    key = property_key("query-1", branch)
+    for chars_max in (None, len(key), len(key) - 1):
+        basis = replace(
+            CheckBasis.of("frazil", table.metadata, chars_max), branches=frozenset({branch})
+        )
+        checker = Checker(basis, table.metadata.current_schema)
+        if chars_max is None or chars_max >= len(key):
+            checker.check_target(request)
+            continue
+        with pytest.raises(InvalidRequestError, match=key) as caught:
+            checker.check_target(request)
+        assert caught.value.reason == Reason.PRODUCER_ID_TOO_LONG
+
+
 def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
     elsewhere = {
         # read_request, the ledger, the catalog, or reading a named manifest give these
@@ -181,6 +201,7 @@ def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
         Reason.SIGNATURE_KEY_NOT_ALLOWED,
         Reason.SIGNATURE_EXPIRED,
         Reason.TABLE_UNKNOWN,
+        Reason.PRODUCER_ID_TOO_LONG,
         Reason.MANIFEST_MISSING,
         Reason.ROW_ID_SET,
         Reason.EPOCH_CONTENT_DIFFERS,

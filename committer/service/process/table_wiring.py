@@ -114,6 +114,7 @@ class TableWiring:
         large_checks = LargeChecks(waiting, self._checks, parts.storage, process.metrics)
         return Admission(
             parts.settings.catalog.name,
+            self._catalog.capabilities.property_key_chars_max,
             waiting,
             InboxLookup(parts.inbox, parts.quarantine, waiting),
             process.signatures,

@@ -39,6 +39,7 @@ class Admission:
     """Asks the ledger and checks requests; remembers the basis of the last checks."""
 
     catalog_name: str
+    property_key_chars_max: int | None
     waiting: Waiting
     inbox_lookup: InboxLookup
     signatures: Signatures
@@ -91,7 +92,7 @@ class Admission:
         await self.content_checks.close()
 
     def _checker_of(self, state: TableState) -> Checker:
-        basis = CheckBasis.of(self.catalog_name, state.metadata)
+        basis = CheckBasis.of(self.catalog_name, state.metadata, self.property_key_chars_max)
         if self._checker is None or self._checker.basis != basis:
             self._checker = Checker(basis, state.metadata.current_schema)
         return self._checker

@@ -23,6 +23,7 @@ from committer.iceberg.updates.metadata_update import (
     UpgradeFormatVersion,
 )
 from committer.iceberg.values.types import LongType, NestedField
+from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
@@ -41,6 +42,7 @@ from tests.support.builders.bad_requests import (
 )
 from tests.support.builders.flights import BY_DAY, FIELDS, build_flights
 from tests.support.builders.request_builders import build_line, seal
+from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.service.outside import (
     add_table,
     assert_committed_together,
@@ -86,6 +88,21 @@ async def test_a_bad_request_is_quarantined_and_its_neighbours_commit_in_one_sna
     await publish_among_neighbours(harness, table, bad.make(table, "bad"))
     await harness.run_until_settled()
     await assert_only_the_bad_one_is_quarantined(harness, bad.reason)
+
+
+async def test_a_producer_that_the_catalog_cannot_name_is_quarantined_alone() -> None:
+    harness = ServiceHarness()
+    inner = harness.catalog.inner
+    assert isinstance(inner, MemoryCatalog)
+    inner.capabilities = replace(
+        inner.capabilities, property_key_chars_max=len(property_key(NEIGHBOURS[0]))
+    )
+    table = await add_table(harness, build_flights())
+    await publish_among_neighbours(harness, table, good(table, f"{NEIGHBOURS[0]}x"))
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert record.reason == Reason.PRODUCER_ID_TOO_LONG
+    await assert_committed_together(harness, NEIGHBOURS)
 
 
 def _wrong_hash(sealed: EncodedRequest) -> bytes:
