@@ -4,9 +4,8 @@ How the promises of the port are kept:
 
 * Create-only is `If-None-Match: *`, a replacement `If-Match`. The server decides; `probe` finds out
   one that does not.
-* This very write may have made its condition fail: its answer was lost and it was sent again, here
-  or by a proxy. So the object is asked who wrote it (`head`, `s3_writes.MARK`), and only another's
-  is "exists already".
+* A condition that failed may be this write's own success (`failed_condition`): the object is asked
+  who wrote it (`head`, `s3_writes.MARK`).
 * Everything else may be repeated. A call that was given up may still take effect later.
 * Bytes are sent with a CRC32, which the server checks, keeps, and sends along with whole objects;
   the client then checks it again.
@@ -28,7 +27,6 @@ from committer.aws.client import AwsOptions, read_body
 from committer.aws.client_errors import AWS_ERRORS, code_of, explain, is_passing, refusal, status_of
 from committer.errors import (
     AccessError,
-    AlreadyExistsError,
     FrazilError,
     NotFoundError,
     ObjectTooLargeError,
@@ -38,9 +36,12 @@ from committer.errors import (
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, require_size
 from committer.ports.world import World
+from committer.storage.failed_condition import Marked, RefusedWrite, settle_failed_condition
+from committer.storage.object_location import ObjectLocation
 from committer.storage.probe import prove_conditions
-from committer.storage.s3_calls import S3Calls, S3Limits, Tries, for_each
-from committer.storage.s3_location import S3Location, parse_existing, parse_folder, parse_object
+from committer.storage.repeated_calls import Tries, for_each
+from committer.storage.s3_calls import S3Calls, S3Limits
+from committer.storage.s3_location import S3_LOCATIONS
 from committer.storage.s3_writes import MARK, Write, send_write
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class S3Storage:
         length: int | None = None,
         size_bytes_max: int | None = None,
     ) -> bytes:
-        at = parse_existing(location)
+        at = S3_LOCATIONS.parse_existing(location)
         if length == 0:
             found = await self._head(location, at)
             require_size(location, found["ContentLength"], size_bytes_max)
@@ -86,28 +87,28 @@ class S3Storage:
             raise _explain_read(error, "GET", location) from error
 
     async def head(self, location: str) -> ObjectInfo:
-        found = await self._head(location, parse_existing(location))
+        found = await self._head(location, S3_LOCATIONS.parse_existing(location))
         modified_ms = _milliseconds(found["LastModified"])
         return ObjectInfo(location, found["ContentLength"], modified_ms, found["ETag"])
 
     async def create(self, objects: Sequence[NewObject]) -> None:
-        places = [(created, parse_object(created.location)) for created in objects]
+        places = [(created, S3_LOCATIONS.parse_object(created.location)) for created in objects]
 
-        async def create(place: tuple[NewObject, S3Location]) -> None:
+        async def create(place: tuple[NewObject, ObjectLocation]) -> None:
             created, at = place
             await self._write(created.location, at, created.content, None)
 
         await for_each(places, create, at_once_max=self._at_once_max)
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        return await self._write(location, parse_object(location), content, etag)
+        return await self._write(location, S3_LOCATIONS.parse_object(location), content, etag)
 
     async def delete(self, locations: Sequence[str]) -> None:
         chunks = _chunks(locations, self._limits.deleted_max)
         await for_each(chunks, self._delete, at_once_max=self._at_once_max)
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
-        folder = parse_folder(prefix)
+        folder = S3_LOCATIONS.parse_folder(prefix)
         base = prefix if prefix.endswith("/") else f"{prefix}/"
         where: _Page | None = {}
         while where is not None:
@@ -139,7 +140,7 @@ class S3Storage:
 
     # --- Steps ---
 
-    async def _head(self, location: str, at: S3Location) -> HeadObjectOutputTypeDef:
+    async def _head(self, location: str, at: ObjectLocation) -> HeadObjectOutputTypeDef:
         """Send a HEAD; its answers have no body, so a GET must tell the reason of a refusal."""
         try:
             return await self._calls.send(
@@ -156,7 +157,7 @@ class S3Storage:
         raise StorageUnavailableError(f"HEAD `{location}`: it came meanwhile")
 
     async def _list(
-        self, prefix: str, folder: S3Location, where: _Page
+        self, prefix: str, folder: ObjectLocation, where: _Page
     ) -> ListObjectsV2OutputTypeDef:
         try:
             return await self._calls.send(
@@ -170,7 +171,9 @@ class S3Storage:
         except AWS_ERRORS as error:
             raise explain(error, f"LIST `{prefix}`", StorageUnavailableError) from error
 
-    async def _write(self, location: str, at: S3Location, content: bytes, etag: str | None) -> str:
+    async def _write(
+        self, location: str, at: ObjectLocation, content: bytes, etag: str | None
+    ) -> str:
         write = Write(at, content, etag, str(self._world.uuid()))
         tries = Tries()
         try:
@@ -178,27 +181,12 @@ class S3Storage:
         except AWS_ERRORS as error:
             if not _is_failed_condition(error, tries):
                 raise _explain_write(error, location) from error
-        return await self._who_wrote(location, write, tries)
+        refused = RefusedWrite(location, etag, write.mark, tries.in_doubt)
+        return await settle_failed_condition(refused, lambda: self._marked(location, at))
 
-    async def _who_wrote(self, location: str, write: Write, tries: Tries) -> str:
-        """Return the etag of the current object if this write has created it; else raise."""
-        expected = "exists" if write.etag is None else f"is no longer `{write.etag}`"
-        lost = AlreadyExistsError(f"`{location}` {expected}")
-        try:
-            found = await self._head(location, write.at)
-        except NotFoundError:
-            if not tries.in_doubt:
-                raise lost from None
-            raise StorageUnavailableError(
-                f"PUT `{location}`: it was perhaps written, and is gone"
-            ) from None
-        if found["Metadata"].get(MARK) == write.mark:
-            return found["ETag"]
-        if write.etag is not None and tries.in_doubt:
-            raise StorageUnavailableError(
-                f"PUT `{location}`: it was perhaps replaced, and has been replaced since"
-            )
-        raise lost
+    async def _marked(self, location: str, at: ObjectLocation) -> Marked:
+        found = await self._head(location, at)
+        return Marked(found["ETag"], found["Metadata"].get(MARK))
 
     async def _delete(self, chunk: _Chunk) -> None:
         try:
@@ -219,7 +207,11 @@ class _Page(TypedDict, total=False):
 
 
 async def _get(
-    client: S3Client, at: S3Location, offset: int, length: int | None, size_bytes_max: int | None
+    client: S3Client,
+    at: ObjectLocation,
+    offset: int,
+    length: int | None,
+    size_bytes_max: int | None,
 ) -> bytes:
     if offset == 0 and length is None:
         answer = await client.get_object(Bucket=at.bucket, Key=at.key, ChecksumMode="ENABLED")
@@ -252,7 +244,7 @@ class _Chunk:
 def _chunks(locations: Sequence[str], size_max: int) -> list[_Chunk]:
     buckets: dict[str, dict[str, str]] = {}
     for location in locations:
-        at = parse_object(location)
+        at = S3_LOCATIONS.parse_object(location)
         buckets.setdefault(at.bucket, {})[at.key] = location
     return [
         _Chunk(bucket, dict(keys[start : start + size_max]))

@@ -1,15 +1,9 @@
-"""Sends calls to S3: the client, the limit of concurrent calls, and retries. `s3` interprets them.
-
-Every call that is sent here may be repeated: reads, deletions, and writes under a condition that
-their own first success makes fail. The sender of such a write asks `Tries` afterwards.
-"""
+"""Sends calls to S3: its client, its limits, and which of its errors pass. `s3` interprets them."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from committer.aws.client import AwsOptions, close_client, open_client
 from committer.aws.client_errors import (
@@ -20,146 +14,39 @@ from committer.aws.client_errors import (
     surely_not_applied,
 )
 from committer.ports.world import World
+from committer.storage.repeated_calls import Backend, CallLimits, Failure, RepeatedCalls
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3 import S3Client
 
-T = TypeVar("T")
-Item = TypeVar("Item")
-
 
 @dataclass(frozen=True, slots=True)
-class S3Limits:
+class S3Limits(CallLimits):
     """Sizes and budgets. The defaults suit AWS; tests make them small."""
 
     multipart_bytes_min: int = 32 * 1024 * 1024
     """Objects of this size and above are written in parts."""
     part_bytes: int = 16 * 1024 * 1024
     parts_at_once_max: int = 4
-    listed_max: int = 1_000
     deleted_max: int = 1_000
-    resends_max: int = 2
-    """How often a call without an answer, or with "internal error", is sent again."""
-    slow_downs_max: int = 8
-    """How often a call is sent again that was answered "slow down": some 16 s in all."""
 
 
-_RESEND_S = 0.05
-_SLOW_DOWN_S = 0.2
-_DELAY_S_MAX = 5.0
-
-
-@dataclass(slots=True)
-class Tries:
-    """The tries of one call so far."""
-
-    resends: int = 0
-    slow_downs: int = 0
-    in_doubt: bool = False
-    """An earlier try of it may have been applied, or may still be."""
-
-    def note(self, error: Exception, limits: S3Limits, jitter: float) -> float | None:
-        """Note a failed try. Return how long to wait before the next, in seconds;
-        None if there is none."""
-        self.in_doubt = self.in_doubt or not surely_not_applied(error)
-        if not is_passing(error):
-            return None
-        if is_throttled(error) or status_of(error) in (409, 503):
-            self.slow_downs += 1
-            left, delay_s = limits.slow_downs_max - self.slow_downs, _SLOW_DOWN_S
-            exponent = self.slow_downs - 1
-        else:
-            self.resends += 1
-            left, delay_s = limits.resends_max - self.resends, _RESEND_S
-            exponent = self.resends - 1
-        if left < 0:
-            return None
-        return (0.5 + jitter / 2) * min(_DELAY_S_MAX, delay_s * 2.0**exponent)
-
-
-class S3Calls:
-    """One client per event loop, opened by the first call. At most `connections_max` calls at once.
-
-    A call keeps its place while it waits to be sent again, so a server that is overloaded gets
-    fewer calls.
-    """
+class S3Calls(RepeatedCalls["S3Client"]):
+    """Calls of one S3 client. Errors: the last one of `AWS_ERRORS`."""
 
     def __init__(self, options: AwsOptions, world: World, limits: S3Limits) -> None:
-        self._options = options
-        self._world = world
-        self._limits = limits
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
-        self._places = asyncio.Semaphore()
-        self._client: S3Client | None = None
+        async def open_s3() -> S3Client:
+            return await open_client("s3", options)
 
-    async def send(
-        self,
-        call: Callable[[S3Client], Awaitable[T]],
-        tries: Tries | None = None,
-        *,
-        unless: Callable[[Exception], bool] = lambda _: False,
-    ) -> T:
-        """Send a call, again while that may help, but not after an error that `unless` names.
-
-        Errors: `SettingsError` where no client can be made; else the last one of `AWS_ERRORS`.
-        """
-        client = await self._open()
-        tries = tries or Tries()
-        async with self._places:
-            while True:
-                try:
-                    return await call(client)
-                except AWS_ERRORS as error:
-                    delay_s = tries.note(error, self._limits, self._world.jitter())
-                    if delay_s is None or unless(error):
-                        raise
-                await self._world.sleep(delay_s)
-
-    async def close(self) -> None:
-        """Release connections; a later call opens them again. Idempotent."""
-        client, self._client = self._client, None
-        if client is not None and self._loop is asyncio.get_running_loop():
-            await close_client(client)
-
-    async def _open(self) -> S3Client:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            # Connections of another loop, which has ended, can be neither used nor closed.
-            self._loop, self._client = loop, None
-            self._opening = asyncio.Lock()
-            self._places = asyncio.Semaphore(self._options.connections_max)
-        async with self._opening:
-            if self._client is None:
-                self._client = await open_client("s3", self._options)
-        return self._client
+        backend: Backend[S3Client] = Backend(
+            open_s3, close_client, AWS_ERRORS, _judge, options.connections_max
+        )
+        super().__init__(backend, world, limits)
 
 
-async def for_each(
-    items: Sequence[Item], act: Callable[[Item], Awaitable[None]], *, at_once_max: int
-) -> None:
-    """Act on every item, on some at once. After an error begin no further call, wait for those in
-    flight, and raise it: no call may continue after its caller has seen an error.
-    """
-    if len(items) == 1:
-        await act(items[0])
-        return
-    errors: list[Exception] = []
-    waiting = iter(items)
-    async with asyncio.TaskGroup() as workers:
-        for _ in range(min(at_once_max, len(items))):
-            workers.create_task(_work(waiting, act, errors))
-    if errors:
-        raise errors[0]
-
-
-async def _work(
-    waiting: Iterable[Item], act: Callable[[Item], Awaitable[None]], errors: list[Exception]
-) -> None:
-    for item in waiting:
-        try:
-            await act(item)
-        except Exception as error:  # noqa: BLE001  # raised by `for_each` when all have ended
-            errors.append(error)
-        if errors:
-            return
+def _judge(error: Exception) -> Failure:
+    return Failure(
+        is_passing=is_passing(error),
+        is_slow_down=is_throttled(error) or status_of(error) in (409, 503),
+        is_refusal=surely_not_applied(error),
+    )

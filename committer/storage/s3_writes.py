@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, TypedDict
 
 from committer.aws.client_errors import AWS_ERRORS, code_of
 from committer.errors import InvariantError
-from committer.storage.s3_calls import S3Calls, S3Limits, Tries, for_each
-from committer.storage.s3_location import S3Location
+from committer.storage.object_location import ObjectLocation
+from committer.storage.repeated_calls import Tries, for_each
+from committer.storage.s3_calls import S3Calls, S3Limits
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.type_defs import CompletedPartTypeDef
@@ -31,7 +32,7 @@ _UPLOADS_MAX = 3
 class Write:
     """An object to be written if its etag is still `etag`, or (None) if it is absent."""
 
-    at: S3Location
+    at: ObjectLocation
     content: bytes
     etag: str | None
     mark: str

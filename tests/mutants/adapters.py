@@ -88,9 +88,9 @@ ADAPTERS = (
     ),
     Mutant(
         "refusal_of_a_write_that_was_sent_twice_is_believed",
-        "committer/storage/s3_calls.py",
-        "        self.in_doubt = self.in_doubt or not surely_not_applied(error)\n",
-        "        self.in_doubt = self.in_doubt and surely_not_applied(error)\n",
+        "committer/storage/repeated_calls.py",
+        "        self.in_doubt = self.in_doubt or not failure.is_refusal\n",
+        "        self.in_doubt = self.in_doubt and failure.is_refusal\n",
         ("tests/storage/test_s3.py",),
     ),
     Mutant(
