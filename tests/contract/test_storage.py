@@ -1,7 +1,7 @@
 """The obligations of the port `Storage`, one test each, on every adapter and spelling.
 
-Two habits are told apart: S3 makes an etag of the content, and SeaweedFS keeps keys as paths of a
-file system, which shows in some of them (`docs/reference/s3.md`).
+Habits are told apart: S3 makes an etag of the content, SeaweedFS keeps keys as paths of a file
+system, which shows in some of them (`docs/reference/s3.md`), and Azure knows no backslash.
 """
 
 from __future__ import annotations
@@ -21,12 +21,16 @@ from committer.errors import (
 )
 from committer.ports.storage import NewObject, ObjectInfo, Storage, create_or_equal
 from committer.real_world import RealWorld
+from committer.storage.adls.open_adls import open_adls
+from committer.storage.gcs.open_gcs import open_gcs
 from committer.storage.local import LocalStorage
 from committer.storage.probe import prove_conditions
 from committer.storage.s3 import S3Storage
 from committer.storage.scheme import SchemeStorage
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_storage import MemoryStorage
+from tests.support.servers.azurite import TEST_S_MAX, Azurite
+from tests.support.servers.gcs_server import GcsServer
 from tests.support.servers.s3_server import S3Server
 
 
@@ -38,6 +42,7 @@ class Case:
     root: str
     etags_are_of_contents: bool = False
     keys_are_paths: bool = False
+    has_backslashes: bool = True
     rivals: int = 8  # writers of one object
 
     def at(self, name: str) -> str:
@@ -52,15 +57,24 @@ class Case:
 
 
 CASES = ("local-path", "local-file", "local-file3", "memory", "scheme-local", "scheme-memory")
-S3_CASES = ("s3", "scheme-s3a")
+SERVER_CASES = ("s3", "scheme-s3a", "gcs")
+
+
+ADLS_CASES = ("adls", "scheme-wasb")
+IN_TIME = (pytest.mark.server, pytest.mark.timeout(TEST_S_MAX))
 
 
 @pytest.fixture(
-    params=[*CASES, *(pytest.param(name, marks=pytest.mark.server) for name in S3_CASES)]
+    params=[
+        *CASES,
+        *(pytest.param(name, marks=pytest.mark.server) for name in SERVER_CASES),
+        *(pytest.param(name, marks=IN_TIME) for name in ADLS_CASES),
+    ]
 )
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
-    made = _case_on_s3 if request.param in S3_CASES else _case
-    case = made(request, tmp_path)
+    makers = {"s3": _case_on_s3, "scheme-s3a": _case_on_s3, "gcs": _case_on_gcs}
+    makers |= {"adls": _case_on_adls, "scheme-wasb": _case_on_adls}
+    case = makers.get(request.param, _case)(request, tmp_path)
     yield case
     await case.storage.close()
 
@@ -92,8 +106,24 @@ def _case_on_s3(request: pytest.FixtureRequest, folder: Path) -> Case:
         root,
         etags_are_of_contents=True,
         keys_are_paths=server.is_seaweedfs,
+        has_backslashes=not server.is_seaweedfs,
         rivals=4 if server.is_seaweedfs else 8,
     )
+
+
+def _case_on_gcs(request: pytest.FixtureRequest, folder: Path) -> Case:
+    server: GcsServer = request.getfixturevalue("gcs_server")
+    return Case(open_gcs(server.options, world=RealWorld()), server.new_root(), rivals=20)
+
+
+def _case_on_adls(request: pytest.FixtureRequest, folder: Path) -> Case:
+    server: Azurite = request.getfixturevalue("azurite")
+    storage: Storage = open_adls(server.options, world=RealWorld())
+    root = server.new_root()
+    if request.param == "scheme-wasb":
+        storage = SchemeStorage({"wasb": storage})
+        root = root.replace("abfss:", "wasb:").replace(".dfs.", ".blob.")
+    return Case(storage, root, has_backslashes=False, rivals=20)
 
 
 async def wins(calls: list[Awaitable[object]]) -> int:
@@ -159,7 +189,7 @@ async def test_head_describes_an_object_as_it_was_spelled(case: Case) -> None:
 
 async def test_percent_signs_and_odd_characters_stand_for_themselves(case: Case) -> None:
     names = ["day=a%2Fb/x", "day=a%252Fb/x", "q?x#y/x", "sp ace/ümläut", "a+b/x"]
-    if not case.keys_are_paths:
+    if case.has_backslashes:
         names.append("back\\slash")
     await case.put(**{name: name.encode() for name in names})
     assert await case.names() == sorted(names)

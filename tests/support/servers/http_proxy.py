@@ -227,7 +227,7 @@ class HttpProxy:
             for name, text in answer.headers.items():
                 if name.lower() not in _NOT_PASSED_ON:
                     response.headers.add(name, text)
-            if request.method == "HEAD":
+            if request.method == "HEAD" and "Content-Length" in answer.headers:
                 response.headers["Content-Length"] = answer.headers["Content-Length"]
             return response
 

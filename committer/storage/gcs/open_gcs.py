@@ -1,0 +1,59 @@
+"""Opens Google Cloud Storage: its host, and how its requests are authorized."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+
+from committer.ports.world import World
+from committer.storage.authorization import (
+    Anonymous,
+    Authorization,
+    RenewedToken,
+    StaticToken,
+    Token,
+)
+from committer.storage.gcs.gcs_api import GCS_HOST, GcsApi
+from committer.storage.gcs.google_tokens import GoogleTokens
+from committer.storage.http_client import HttpLimits
+from committer.storage.http_storage import HttpStorage
+from committer.storage.repeated_calls import CallLimits
+
+
+@dataclass(frozen=True, slots=True)
+class GcsOptions:
+    """How Google Cloud Storage is reached; an empty text leaves the usual."""
+
+    host: str = ""
+    token: str = field(default="", repr=False)
+    token_ends_ms: int | None = None
+    is_anonymous: bool = False
+    http_limits: HttpLimits = field(default_factory=HttpLimits)
+
+
+def open_gcs(options: GcsOptions, *, world: World, limits: CallLimits | None = None) -> HttpStorage:
+    """Open a storage for `gs://bucket/key`; nothing is asked yet.
+
+    `STORAGE_EMULATOR_HOST`, as for Google's own libraries, names an emulator, which wants no
+    credentials.
+    """
+    emulator = os.environ.get("STORAGE_EMULATOR_HOST", "")
+    if emulator and "://" not in emulator:
+        emulator = f"http://{emulator}"
+    api = GcsApi(
+        _authorization(options, world, is_emulator=bool(emulator) and not options.host),
+        world=world,
+        host=options.host or emulator or GCS_HOST,
+        limits=limits,
+        http_limits=options.http_limits,
+    )
+    return HttpStorage(api, world)
+
+
+def _authorization(options: GcsOptions, world: World, *, is_emulator: bool) -> Authorization:
+    if options.token:
+        token = Token(options.token, options.token_ends_ms)
+        return StaticToken(token, "gcs.oauth2.token", world)
+    if options.is_anonymous or is_emulator:
+        return Anonymous()
+    return RenewedToken(GoogleTokens().fetch, world)

@@ -1,0 +1,157 @@
+"""An emulator of Azure's blob service for tests: Azurite, a program of Node.
+
+The first test that needs it installs it by npm beside the other fixtures, which takes a minute or
+two and 365 MB; a skip says so where there is no Node. It keeps everything in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from committer.real_world import RealWorld
+from committer.service.process.child_process import ends_with_parent
+from committer.storage.adls.adls_authorization import SharedKey
+from committer.storage.adls.adls_location import AdlsPlaces
+from committer.storage.adls.open_adls import AdlsOptions
+from committer.storage.http_client import HttpClient, HttpLimits, HttpRequest
+from tests.support.builders.fixtures import CACHE
+
+VERSION = "3.37.0"
+# Azurite's own account and key, which its documentation publishes.
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+CONTAINER = "frazil"
+_POLL_S = 0.1
+_READY_S_MAX = 120.0
+_INSTALL_S_MAX = 300.0
+# A timeout for tests of which the first has to install it.
+TEST_S_MAX = 420
+
+
+@dataclass(frozen=True, slots=True)
+class Azurite:
+    """A running emulator with a container."""
+
+    url: str
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    @property
+    def address(self) -> str:
+        return self.url.removeprefix("http://")
+
+    @property
+    def options(self) -> AdlsOptions:
+        return AdlsOptions(AdlsPlaces(ACCOUNT, self.address, "http"), account_key=KEY)
+
+    def new_root(self) -> str:
+        """Return the location of an empty folder."""
+        return f"abfss://{CONTAINER}@{ACCOUNT}.dfs.core.windows.net/{next(self._numbers)}"
+
+
+@contextmanager
+def running_azurite() -> Iterator[Azurite]:
+    """Start an emulator. Skip the test, with the reason, where this machine has none."""
+    program = _program()
+    with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
+        process, url = _start(program, Path(folder))
+        try:
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(asyncio.run, _make_container(url)).result()
+            yield Azurite(url)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _program() -> list[str]:
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        pytest.skip("no emulator of Azure here: needs Node and npm, which install Azurite")
+    folder = CACHE / f"azurite-{VERSION}"
+    entry = folder / "node_modules/azurite/dist/src/blob/main.js"
+    if not entry.is_file():
+        _install(npm, folder)
+    return [node, str(entry)]
+
+
+def _install(npm: str, folder: Path) -> None:
+    """Install it into a folder of this process, which then gets its name at once."""
+    CACHE.mkdir(exist_ok=True)
+    fresh = folder.with_suffix(f".{os.getpid()}")
+    fresh.mkdir()
+    command = [npm, "install", "--no-save", "--omit=dev", "--ignore-scripts", "--no-audit"]
+    try:
+        subprocess.run(
+            [*command, "--no-fund", "--prefix", str(fresh), f"azurite@{VERSION}"],
+            check=True,
+            capture_output=True,
+            timeout=_INSTALL_S_MAX,
+        )
+    except (subprocess.SubprocessError, OSError) as error:
+        shutil.rmtree(fresh)
+        pytest.skip(f"no emulator of Azure here: npm could not install Azurite: {error}")
+    try:
+        fresh.rename(folder)
+    except OSError:  # another process was the quicker
+        shutil.rmtree(fresh)
+
+
+def _start(program: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    command = [
+        *(*program, "--blobHost", "127.0.0.1", "--blobPort", str(port)),
+        *("--skipApiVersionCheck", "--disableTelemetry", "--silent", "--inMemoryPersistence"),
+    ]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(ends_with_parent(command), cwd=folder, stdout=log, stderr=log)
+    url = f"http://127.0.0.1:{port}"
+    if not _is_ready(process, url):
+        raise RuntimeError(f"Azurite does not start: {(folder / 'log').read_text()[-2000:]}")
+    return process, url
+
+
+def _is_ready(process: subprocess.Popen[bytes], url: str) -> bool:
+    """Return whether the emulator answers; False if it ended."""
+    ends_s = time.monotonic() + _READY_S_MAX
+    while process.poll() is None and time.monotonic() < ends_s:
+        try:
+            urllib.request.urlopen(url, timeout=5).close()
+        except urllib.error.HTTPError as error:
+            error.close()
+            return True  # it wants a signed request: it is there
+        except OSError:
+            time.sleep(_POLL_S)
+    process.kill()
+    process.wait()
+    return False
+
+
+async def _make_container(url: str) -> None:
+    client = HttpClient(HttpLimits())
+    request = HttpRequest(
+        "PUT",
+        f"{url}/{ACCOUNT}/{CONTAINER}?restype=container",
+        {"x-ms-version": "2023-11-03"},
+    )
+    try:
+        answer = await client.send(await SharedKey(ACCOUNT, KEY, RealWorld()).sign(request))
+        assert answer.status == 201, answer
+    finally:
+        await client.close()
