@@ -29,6 +29,7 @@ from tests.support.servers.queue_servers import (
     RunningServer,
     running_queue_server,
 )
+from tests.support.servers.rest_server import RestServer, running_rest_server
 from tests.support.servers.s3_server import S3Server, running_s3_server
 
 settings.register_profile("same", derandomize=True)
@@ -81,6 +82,12 @@ def gcs_server() -> Iterator[GcsServer]:
 @pytest.fixture(scope="session")
 def azurite() -> Iterator[Azurite]:
     with running_azurite() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rest_server() -> Iterator[RestServer]:
+    with running_rest_server() as server:
         yield server
 
 

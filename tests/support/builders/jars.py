@@ -99,15 +99,26 @@ def dynamodb_local() -> Path:
 
     Errors: `NotHereError` where there is no Maven to fetch it.
     """
-    listed = (NATIVE / "dynamodb-local.sha256").read_text().split()
+    return _project("dynamodb-local")
+
+
+def rest_fixture() -> Path:
+    """Return the folder with Iceberg's REST catalog for tests and all that it needs. Errors: as
+    above."""
+    return _project("rest-fixture")
+
+
+def _project(name: str) -> Path:
+    """Return the folder with what a Maven project of `tests/native` depends on."""
+    listed = (NATIVE / f"{name}.sha256").read_text().split()
     sha256_of = dict(zip(listed[1::2], listed[::2], strict=True))
-    folder = FOLDER / "dynamodb-local"
+    folder = FOLDER / name
     with _locked():
         if not all((folder / name).is_file() for name in sha256_of):
             shutil.rmtree(folder, ignore_errors=True)
             with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
                 fetched = Path(temporary) / folder.name
-                _fetch_project(NATIVE / "dynamodb-local.xml", fetched)
+                _fetch_project(NATIVE / f"{name}.xml", fetched)
                 for name, sha256 in sha256_of.items():
                     _check(fetched / name, sha256)
                 fetched.replace(folder)
@@ -118,7 +129,7 @@ def _fetch_project(project: Path, folder: Path) -> None:
     """Fetch everything that a Maven project depends on into the folder."""
     maven = shutil.which("mvn")
     if not maven:
-        raise NotHereError("DynamoDB Local needs Maven: `apt-get install maven`")
+        raise NotHereError(f"{project.stem} needs Maven: `apt-get install maven`")
     command = [
         *(maven, "-q", "-B", "-f", str(project), f"{_PLUGIN}:copy-dependencies"),
         f"-DoutputDirectory={folder}",
@@ -186,6 +197,7 @@ def main() -> None:
     iceberg_aws_jars()
     try:
         dynamodb_local()
+        rest_fixture()
     except NotHereError as error:
         # The tests that need it say so too, and are skipped.
         print(error, file=sys.stderr)

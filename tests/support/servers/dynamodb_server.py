@@ -58,7 +58,7 @@ def running_server() -> Iterator[DynamoDbServer]:
     The test is skipped, saying why, where this machine cannot run it.
     """
     try:
-        jars, shim = dynamodb_local(), _shim()
+        jars, shim = dynamodb_local(), loopback_shim("DynamoDB Local")
     except NotHereError as error:
         pytest.skip(str(error))
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
@@ -73,9 +73,9 @@ def running_server() -> Iterator[DynamoDbServer]:
 def _start(jars: Path, shim: Path, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
     """Start the server, on another port if another program takes the first before it does."""
     for _ in range(_STARTS_MAX):
-        port = _free_port()
+        port = free_port()
         process = _spawn(jars, shim, folder, port)
-        if _wait_until_ready(process, port):
+        if wait_until_ready(process, f"http://127.0.0.1:{port}/"):
             return process, f"http://127.0.0.1:{port}"
     raise RuntimeError(f"DynamoDB Local does not start: {(folder / 'log').read_text()[-2000:]}")
 
@@ -95,30 +95,31 @@ def _spawn(jars: Path, shim: Path, folder: Path, port: int) -> subprocess.Popen[
         )
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> bool:
+def wait_until_ready(process: subprocess.Popen[bytes], url: str) -> bool:
     """Return whether the server answers; False if it ended."""
     ends_s = time.monotonic() + _READY_S_MAX
     while process.poll() is None and time.monotonic() < ends_s:
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5).close()
+            urllib.request.urlopen(url, timeout=5).close()
         except urllib.error.HTTPError as error:
-            error.close()
-            return True  # it wants a signed request: it is there
+            error.close()  # it wants a signed request: it is there
         except OSError:
             time.sleep(_POLL_S)
+            continue
+        return True
     process.kill()
     process.wait()
     return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port: int = server.getsockname()[1]
         return port
 
 
-def _shim() -> Path:
-    """Return the library that binds the server to this machine, for which it has no option.
+def loopback_shim(server: str) -> Path:
+    """Return the library that binds a server to this machine, for which it has no option.
 
     Errors: `NotHereError` where it cannot be made.
     """
@@ -126,7 +127,7 @@ def _shim() -> Path:
     compiler = shutil.which("cc")
     if platform.system() != "Linux" or not compiler:
         raise NotHereError(
-            "DynamoDB Local would listen to other machines: needs Linux and a C compiler"
+            f"{server} would listen to other machines: needs Linux and a C compiler"
             " (`apt-get install gcc libc6-dev`)"
         )
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]

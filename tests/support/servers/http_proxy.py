@@ -87,7 +87,8 @@ class Request:
 
 
 class HttpProxy:
-    """Listens on a free port of this machine. `requests` names what came in, oldest first.
+    """Listens on a free port of this machine. `requests` names what came in, oldest first,
+    and `statuses` what the server has answered.
 
     Of requests that contain a key of `leaves_out` the headers that it names, in lower case, do not
     reach the server. `struck` is set when a plan has struck.
@@ -106,6 +107,7 @@ class HttpProxy:
         self._runner: web.AppRunner
         self.requests: list[str] = []
         self.received: list[Request] = []
+        self.statuses: list[int] = []
         self.at_once = 0
         self.at_once_most = 0
         self.url = ""
@@ -222,6 +224,7 @@ class HttpProxy:
             allow_redirects=False,
         ) as answer:
             body = await answer.read()
+            self.statuses.append(answer.status)
             response = web.Response(status=answer.status, body=body)
             response.headers.clear()
             for name, text in answer.headers.items():

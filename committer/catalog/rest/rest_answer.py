@@ -1,0 +1,123 @@
+"""One answer of a REST catalog, and the error to raise for it. Nothing here talks to a server.
+
+An error of the protocol has a body: `{"error": {"message": …, "type": …, "code": …}}`. One without
+comes from something else on the way, or from a server of another kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import Any
+
+import orjson
+
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    FrazilError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    UnsupportedError,
+)
+
+_MESSAGE_CHARS_MAX = 300
+# 419: the token has expired. 440: what some servers say for it.
+UNAUTHORIZED = frozenset((401, 419))
+_BUSY = frozenset((408, 425, 429))
+
+
+class LostAnswerError(Exception):
+    """A request was sent, perhaps in part, and its answer did not come: it may have been applied,
+    or may be later. The text names the request and the cause.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBody:
+    """The protocol's error: its type (Java's name of an exception) and its message."""
+
+    type: str
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.type, self.message)))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer to `what` (method and address, without secrets). Names of headers in lower case."""
+
+    what: str
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def is_success(self) -> bool:
+        return 200 <= self.status < 300
+
+    @property
+    def error(self) -> ErrorBody | None:
+        """The protocol's error; None where the body is none."""
+        try:
+            found = orjson.loads(self.content)["error"]
+            kind, message = found.get("type") or "", found.get("message") or ""
+        except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
+            return None
+        if not (isinstance(kind, str) and isinstance(message, str)):
+            return None
+        return ErrorBody(_brief(kind), _brief(message))
+
+    def is_error(self, status: int, *types: str) -> bool:
+        """Return whether it is the protocol's error of this status and one of these types."""
+        error = self.error
+        return self.status == status and error is not None and error.type in types
+
+    def __str__(self) -> str:
+        """Say what was answered, in one line."""
+        error = self.error
+        text = str(error) if error else _brief(self.content[:2_000].decode(errors="replace"))
+        return f"{self.what}: HTTP {self.status}" + (f" {text}" if text else "")
+
+    def json(self) -> Any:
+        """Return the body. Errors: `CatalogUnavailableError` where it is no JSON object: another
+        server has answered, or the answer came in damaged.
+        """
+        try:
+            found = orjson.loads(self.content)
+        except orjson.JSONDecodeError as error:
+            raise CatalogUnavailableError(f"{self.what}: the answer is not JSON") from error
+        if not isinstance(found, dict):
+            raise CatalogUnavailableError(f"{self.what}: the answer is not a JSON object")
+        return found
+
+    def require_success(self) -> None:
+        """Errors: `as_error`, unless it is a success."""
+        if not self.is_success:
+            raise self.as_error()
+
+    def as_error(self) -> FrazilError:
+        """Return the error to raise for an answer that the caller does not expect."""
+        if self.status in UNAUTHORIZED:
+            return AccessError(
+                f"{self}: the catalog does not accept the credentials; check `token`, `credential`"
+                " and `oauth2-server-uri`, or the key pair of SigV4"
+            )
+        if self.status == 403:
+            return AccessError(f"{self}: the catalog's user lacks a right for it")
+        if self.is_error(404, "NoSuchTableException"):
+            return NoSuchTableError(str(self))
+        if self.is_error(404, "NoSuchNamespaceException"):
+            return NoSuchNamespaceError(str(self))
+        if self.status in _BUSY or self.status >= 500:
+            return CatalogUnavailableError(str(self))
+        if self.status in (405, 406, 501):
+            return UnsupportedError(f"{self}: the catalog does not offer it")
+        return AccessError(f"{self}: refused")
+
+
+def _brief(text: str) -> str:
+    shown = shorten(text, _MESSAGE_CHARS_MAX, placeholder=" …")
+    return "".join(part if part.isprintable() else "·" for part in shown)

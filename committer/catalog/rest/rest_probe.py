@@ -1,0 +1,85 @@
+"""Asks a REST catalog, on a table of its own, whether it checks what a commit requires."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from committer.catalog.rest.rest_answer import Answer
+from committer.catalog.rest.rest_client import RestClient
+from committer.errors import AccessError, SettingsError
+from committer.iceberg.updates.requirement import (
+    AssertRefSnapshotId,
+    AssertTableUUID,
+    Requirement,
+    print_requirement,
+)
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
+
+_NESSIE = "nessie.is-nessie-catalog"
+_SCHEMA = {
+    "type": "struct",
+    "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}],
+}
+# What no table fulfils that was just made.
+_STALE: Sequence[Requirement] = (
+    AssertRefSnapshotId("main", 1),
+    AssertTableUUID(UUID("00000000-0000-4000-8000-000000000000")),
+)
+
+
+async def probe(client: RestClient, world: World) -> None:
+    """Make a table in a namespace of its own, commit to it under conditions that do not hold, and
+    remove both. Errors: `SettingsError` where a commit passes, or where the probe lacks a right.
+    """
+    if client.properties.get(_NESSIE, "").lower() == "true":
+        raise SettingsError(
+            "catalog uri: Nessie shows the newest snapshot of a table only, so it could not be"
+            " found out whether a commit has landed; use a catalog that keeps the history"
+        )
+    identifier = TableIdentifier((f"frazil_probe_{world.uuid().hex}",), "probe")
+    paths = client.paths
+    try:
+        body = {"namespace": list(identifier.namespace), "properties": {}}
+        (await client.change("POST", paths.namespaces(), body)).require_success()
+    except AccessError as error:
+        raise SettingsError(
+            f"catalog uri: the probe makes and removes a namespace of its own: {error}"
+        ) from error
+    try:
+        await _probe_table(client, identifier)
+    finally:
+        await client.change("DELETE", paths.namespace(identifier.namespace))
+
+
+async def _probe_table(client: RestClient, identifier: TableIdentifier) -> None:
+    paths = client.paths
+    body = {"name": identifier.name, "schema": _SCHEMA}
+    created = await client.change("POST", paths.tables(identifier.namespace), body)
+    created.require_success()
+    try:
+        for requirement in _STALE:
+            answer = await _commit(client, identifier, requirement)
+            if answer.is_success:
+                kind = print_requirement(requirement)["type"]
+                raise SettingsError(
+                    f"catalog uri: this REST catalog commits although `{kind}` does not hold, so"
+                    " concurrent commits would be lost"
+                )
+            if answer.status != 409:
+                raise answer.as_error()
+    finally:
+        purge = {"purgeRequested": "true"}
+        await client.change("DELETE", paths.table(identifier), query=purge)
+
+
+async def _commit(
+    client: RestClient, identifier: TableIdentifier, requirement: Requirement
+) -> Answer:
+    body = {
+        "identifier": {"namespace": list(identifier.namespace), "name": identifier.name},
+        "requirements": [print_requirement(requirement)],
+        "updates": [{"action": "set-properties", "updates": {"frazil.probe": "passed"}}],
+    }
+    return await client.change("POST", client.paths.table(identifier), body)

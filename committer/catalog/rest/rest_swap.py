@@ -1,0 +1,113 @@
+"""The commit of one table, and what each answer to it means. It is sent once.
+
+The server checks the requirements against whatever is current, then applies the updates and writes
+the metadata file itself. So a requirement, not the pointer, is what a late attempt has to meet.
+
+| answer                                             | outcome                                    |
+|----------------------------------------------------|--------------------------------------------|
+| 2xx with the table, and our snapshots in it        | `Committed`, with what came back           |
+| 2xx that cannot be read, or is without them        | `Unknown`                                  |
+| 409                                                | `Conflict`                                 |
+| 404 of a table or namespace                        | `Conflict`: it was dropped or renamed      |
+| 400 (and 405, 406, 412, 413, 422) of the protocol  | load: moved → `Conflict` with what is      |
+|                                                    | current, unmoved → `Rejected`              |
+| 401 and 419 behind a renewal, 403, 408, 425, 429,  | raise: surely not applied                  |
+| 3xx, 4xx without the protocol's error, no connection |                                          |
+| 5xx, a lost answer, a timeout                      | `Unknown`                                  |
+
+**400 may be timing.** A snapshot's sequence number or first row id is stale once another branch has
+got a snapshot, and older servers say 400 to that where newer ones say 409.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from committer.catalog.rest.rest_answer import Answer, LostAnswerError
+from committer.catalog.rest.rest_client import RestClient
+from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
+from committer.errors import FrazilError, NoSuchTableError
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import AddSnapshot, RemoveSnapshots
+from committer.iceberg.updates.metadata_update_json import print_update
+from committer.iceberg.updates.requirement import print_requirement
+from committer.ports.pointer_swap import (
+    Committed,
+    Conflict,
+    LoadedTable,
+    Rejected,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
+from committer.request.table_identifier import TableIdentifier
+
+Load = Callable[[TableIdentifier], Awaitable[LoadedTable]]
+Keep = Callable[[TableAnswer], LoadedTable]
+_GONE = ("NoSuchTableException", "NoSuchNamespaceException", "NotFoundException")
+# Refusals of the change itself, or of its timing.
+_JUDGED = frozenset((400, 405, 406, 412, 413, 422))
+
+
+def commit_body(swap: Swap) -> dict[str, object]:
+    """Return what is sent: the requirements, then the updates."""
+    identifier = swap.base.identifier
+    return {
+        "identifier": {"namespace": list(identifier.namespace), "name": identifier.name},
+        "requirements": [print_requirement(one) for one in swap.requirements],
+        "updates": [print_update(one) for one in swap.updates],
+    }
+
+
+async def send_commit(client: RestClient, swap: Swap, *, load: Load, keep: Keep) -> SwapAnswer:
+    """Commit. `keep`: told of the table that came back. Errors: as `Catalog.swap`."""
+    path = client.paths.table(swap.base.identifier)
+    try:
+        answer = await client.send("POST", path, commit_body(swap))
+    except LostAnswerError as error:
+        return Unknown(str(error))
+    if answer.is_success:
+        return await _committed(answer, swap, keep)
+    if answer.status == 409 or answer.is_error(404, *_GONE):
+        return Conflict()
+    if answer.status >= 500:
+        return Unknown(str(answer))
+    if answer.status in _JUDGED and answer.error is not None:
+        return await _timing_or_refusal(answer, swap, load)
+    raise answer.as_error()
+
+
+async def _committed(answer: Answer, swap: Swap, keep: Keep) -> SwapAnswer:
+    try:
+        found = await read_table_answer(answer, swap.base.identifier)
+    except FrazilError as error:
+        return Unknown(f"{answer.what}: the answer cannot be read: {error}")
+    if not _holds(found.table.metadata, swap):
+        return Unknown(f"{answer.what}: the table in the answer lacks what was committed")
+    return Committed(keep(found))
+
+
+def _holds(metadata: TableMetadata, swap: Swap) -> bool:
+    """Return whether the table is ours, and has the snapshots that the swap added and kept."""
+    if metadata.table_uuid != swap.base.metadata.table_uuid:
+        return False
+    removed: set[int] = set()
+    for update in swap.updates:
+        if isinstance(update, RemoveSnapshots):
+            removed.update(update.snapshot_ids)
+    added = (one.snapshot.snapshot_id for one in swap.updates if isinstance(one, AddSnapshot))
+    return all(one in removed or one in metadata.snapshots_by_id for one in added)
+
+
+async def _timing_or_refusal(answer: Answer, swap: Swap, load: Load) -> SwapAnswer:
+    """Tell a refusal of the timing from one of the change: nothing was applied.
+
+    Errors: those of the load, where it cannot be told.
+    """
+    try:
+        current = await load(swap.base.identifier)
+    except NoSuchTableError:
+        return Conflict()
+    if current.metadata_location != swap.base.metadata_location:
+        return Conflict(current)
+    return Rejected(str(answer))

@@ -1,0 +1,92 @@
+"""A table in an answer of a REST catalog: its location, its metadata, and what came with them.
+
+An answer may name no metadata file (`metadata-location` is null, as for a staged table and on some
+servers): then a digest of the metadata stands for the location, so that it is another one whenever
+the table has changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from committer.catalog.rest.rest_answer import Answer
+from committer.errors import CatalogUnavailableError, InvalidMetadataError
+from committer.iceberg.metadata.table_metadata import (
+    TableMetadata,
+    parse_table_metadata_json,
+    print_table_metadata,
+)
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
+
+# A thousand snapshots take some ten milliseconds, which would block the event loop.
+_READ_AT_ONCE_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class TableAnswer:
+    """What a load, a commit or a registration returned. `config` and `storage_credentials` are
+    meant for whoever reads the table's files, and hold secrets.
+    """
+
+    table: LoadedTable
+    config: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage_credentials: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    etag: str = ""
+
+
+async def read_table_answer(answer: Answer, identifier: TableIdentifier) -> TableAnswer:
+    """Read the table of a success.
+
+    Errors: `InvalidMetadataError`, `UnsupportedError` of the metadata; `CatalogUnavailableError`
+    where the answer is no table at all.
+    """
+    if len(answer.content) < _READ_AT_ONCE_BYTES:
+        return _read(answer, identifier)
+    return await asyncio.to_thread(_read, answer, identifier)
+
+
+def _read(answer: Answer, identifier: TableIdentifier) -> TableAnswer:
+    found = answer.json()
+    if not isinstance(found.get("metadata"), dict):
+        raise CatalogUnavailableError(f"{answer.what}: the answer has no table metadata")
+    location = found.get("metadata-location")
+    try:
+        metadata = parse_table_metadata_json(found["metadata"])
+        named = location if isinstance(location, str) and location else _digest(metadata)
+        table = LoadedTable(identifier, metadata, named)
+    except InvalidMetadataError as error:
+        raise InvalidMetadataError(f"table {identifier}: {location}: {error}") from error
+    credentials = found.get("storage-credentials")
+    listed = credentials if isinstance(credentials, list) else []
+    return TableAnswer(
+        table,
+        _texts(found.get("config")),
+        tuple(one for one in listed if isinstance(one, dict)),
+        answer.headers.get("etag", ""),
+    )
+
+
+def location_in(answer: Answer) -> str | None:
+    """Return the metadata location that an answer names; None where it names none."""
+    location = answer.json().get("metadata-location")
+    return location if isinstance(location, str) and location else None
+
+
+def _digest(metadata: TableMetadata) -> str:
+    content = orjson.dumps(
+        orjson.loads(print_table_metadata(metadata)), option=orjson.OPT_SORT_KEYS
+    )
+    return f"rest-metadata:{blake2b(content, digest_size=16).hexdigest()}"
+
+
+def _texts(found: object) -> dict[str, str]:
+    if not isinstance(found, dict):
+        return {}
+    return {key: text for key, text in found.items() if isinstance(text, str)}

@@ -1,0 +1,56 @@
+"""What Iceberg's own REST catalog for tests does beside the contract."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from committer.catalog.rest.rest_catalog import RestCatalog
+from committer.catalog.rest.rest_options import RestOptions
+from committer.catalog.rest.rest_paths import REGISTER, RENAME
+from committer.ports.pointer_swap import Committed
+from committer.real_world import RealWorld
+from committer.storage.local import LocalStorage
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.servers.http_proxy import HttpProxy
+from tests.support.servers.rest_server import RestServer
+
+pytestmark = pytest.mark.server
+
+
+@pytest.fixture
+async def proxy(rest_server: RestServer) -> AsyncIterator[HttpProxy]:
+    async with HttpProxy(rest_server.url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def catalog(proxy: HttpProxy) -> AsyncIterator[RestCatalog]:
+    options = RestOptions(uri=proxy.url)
+    catalog = await RestCatalog.open(options=options, storage=LocalStorage(), world=RealWorld())
+    yield catalog
+    await catalog.close()
+
+
+async def test_its_separator_and_its_endpoints_are_taken_over(catalog: RestCatalog) -> None:
+    paths = catalog.client.paths
+    assert paths.separator == "%2E"
+    assert paths.offers(REGISTER)
+    assert paths.offers(RENAME)
+
+
+async def test_whether_a_table_moved_is_asked_without_its_metadata(
+    catalog: RestCatalog, proxy: HttpProxy, rest_server: RestServer
+) -> None:
+    table = build_table("etags.flights", warehouse=rest_server.warehouse)
+    await catalog.create_namespace(("etags",))
+    await catalog.create_table(table)
+    answer = await catalog.swap(build_swap(table))
+    assert isinstance(answer, Committed)
+    for _ in range(2):
+        found = await catalog.current_location(table.identifier)
+        assert found == answer.table.metadata_location
+    assert [one.header("if-none-match") is not None for one in proxy.received[-2:]] == [True, True]
+    assert [one.header("accept-encoding") for one in proxy.received[-2:]] == ["identity"] * 2
+    assert proxy.statuses[-1] == 304
