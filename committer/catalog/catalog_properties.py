@@ -40,7 +40,7 @@ class CatalogProperties:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
-        return f"catalog `{self.name}` ({without_secrets(self.uri) or self.get('type')})"
+        return f"catalog `{self.name}` ({self.shown_uri or self.get('type')})"
 
     def __hash__(self) -> int:
         return hash((self.name, frozenset(self.values.items())))
@@ -48,6 +48,11 @@ class CatalogProperties:
     @property
     def uri(self) -> str:
         return self.get("uri")
+
+    @property
+    def shown_uri(self) -> str:
+        """The URI without its secrets; empty where there is none."""
+        return without_secrets(self.uri) if self.uri else ""
 
     @property
     def warehouse(self) -> str:

@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from committer.cli import demo, inspect, key, producer, quarantine, serve, status, table
+from committer.cli import (
+    catalog_commands,
+    demo,
+    inspect,
+    key,
+    namespace_commands,
+    producer,
+    quarantine,
+    serve,
+    status,
+    table,
+)
 from committer.cli.chosen_catalog import CatalogName, chosen_catalog
 
 app = typer.Typer(
@@ -49,6 +60,8 @@ app.command()(demo.demo)
 app.command()(status.status)
 app.command()(inspect.inspect)
 app.add_typer(table.app, name="table")
+app.add_typer(namespace_commands.app, name="namespace")
+app.add_typer(catalog_commands.app, name="catalog")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(key.app, name="key")
 app.add_typer(producer.app, name="producer")

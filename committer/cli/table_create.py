@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.capability_checks import check_namespace
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument
 from committer.cli.printing import say
@@ -53,6 +54,7 @@ def create(
     async def work(parts: Parts) -> LoadedTable:
         refuse_inbox_inside(parts, own)
         refuse_long_keys(own, parts.catalog.capabilities)
+        check_namespace(parts.catalog.capabilities, identifier.namespace)
         where = location or await _named_by_namespace(parts, identifier)
         table = _first_table(parts, identifier, shape, format_version, where)
         await parts.catalog.create_namespace(identifier.namespace)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.capability_checks import check_namespace, check_rename
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument, Yes
 from committer.cli.printing import confirm, counted, say
@@ -29,6 +30,7 @@ def register(
     identifier = parse_identifier(name)
 
     async def work(parts: Parts) -> LoadedTable:
+        check_namespace(parts.catalog.capabilities, identifier.namespace)
         await parts.catalog.create_namespace(identifier.namespace)
         return await parts.catalog.register_table(identifier, location)
 
@@ -46,7 +48,13 @@ def rename(
     Asks first if requests wait: they name the old table, so they go to quarantine.
     """
     identifier, to = parse_identifier(old), parse_identifier(new)
-    waiting = run_with_parts(lambda parts: _say_what_waits(parts, identifier))
+
+    async def look(parts: Parts) -> bool:
+        check_rename(parts.catalog.capabilities)
+        check_namespace(parts.catalog.capabilities, to.namespace)
+        return await _say_what_waits(parts, identifier)
+
+    waiting = run_with_parts(look)
     confirm("Rename?", needed=waiting and not yes)
     run_with_parts(lambda parts: parts.catalog.rename_table(identifier, to))
     say(f"renamed {identifier} to {to}")

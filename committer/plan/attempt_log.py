@@ -2,7 +2,8 @@
 
 The one owner of this knowledge: the cached table, the next batch, upkeep and garbage collection ask
 it. An attempt is conditional on its base. Once its answer is lost, it may have landed, and may land
-as long as its base is current; metadata that is read afterwards decides.
+as long as its base is current (or, by the catalog's condition, as long as its requirements hold);
+metadata that is read afterwards decides.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass, replace
 from committer.plan.attempt_garbage import LeftOver, SentAttempt, judge, sent_attempt
 from committer.plan.commit import CommitPlan
 from committer.plan.state import TableState
+from committer.plan.swap import may_land
+from committer.ports.catalog_capabilities import Condition
 
 # Beyond these the oldest attempts are not judged: their files stay.
 ATTEMPTS_MAX = 1_000
@@ -35,7 +38,8 @@ class AttemptLog:
     with a lost answer were resolved by a load so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, condition: Condition = "pointer") -> None:
+        self._condition: Condition = condition
         self.state: TableState | None = None
         self.resolved_count = 0
         # By manifest list: no two attempts share one.
@@ -71,7 +75,7 @@ class AttemptLog:
         self.state = state
         landed, absent, lost = list(self._resolved.landed), list(self._resolved.absent), []
         for plan in self._lost:
-            if plan.swap.base.metadata_location == state.table.metadata_location:
+            if may_land(plan.swap, state.table, self._condition):
                 lost.append(plan)
             else:
                 self.resolved_count += 1
@@ -80,10 +84,10 @@ class AttemptLog:
 
     def landed(self, state: TableState) -> None:
         """Note a commit of this committer that has led to this state.
-        It has replaced the base of every other attempt.
+        It has replaced the base of every other attempt, though not the head of another branch.
         """
         self.state = state
-        self._lost.clear()
+        self._lost = [one for one in self._lost if may_land(one.swap, state.table, self._condition)]
 
     def supersede(self, merged: str) -> None:
         """Note that no attempt after those that were sent includes this merged manifest."""

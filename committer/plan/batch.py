@@ -27,15 +27,18 @@ from committer.ports.storage import NewObject
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Requests of one branch that share one snapshot."""
+    """Requests of one branch that share one snapshot. `empty_on`: the branch of a batch without
+    requests, whose snapshot adds nothing.
+    """
 
     requests: tuple[CheckedRequest, ...]
     snapshot_id: int
     commit_uuid: UUID
+    empty_on: str | None = None
 
     @property
     def branch(self) -> str:
-        return self.requests[0].request.branch
+        return self.empty_on or self.requests[0].request.branch
 
 
 @dataclass(frozen=True, slots=True)

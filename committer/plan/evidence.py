@@ -71,6 +71,11 @@ def is_ours(snapshot: Snapshot) -> bool:
     return COUNT_KEY in (snapshot.summary or {})
 
 
+def lands_nothing(snapshot: Snapshot) -> bool:
+    """Return whether Frazil made a snapshot for its head alone, without requests."""
+    return (snapshot.summary or {}).get(COUNT_KEY) == "0"
+
+
 def has_evidence(snapshot: Snapshot) -> bool:
     """Return whether a snapshot's manifest list may prove what landed in it."""
     return is_ours(snapshot) and bool(snapshot.manifest_list)

@@ -1,4 +1,4 @@
-"""From changes of a table to the swap that makes them."""
+"""From changes of a table to the swap that makes them, and how long that swap may land."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from uuid import UUID
 
 from committer.iceberg.metadata.metadata_gzip import writes_gzip
 from committer.iceberg.updates.metadata_update import Update, apply_updates
+from committer.iceberg.updates.requirement import failed_requirement
 from committer.iceberg.updates.requirements_of import requirements_of_update
 from committer.iceberg.values.locations import (
     metadata_file_location,
     metadata_folder,
     metadata_version,
 )
+from committer.ports.catalog_capabilities import Condition
 from committer.ports.pointer_swap import LoadedTable, Swap
 
 
@@ -33,3 +35,12 @@ def plan_swap(base: LoadedTable, updates: Sequence[Update], *, uuid: UUID, now_m
             gzip=writes_gzip(metadata.properties),
         ),
     )
+
+
+def may_land(swap: Swap, table: LoadedTable, condition: Condition) -> bool:
+    """Return whether a swap that was sent may land on the table as it is now, or has not been seen
+    to be shut out: its base is current, or all that it requires holds.
+    """
+    if condition == "pointer":
+        return swap.base.metadata_location == table.metadata_location
+    return all(failed_requirement(one, table.metadata) is None for one in swap.requirements)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+Condition = Literal["pointer", "requirements"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogCapabilities:
@@ -16,7 +18,7 @@ class CatalogCapabilities:
     """`committer`: `Swap.metadata` is written to `Swap.metadata_location` before the swap, and the
     committer deletes old metadata files. `catalog`: the catalog writes and deletes metadata files
     and chooses their locations; it applies `Swap.updates` to whatever is current."""
-    condition: Literal["pointer", "requirements"] = "pointer"
+    condition: Condition = "pointer"
     """`pointer`: a swap fails if anything at all has changed since its base. `requirements`: it
     fails only if one of `Swap.requirements` does not hold, so each change of a table property that
     must not be lost has to move a branch that the requirements name."""

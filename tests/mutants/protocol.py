@@ -534,4 +534,51 @@ PROTOCOL = (
         "        if reference.offset is not None and not sealed.manifest(reference):\n",
         ("tests/request/test_request.py", "tests/request/test_signature.py", "tests/corpus"),
     ),
+    # --- A catalog that checks requirements, and writes metadata files ---
+    Mutant(
+        "moved_table_ends_the_doubt_though_its_requirements_hold",
+        "committer/plan/swap.py",
+        '    if condition == "pointer":\n',
+        '    if condition != "":\n',
+        ("tests/service/table/test_requirements_catalog.py -k late",),
+    ),
+    Mutant(
+        "decision_moves_no_head",
+        "committer/service/admin/table_change.py",
+        '    if catalog.capabilities.condition == "requirements":\n',
+        '    if catalog.capabilities.condition == "":\n',
+        ("tests/service/table/test_requirements_catalog.py -k decision",),
+    ),
+    Mutant(
+        "metadata_files_of_the_catalog_are_deleted",
+        "committer/service/upkeep/expirer.py",
+        '        if self._parts.catalog.capabilities.metadata_writer == "committer":\n',
+        "        if self._parts.catalog.capabilities.metadata_writer:\n",
+        ("tests/service/table/test_requirements_catalog.py -k deleted",),
+    ),
+    Mutant(
+        "metadata_files_of_the_catalog_are_orphans",
+        "committer/service/admin/orphan_finder.py",
+        '        if kind is Kind.METADATA_FILE and writer == "catalog":\n',
+        '        if kind is Kind.METADATA_FILE and writer == "":\n',
+        ("tests/service/admin/test_orphan_finder.py -k writes_them",),
+    ),
+    Mutant(
+        "equal_unknown_answers_have_no_limit",
+        "committer/service/table/inflight_batch.py",
+        "        self.halve(inflight.batch.requests)\n"
+        "        if len(inflight.keys) == 1:\n"
+        "            pending = self.waiting.find(inflight.keys[0])\n"
+        "            if pending is not None:\n"
+        "                self.waiting.defer(pending, error)\n",
+        "        return\n",
+        ("tests/service/table/test_requirements_catalog.py -k delays_no_other",),
+    ),
+    Mutant(
+        "broken_catalog_is_asked_as_often_as_ever",
+        "committer/service/table/commit_loop.py",
+        "                self._set_apart += 1\n",
+        "",
+        ("tests/service/table/test_requirements_catalog.py -k ever_less",),
+    ),
 )

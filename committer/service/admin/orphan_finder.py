@@ -203,6 +203,9 @@ class OrphanFinder:
     def _why_it_stays(self, location: str, kind: Kind) -> str | None:
         if self._names.holds_alike(without_checksum(location)):
             return "a file of this name is in use, or waits to be"
+        writer = self._sources.catalog.capabilities.metadata_writer
+        if kind is Kind.METADATA_FILE and writer == "catalog":
+            return "the catalog writes and deletes metadata files"
         return "its kind is unknown" if kind is Kind.OTHER else None
 
     # --- Removing ---

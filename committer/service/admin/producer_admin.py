@@ -14,7 +14,7 @@ from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedErr
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties, Update
 from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
-from committer.plan.evidence import is_ours, snapshots_with_evidence
+from committer.plan.evidence import is_ours, lands_nothing, snapshots_with_evidence
 from committer.plan.ledger import Ledger, history_of, read_ledger
 from committer.plan.producer_decisions import (
     ProducerName,
@@ -92,7 +92,7 @@ class ProducerAdmin:
         epochs: set[int] = set()
         for snapshot in filter(is_ours, snapshots):
             evidence = await reader.evidence_of(snapshot)
-            is_whole = is_whole and bool(evidence)
+            is_whole = is_whole and (bool(evidence) or lands_nothing(snapshot))
             epochs.update(epoch for producer, epoch in evidence if producer == name.producer)
         return epochs, is_whole
 

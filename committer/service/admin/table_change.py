@@ -8,6 +8,9 @@ from typing import assert_never
 from committer.errors import CatalogUnavailableError, UnsupportedError
 from committer.iceberg.updates.metadata_update import Update
 from committer.plan.backoff import backoff_s
+from committer.plan.commit import NeedsManifestList
+from committer.plan.head_move import HeadMove, branch_to_move, move_head
+from committer.plan.state import TableState
 from committer.plan.swap import plan_swap
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Unknown
@@ -41,8 +44,9 @@ async def change_table(
         updates = await decide(table)
         if not updates:
             return table
-        swap = plan_swap(table, updates, uuid=world.uuid(), now_ms=world.now_ms())
-        await create_all(storage, catalog.objects_before(swap))
+        move = await _head_move(catalog, storage, world, table, updates)
+        swap = plan_swap(table, (*move.updates, *updates), uuid=world.uuid(), now_ms=world.now_ms())
+        await create_all(storage, (*move.objects, *catalog.objects_before(swap)))
         match await send_swap(catalog, swap):
             case Committed(changed):
                 return changed
@@ -61,3 +65,22 @@ async def change_table(
         f"table {identifier} was not seen to change in {ATTEMPTS_MAX} attempts (in the last one,"
         f" {reason}): try again, and look first whether it was"
     )
+
+
+async def _head_move(
+    catalog: Catalog, storage: Storage, world: World, table: LoadedTable, updates: Sequence[Update]
+) -> HeadMove:
+    """Return what a change of the ledger needs beside itself: nothing, or a move of the head."""
+    state = TableState.of(table)
+    branch = None
+    if catalog.capabilities.condition == "requirements":
+        branch = branch_to_move(state, updates)
+    if branch is None:
+        return HeadMove((), ())
+    while True:
+        move = move_head(
+            state, branch, random=world.uuid(), uuid=world.uuid(), now_ms=world.now_ms()
+        )
+        if not isinstance(move, NeedsManifestList):
+            return move
+        state = state.with_head(move.snapshot_id, await storage.get(move.location))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+from committer.errors import CatalogUnavailableError
 from committer.plan.commit import CommitPlan
 from committer.plan.landed_commit import CommitObserver, LandedCommit
 from committer.plan.state import TableState
@@ -21,6 +22,10 @@ from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.commit_planner import CommitPlanner, PlanCrashedError
 from committer.service.table.inflight_batch import BatchSelector, InflightBatch
 from committer.service.table.swap_sender import SwapSender
+
+# So many equal answers that tell nothing, on a table that has not moved, may be the batch's fault:
+# some servers fail where they should refuse.
+EQUAL_UNKNOWNS_MAX = 5
 
 
 @dataclass(eq=False)
@@ -33,6 +38,10 @@ class CommitLoop:
     batches: BatchSelector
     pacer: CommitPacer
     observers: Sequence[CommitObserver]
+
+    def __post_init__(self) -> None:
+        # In a row: a catalog that is at fault for all batches is asked ever less often.
+        self._set_apart = 0
 
     async def attempt(self, inflight: InflightBatch, state: TableState) -> None:
         """Try to land it on this state. Errors: those of the ports, where nothing was swapped."""
@@ -51,9 +60,15 @@ class CommitLoop:
         match answer:
             case Committed(table):
                 self._landed(inflight, plan, table)
+            case Unknown(cause) if inflight.unanswered(cause, plan) >= EQUAL_UNKNOWNS_MAX:
+                self.cached_table.forget()
+                self.sender.condition.answered_alike(EQUAL_UNKNOWNS_MAX, cause)
+                self.batches.set_apart(inflight, CatalogUnavailableError(cause))
+                self._set_apart += 1
+                await self.pacer.back_off(inflight.attempts + self._set_apart)
             case Conflict() | Unknown():
                 self.cached_table.forget()
-                await self.pacer.back_off(inflight.attempts)
+                await self.pacer.back_off(inflight.attempts + self._set_apart)
             case Rejected(reason):
                 self.cached_table.forget()
                 self.batches.isolate(inflight.batch.requests, (Reason.COMMIT_REJECTED, reason))
@@ -61,6 +76,7 @@ class CommitLoop:
                 assert_never(answer)
 
     def _landed(self, inflight: InflightBatch, plan: CommitPlan, table: LoadedTable) -> None:
+        self._set_apart = 0
         is_as_planned = table.metadata is plan.swap.metadata
         commit = LandedCommit(
             inflight.batch,

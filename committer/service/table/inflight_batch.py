@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from committer.errors import CatalogUnavailableError
 from committer.plan.attempt_log import AttemptLog
 from committer.plan.batch import Batch, PreparedManifest
 from committer.plan.batch_policy import BatchPolicy, next_batch
+from committer.plan.commit import CommitPlan
 from committer.plan.landed_commit import LandedCommit
 from committer.plan.maintenance import Upkeep
 from committer.plan.request_check import CheckBasis, CheckedRequest
@@ -46,10 +48,19 @@ class InflightBatch:
     started_ms: int = 0
     written: set[str] = field(default_factory=set)
     metadata_bytes: int | None = None
+    _unknown: tuple[str, str] = ("", "")
+    _unknown_count: int = 0
 
     @property
     def keys(self) -> tuple[str, ...]:
         return tuple(one.sealed.key for one in self.batch.requests)
+
+    def unanswered(self, cause: str, plan: CommitPlan) -> int:
+        """Count the answers in a row that were lost for this cause, on this base."""
+        known = (cause, plan.swap.base.metadata_location)
+        self._unknown_count = self._unknown_count + 1 if known == self._unknown else 1
+        self._unknown = known
+        return self._unknown_count
 
 
 @dataclass(eq=False)
@@ -111,6 +122,16 @@ class BatchSelector:
         """Halve the size of the next batch."""
         self.drop()
         self._batch_max = max(1, len(requests) // 2)
+
+    def set_apart(self, inflight: InflightBatch, error: CatalogUnavailableError) -> None:
+        """Halve a batch whose answers are lost alike, so that others land without the request that
+        may be the cause. It is deferred and never quarantined: each attempt at it may land yet.
+        """
+        self.halve(inflight.batch.requests)
+        if len(inflight.keys) == 1:
+            pending = self.waiting.find(inflight.keys[0])
+            if pending is not None:
+                self.waiting.defer(pending, error)
 
     def crashed(self, inflight: InflightBatch, error: PlanCrashedError) -> None:
         """Halve the batch. Whether the table or the last request alone is at fault is not known, so

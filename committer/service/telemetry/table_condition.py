@@ -46,6 +46,15 @@ class TableCondition:
         """Note that the catalog does not answer swaps."""
         self._health.degraded(self._component, f"no answer to a swap: {cause}")
 
+    def answered_alike(self, count: int, cause: str) -> None:
+        """Note that swaps get one and the same answer, which tells nothing, and the table stays."""
+        log.warning("commit.unknown_alike", table=str(self._identifier), cause=cause, swaps=count)
+        self._health.degraded(
+            self._component,
+            f"{count} swaps got the same answer, which says nothing of their fate, and the table"
+            f" has not moved: {cause}",
+        )
+
     def recovered(self, *, is_sure: bool) -> None:
         """Clear the condition after a success.
         `is_sure`: no answer is outstanding that the condition may be about."""

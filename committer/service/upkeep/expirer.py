@@ -81,7 +81,8 @@ class Expirer:
     def landed(self, plan: CommitPlan) -> None:
         """Note what became of the offered entry, and which metadata files fell off the log."""
         swap = plan.swap
-        self._fallen += fallen_metadata_files(swap.base.metadata, swap.metadata)
+        if self._parts.catalog.capabilities.metadata_writer == "committer":
+            self._fallen += fallen_metadata_files(swap.base.metadata, swap.metadata)
         entry = self._offered
         if entry is None:
             return

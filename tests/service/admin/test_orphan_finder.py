@@ -28,6 +28,8 @@ from tests.support.builders.request_builders import (
     build_request,
     seal,
 )
+from tests.support.faults.faulty_catalog import FaultyCatalog
+from tests.support.memory.requirements_catalog import RequirementsCatalog
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 
@@ -131,6 +133,20 @@ async def test_what_nothing_names_is_found_with_its_kind_and_nothing_else() -> N
     assert locations(found) == set(dropped)
     assert sorted(one.kind for one in found) == sorted(Kind)
     assert {one.location for one in found if one.why_it_stays} == {dropped[-1]}
+
+
+async def test_metadata_files_of_a_catalog_that_writes_them_are_never_removed() -> None:
+    yard = Yard()
+    harness = yard.harness
+    inner = RequirementsCatalog(storage=harness.storage.inner, world=harness.world)
+    harness.catalog = FaultyCatalog(inner)
+    await yard.open()
+    metadata_file, left = await yard.drop("metadata/00009-left.metadata.json", "metadata/l-m0.avro")
+    yard.later()
+    search = await yard.search()
+    found = await yard.found(search)
+    assert {one.location for one in found if one.why_it_stays} == {metadata_file}
+    assert [one.location for one in await search.remove(found)] == [left]
 
 
 async def test_what_is_young_is_not_told() -> None:
