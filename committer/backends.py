@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from committer.catalog.catalog_properties import CatalogKind, CatalogProperties
+from committer.catalog.property_names import DRIVER_PROPERTIES
 from committer.errors import SettingsError
 from committer.extras import named_extra
 from committer.ports.catalog import Catalog
@@ -91,7 +92,12 @@ async def open_catalog(
             from committer.catalog.sql import SqlCatalog
 
             return await SqlCatalog.open(
-                uri=properties.uri, name=properties.name, storage=storage, create=create
+                uri=properties.uri,
+                name=properties.name,
+                storage=storage,
+                driver_properties=_driver_properties(properties),
+                schema_version=_schema_version(properties),
+                create=create,
             )
         case CatalogKind.DYNAMODB:
             table_name = dynamodb_table(properties)
@@ -106,6 +112,16 @@ async def open_catalog(
                 world=world,
                 create=create,
             )
+
+
+def _driver_properties(properties: CatalogProperties) -> dict[str, str]:
+    """Return what Java hands to the database's driver, without `jdbc.` before the names."""
+    found = properties.below("jdbc.")
+    return {name: found[name] for name in DRIVER_PROPERTIES if name in found}
+
+
+def _schema_version(properties: CatalogProperties) -> Literal["V0", "V1"]:
+    return "V0" if properties.get("jdbc.schema-version").upper() == "V0" else "V1"
 
 
 def _open_s3(properties: CatalogProperties, world: World) -> Storage:

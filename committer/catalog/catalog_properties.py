@@ -26,6 +26,8 @@ class CatalogKind(StrEnum):
 _OTHER_NAMES = {"jdbc": CatalogKind.SQL}
 _SCHEMES = {
     "dynamodb": CatalogKind.DYNAMODB,
+    "jdbc": CatalogKind.SQL,
+    "mariadb": CatalogKind.SQL,
     "mysql": CatalogKind.SQL,
     "postgresql": CatalogKind.SQL,
     "sqlite": CatalogKind.SQL,

@@ -16,11 +16,13 @@ _FLAG = re.compile(r"true|false", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,15}")
 _AUTHORITY = re.compile(r"\.?[A-Za-z0-9.-]+(?::[0-9]+)?")
 _SCHEME = re.compile(r"https?")
+_SCHEMA_VERSION = re.compile(r"V[01]", re.IGNORECASE)
+_SSL_MODE = re.compile(r"disable|allow|prefer|require|verify-ca|verify-full")
 
 _GENERAL = {
     "type": "Kind of catalog: `sql` (or `jdbc`), `dynamodb`. Default: as the scheme of `uri` says.",
-    "uri": "Where the catalog is: a SQLAlchemy URL, or `dynamodb://<table>`. Default:"
-    " `sqlite:///<home>/catalog.db`.",
+    "uri": "Where the catalog is: a SQLAlchemy URL (`sqlite:…`, `postgresql:…`), a JDBC one"
+    " (`jdbc:…`), or `dynamodb://<table>`. Default: `sqlite:///<home>/catalog.db`.",
     "warehouse": "Location below which new tables are created: `file://…`, `s3://<bucket>/…`,"
     " `gs://<bucket>/…` or `abfss://<container>@<account>.dfs.core.windows.net/…`."
     " Default: `file://<home>/warehouse`.",
@@ -83,12 +85,37 @@ _ADLS = {
     " `host:port` of an emulator. Default: the cloud of the location.",
     "adls.blob-storage-scheme": "`http` for an emulator. Default: `https`.",
 }
+DRIVER_PROPERTIES = ("user", "password", "sslmode", "sslrootcert", "sslcert", "sslkey")
+"""The names behind `jdbc.` of Java that also mean something to PostgreSQL's own client library."""
+_SQL = {
+    "jdbc.user": "User of a catalog on PostgreSQL, if `uri` has none. Default: as every PostgreSQL"
+    " client (`PGUSER`).",
+    "jdbc.password": "The user's password, if `uri` has none. Default: as every PostgreSQL client"
+    " (`PGPASSWORD`, `PGPASSFILE`, `~/.pgpass`).",
+    "jdbc.sslmode": "TLS to PostgreSQL: `disable`, `prefer`, `require`, `verify-ca`, `verify-full`."
+    " Default: `prefer`.",
+    "jdbc.sslrootcert": "File of the certificates that may sign the server's.",
+    "jdbc.sslcert": "File of the client's certificate.",
+    "jdbc.sslkey": "File of the key of `jdbc.sslcert`.",
+    "jdbc.schema-version": "`V0` or `V1`: the columns of tables that Frazil makes in a database"
+    " without any. Existing ones are used as they are. Default: `V1`.",
+}
 CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
-    {**_GENERAL, **_aws("client", "all AWS services"), **_S3, **_DYNAMODB, **_GCS, **_ADLS}
+    {
+        **_GENERAL,
+        **_aws("client", "all AWS services"),
+        **_S3,
+        **_SQL,
+        **_DYNAMODB,
+        **_GCS,
+        **_ADLS,
+    }
 )
 """Meaning by name. What `client.…` says holds where the service's own property is not set."""
 
 _FORMS = {
+    "jdbc.sslmode": (_SSL_MODE, "disable, prefer, require, verify-ca or verify-full"),
+    "jdbc.schema-version": (_SCHEMA_VERSION, "V0 or V1"),
     "s3.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
     "dynamodb.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
     "gcs.service.host": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),

@@ -1,13 +1,14 @@
 """A catalog in a SQL database, in the layout of Java's JdbcCatalog and PyIceberg's SqlCatalog.
 
 One UPDATE whose condition is the base's metadata location is the swap; the number of rows that it
-changed decides. Every call is one hop to a worker thread. Statements live in `sql_layout`, dialects
-and the meaning of errors in `sql_engine`.
+changed decides. Every call is one hop to a worker thread. Statements live in `sql_layout`,
+connections in `sql_engine`, the meaning of errors in `sql_errors`.
 
 **The one line that matters is COMMIT.** Before it is sent nothing can have been applied, since the
 database rolls back what was not committed: so any error up to there is raised (or, if the change
 itself was refused, `Rejected`). From the moment it is sent until it has returned, the outcome is in
-doubt, whatever error the driver raises: `Unknown`.
+doubt, whatever error the driver raises: `Unknown`. A serialization failure before that line is a
+`Conflict`: the database rolled back, because another transaction came first.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from sqlalchemy import Connection, Engine, Executable, inspect
+from sqlalchemy import Connection, Engine, Executable
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from committer.catalog.namespaces import (
@@ -26,20 +27,11 @@ from committer.catalog.namespaces import (
     absent_if_unsupported,
     join_namespace,
 )
-from committer.catalog.sql_engine import (
-    Fault,
-    JournalMode,
-    cause_of,
-    fault_of,
-    frazil_error,
-    no_catalog,
-    open_engine,
-    open_error,
-    threads,
-    writing,
-)
-from committer.catalog.sql_layout import NAMESPACES, TABLES, TYPE_COLUMN, Statements, create_layout
+from committer.catalog.sql_engine import JournalMode, open_engine, reading, threads, writing
+from committer.catalog.sql_errors import Fault, cause_of, fault_of, frazil_error
+from committer.catalog.sql_layout import Statements, require_names_fit
 from committer.catalog.sql_namespaces import SqlNamespaces
+from committer.catalog.sql_probe import check_layout, probe_swap
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -51,7 +43,6 @@ from committer.errors import (
     InvalidMetadataError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    SettingsError,
     TableAlreadyExistsError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
@@ -67,8 +58,9 @@ from committer.ports.pointer_swap import (
 from committer.ports.storage import NewObject, Storage
 from committer.request.table_identifier import TableIdentifier
 
+SchemaVersion = Literal["V0", "V1"]
+
 _T = TypeVar("_T")
-_PROBE = "frazil-probe"
 
 
 class SqlCatalog:
@@ -89,6 +81,7 @@ class SqlCatalog:
         storage: Storage,
     ) -> None:
         self._engine = engine
+        self._reader = reading(engine)
         self._writer = writing(engine)
         self._executor = executor
         self._statements = statements
@@ -102,32 +95,48 @@ class SqlCatalog:
         uri: str,
         name: str,
         storage: Storage,
+        driver_properties: Mapping[str, str] | None = None,
+        schema_version: SchemaVersion = "V1",
         busy_timeout_ms: int = 5_000,
         journal_mode: JournalMode = "wal",
         create: bool = True,
     ) -> SqlCatalog:
-        """Connect. `create`: make a file or the layout's tables where they are missing; else the
-        database is left as it is.
+        """Connect. `create`: make a file or the layout's tables where they are missing, these of
+        `schema_version`; else the database is left as it is. `driver_properties`: see
+        `sql_address.database_url`.
 
-        Errors: `SettingsError` for a wrong URL, a missing driver or folder; `AccessError` where the
-        tables are missing and may not be made; `NotFoundError` where they are not to be made.
+        Errors: `SettingsError` for a wrong address or server, a missing driver or folder;
+        `AccessError` where the tables are missing and may not be made; `NotFoundError` where they
+        are not to be made.
         """
         engine = open_engine(
             uri,
+            driver_properties=driver_properties,
             busy_timeout_ms=busy_timeout_ms,
             journal_mode=journal_mode if create else None,
             create=create,
         )
-        return await cls.on_engine(engine=engine, name=name, storage=storage, create=create)
+        return await cls.on_engine(
+            engine=engine, name=name, storage=storage, schema_version=schema_version, create=create
+        )
 
     @classmethod
     async def on_engine(
-        cls, *, engine: Engine, name: str, storage: Storage, create: bool = True
+        cls,
+        *,
+        engine: Engine,
+        name: str,
+        storage: Storage,
+        schema_version: SchemaVersion = "V1",
+        create: bool = True,
     ) -> SqlCatalog:
         """Open a catalog as `open`, on an engine that `sql_engine.open_engine` built."""
         executor = ThreadPoolExecutor(threads(engine), thread_name_prefix="sql-catalog")
+        with_type = schema_version == "V1"
         try:
-            has_type = await _hop(executor, lambda: _check_layout(engine, create=create))
+            has_type = await _hop(
+                executor, lambda: check_layout(engine, create=create, with_type=with_type)
+            )
         except BaseException:
             await _release(engine, executor)
             raise
@@ -139,8 +148,7 @@ class SqlCatalog:
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         with absent_if_unsupported():
-            parameters = _row(identifier)
-        rows = await self._read(self._statements.location, parameters)
+            rows = await self._read(self._statements.location, _row(identifier))
         if not rows:
             raise NoSuchTableError(f"no table {identifier}")
         if rows[0] is None:
@@ -168,13 +176,16 @@ class SqlCatalog:
                 return Unknown(cause_of(error))
             if not isinstance(error, SQLAlchemyError):
                 raise
-            if fault_of(error) is Fault.REFUSED:
-                return Rejected(cause_of(error))
+            match fault_of(error):
+                case Fault.OVERTAKEN:
+                    return Conflict()
+                case Fault.REFUSED:
+                    return Rejected(cause_of(error))
             raise frazil_error(error) from error
         return Committed(LoadedTable(swap.base.identifier, swap.metadata, swap.metadata_location))
 
     async def create_table(self, table: LoadedTable) -> None:
-        join_namespace(table.identifier.namespace)
+        require_names_fit(_row(table.identifier), table.metadata_location)
         created = await write_first_metadata(self._storage, table)
         try:
             await _hop(self._executor, lambda: self._insert(table))
@@ -211,6 +222,7 @@ class SqlCatalog:
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         parameters = _row(identifier) | _new_name(to)
+        require_names_fit(_row(to))
 
         def rename(connection: Connection) -> None:
             self._namespaces.require(connection, to.namespace)
@@ -230,6 +242,7 @@ class SqlCatalog:
     async def register_table(
         self, identifier: TableIdentifier, metadata_location: str
     ) -> LoadedTable:
+        require_names_fit(_row(identifier), metadata_location)
         table = await read_registered(self._storage, identifier, metadata_location)
         await _hop(self._executor, lambda: self._insert(table))
         return table
@@ -247,6 +260,7 @@ class SqlCatalog:
         return [TableIdentifier(namespace, name) for name in found]
 
     async def create_namespace(self, namespace: Namespace) -> None:
+        require_names_fit({"namespace_text": join_namespace(namespace)})
         try:
             await self._change_namespaces(partial(self._namespaces.create, namespace=namespace))
         except IntegrityError:
@@ -285,25 +299,7 @@ class SqlCatalog:
         return found[0] or None if found else None
 
     async def probe(self) -> None:
-        await _hop(self._executor, self._probe)
-
-    def _probe(self) -> None:
-        """Swap a row under a probe's catalog name twice, in a transaction that is rolled back."""
-        try:
-            with self._writer.connect() as connection:
-                stale, current = _probe_swaps(connection)
-        except SQLAlchemyError as error:
-            raise frazil_error(error) from error
-        if current != 1:
-            raise SettingsError(
-                "catalog uri: this database or its driver does not count the rows that an UPDATE "
-                "changed, so a swap that lost could not be told from one that won"
-            )
-        if stale != 0:
-            raise SettingsError(
-                "catalog uri: this database changes a row although the condition on its "
-                "`metadata_location` does not hold, so concurrent commits would be lost"
-            )
+        await _hop(self._executor, lambda: probe_swap(self._writer))
 
     async def close(self) -> None:
         await _release(self._engine, self._executor)
@@ -318,7 +314,7 @@ class SqlCatalog:
 
     def _connected(self, work: Callable[[Connection], _T]) -> _T:
         try:
-            with self._engine.connect() as connection:
+            with self._reader.connect() as connection:
                 return work(connection)
         except SQLAlchemyError as error:
             raise frazil_error(error) from error
@@ -360,41 +356,3 @@ def _new_name(identifier: TableIdentifier) -> dict[str, str]:
 
 def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
     return TableAlreadyExistsError(f"the name {identifier} is taken")
-
-
-def _check_layout(engine: Engine, *, create: bool) -> bool:
-    """Make the tables if they are missing; say whether rows have a type (schema V1)."""
-    try:
-        if not _has_layout(engine):
-            if not create:
-                raise no_catalog(engine)
-            _create_layout(engine)
-        return any(column["name"] == TYPE_COLUMN for column in inspect(engine).get_columns(TABLES))
-    except SQLAlchemyError as error:
-        raise open_error(error, engine) from error
-
-
-def _has_layout(engine: Engine) -> bool:
-    inspector = inspect(engine)
-    return inspector.has_table(TABLES) and inspector.has_table(NAMESPACES)
-
-
-def _create_layout(engine: Engine) -> None:
-    try:
-        with writing(engine).begin() as connection:
-            for statement in create_layout():
-                connection.execute(statement)
-    except SQLAlchemyError:
-        # IF NOT EXISTS does not keep two creators apart on every server.
-        if not _has_layout(engine):
-            raise
-
-
-def _probe_swaps(connection: Connection) -> tuple[int, int]:
-    statements = Statements(_PROBE, has_type=False)
-    row = {"namespace_text": _PROBE, "name_text": _PROBE}
-    connection.execute(statements.create, row | {"location": "first"})
-    swap = row | {"location": "second"}
-    stale = connection.execute(statements.swap, swap | {"base": "stale"}).rowcount
-    current = connection.execute(statements.swap, swap | {"base": "first"}).rowcount
-    return stale, current

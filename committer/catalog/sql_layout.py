@@ -7,6 +7,8 @@ here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlalchemy import (
     BindParameter,
     Column,
@@ -26,6 +28,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateTable
 
+from committer.errors import UnsupportedError
+
 TABLES = "iceberg_tables"
 NAMESPACES = "iceberg_namespace_properties"
 TYPE_COLUMN = "iceberg_type"
@@ -36,13 +40,36 @@ LOCATION_PROPERTY = "location"
 EXISTS_KEY = "exists"
 
 
+_NAME_CHARS_MAX = 255
+_LOCATION_CHARS_MAX = 1000
+
+
+def require_names_fit(names: Mapping[str, str], location: str = "") -> None:
+    """Refuse a table that the columns cannot hold. SQLite would store it all the same, and other
+    databases or clients could not.
+
+    Errors: `UnsupportedError`.
+    """
+    for name in names.values():
+        if len(name) > _NAME_CHARS_MAX:
+            raise UnsupportedError(
+                f"`{name[:40]}…` has {len(name)} characters: a SQL catalog takes at most"
+                f" {_NAME_CHARS_MAX} for the name of a table, and for all levels of a namespace"
+            )
+    if len(location) > _LOCATION_CHARS_MAX:
+        raise UnsupportedError(
+            f"`{location[:80]}…` has {len(location)} characters: a SQL catalog takes at most"
+            f" {_LOCATION_CHARS_MAX} for the location of a metadata file"
+        )
+
+
 def _tables(*, has_type: bool) -> Table:
     columns = [
-        Column("catalog_name", String(255), primary_key=True),
-        Column("table_namespace", String(255), primary_key=True),
-        Column("table_name", String(255), primary_key=True),
-        Column("metadata_location", String(1000)),
-        Column("previous_metadata_location", String(1000)),
+        Column("catalog_name", String(_NAME_CHARS_MAX), primary_key=True),
+        Column("table_namespace", String(_NAME_CHARS_MAX), primary_key=True),
+        Column("table_name", String(_NAME_CHARS_MAX), primary_key=True),
+        Column("metadata_location", String(_LOCATION_CHARS_MAX)),
+        Column("previous_metadata_location", String(_LOCATION_CHARS_MAX)),
     ]
     if has_type:
         columns.append(Column(TYPE_COLUMN, String(5)))
@@ -53,17 +80,17 @@ def _namespaces() -> Table:
     return Table(
         NAMESPACES,
         MetaData(),
-        Column("catalog_name", String(255), primary_key=True),
-        Column("namespace", String(255), primary_key=True),
-        Column("property_key", String(255), primary_key=True),
+        Column("catalog_name", String(_NAME_CHARS_MAX), primary_key=True),
+        Column("namespace", String(_NAME_CHARS_MAX), primary_key=True),
+        Column("property_key", String(_NAME_CHARS_MAX), primary_key=True),
         Column("property_value", String(1000)),
     )
 
 
-def create_layout() -> tuple[CreateTable, CreateTable]:
-    """Return the statements that make schema V1 where it is missing."""
+def create_layout(*, with_type: bool) -> tuple[CreateTable, CreateTable]:
+    """Return the statements that make the tables where they are missing: schema V1, else V0."""
     return (
-        CreateTable(_tables(has_type=True), if_not_exists=True),
+        CreateTable(_tables(has_type=with_type), if_not_exists=True),
         CreateTable(_namespaces(), if_not_exists=True),
     )
 

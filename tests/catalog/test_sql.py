@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.dialects import postgresql
 
 from committer.catalog.sql import SqlCatalog
-from committer.catalog.sql_engine import Fault as DatabaseFault
-from committer.catalog.sql_engine import fault_of, open_engine
+from committer.catalog.sql_engine import open_engine
+from committer.catalog.sql_errors import Fault as DatabaseFault
+from committer.catalog.sql_errors import fault_of
 from committer.catalog.sql_layout import Statements
 from committer.errors import (
     AccessError,
@@ -31,7 +32,8 @@ from committer.ports.pointer_swap import Committed, Unknown
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
 from tests.catalog.swap_racer import race
-from tests.contract.catalogs import WAREHOUSE, InterferedStorage, SqliteHarness, make_schema_v0
+from tests.contract.catalogs import WAREHOUSE, SqliteHarness, make_schema_v0
+from tests.contract.interfered_storage import InterferedStorage
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.faults.faulty_catalog import Fault
 
@@ -296,11 +298,14 @@ async def test_file_that_is_no_database_is_a_wrong_setting(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("uri", "expected"),
     [
-        ("/just/a/path.db", "expected a form such as"),
+        ("/just/a/path.db", "expected `sqlite:"),
         ("sqlite://", "needs a file"),
         ("sqlite:///:memory:", "needs a file"),
         ("nosuchdb://user:hunter2@host/db", "no such kind of database"),
-        ("oracle://user:hunter2@host/db", "is not installed"),
+        ("oracle://user:hunter2@host/db", "Oracle is not supported"),
+        ("mysql+pymysql://user:hunter2@host/db", "MySQL is not supported"),
+        ("jdbc:mariadb://host/db?user=u&password=hunter2", "MariaDB is not supported"),
+        ("jdbc:postgresql://host/db?password=hunter2&gssLib=x", "JDBC parameter `gssLib`"),
     ],
 )
 async def test_unusable_uri_is_a_wrong_setting_whose_message_keeps_the_password(
@@ -319,7 +324,8 @@ async def test_unusable_uri_is_a_wrong_setting_whose_message_keeps_the_password(
         ("25006", DatabaseFault.FORBIDDEN),
         ("22001", DatabaseFault.REFUSED),
         ("23505", DatabaseFault.REFUSED),
-        ("40001", DatabaseFault.UNAVAILABLE),
+        ("40001", DatabaseFault.OVERTAKEN),
+        ("40P01", DatabaseFault.OVERTAKEN),
         ("57P01", DatabaseFault.UNAVAILABLE),
         (None, DatabaseFault.UNAVAILABLE),
     ],
@@ -364,6 +370,23 @@ async def test_probe_refuses_a_database_that_does_not_count_rows(tmp_path: Path)
     async with open_hooked(engine) as catalog:
         with pytest.raises(SettingsError, match="does not count"):
             await catalog.probe()
+
+
+async def test_probe_refuses_a_database_that_keeps_what_was_rolled_back(tmp_path: Path) -> None:
+    """As a pooler does that commits each statement by itself."""
+    path = tmp_path / "catalog.db"
+    engine = open_engine(f"sqlite:///{path}")
+
+    @event.listens_for(engine, "rollback")
+    def commit(connection: Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        if driver.in_transaction:
+            driver.execute("COMMIT")
+
+    async with open_hooked(engine) as catalog:
+        with pytest.raises(SettingsError, match="stay although it was rolled back"):
+            await catalog.probe()
+    assert rows(path, "SELECT * FROM iceberg_tables") == []
 
 
 # --- Several processes ---------------------------------------------------------------------------

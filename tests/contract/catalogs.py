@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -16,38 +16,16 @@ from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine
 from committer.ports.catalog import Catalog
 from committer.real_world import RealWorld
+from tests.contract.interfered_storage import InterferedStorage
+from tests.contract.postgres_harness import PostgresHarness
 from tests.contract.sql_faults import SqlFaults
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.memory_catalog import MemoryCatalog
-from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.dynamodb_server import DynamoDbServer
 from tests.support.servers.http_proxy import Answer, HttpProxy
 from tests.support.servers.http_proxy import Fault as HttpFault
 
 WAREHOUSE = "memory://warehouse"
-
-
-class InterferedStorage(MemoryStorage):
-    """Lets a test act in the moment before a read."""
-
-    def __init__(self) -> None:
-        super().__init__(world=RealWorld())
-        self.before_get: Callable[[str], Awaitable[None]] | None = None
-
-    async def get(
-        self,
-        location: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        size_bytes_max: int | None = None,
-    ) -> bytes:
-        act, self.before_get = self.before_get, None
-        if act is not None:
-            await act(location)
-        return await super().get(
-            location, offset=offset, length=length, size_bytes_max=size_bytes_max
-        )
 
 
 class CatalogHarness(Protocol):
@@ -211,21 +189,25 @@ _HTTP_FAULTS: dict[Fault, HttpFault | Answer] = {
 }
 
 
-async def open_harness(
-    adapter: str, folder: Path, server: Callable[[], DynamoDbServer]
-) -> CatalogHarness:
-    """Open `memory`, `sqlite`, `sqlite-v0` (a database whose rows have no type) or `dynamodb`,
-    which calls `server`.
+async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]) -> CatalogHarness:
+    """Open one of `ADAPTERS`; `v0`: a database whose rows have no type. `fixture` returns that of a
+    server, by its name, where the adapter needs one.
     """
-    if adapter == "memory":
-        return MemoryHarness()
-    if adapter == "dynamodb":
-        return await DynamoDbHarness.open(server())
-    if adapter == "sqlite-v0":
-        make_schema_v0(folder / "catalog.db")
+    match adapter:
+        case "memory":
+            return MemoryHarness()
+        case "dynamodb":
+            return await DynamoDbHarness.open(fixture("dynamodb_server"))
+        case "postgres":
+            return await PostgresHarness.open(fixture("postgres_server"))
+        case "postgres-v0":
+            return await PostgresHarness.open(fixture("postgres_server"), schema_version="V0")
+        case "sqlite-v0":
+            make_schema_v0(folder / "catalog.db")
     return await SqliteHarness.open(folder / "catalog.db")
 
 
+_POSTGRES = [pytest.param(name, marks=pytest.mark.server) for name in ("postgres", "postgres-v0")]
 # They may refuse a change for what it says; DynamoDB looks at the condition alone.
-JUDGING = ("memory", "sqlite", "sqlite-v0")
+JUDGING = ("memory", "sqlite", "sqlite-v0", *_POSTGRES)
 ADAPTERS = (*JUDGING, pytest.param("dynamodb", marks=pytest.mark.server))

@@ -40,18 +40,13 @@ from tests.contract.catalogs import (
 )
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.faults.faulty_catalog import Fault
-from tests.support.servers.dynamodb_server import DynamoDbServer
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 
 
 @pytest.fixture(params=ADAPTERS)
 async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CatalogHarness]:
-    def server() -> DynamoDbServer:
-        started: DynamoDbServer = request.getfixturevalue("dynamodb_server")
-        return started
-
-    harness = await open_harness(request.param, tmp_path, server)
+    harness = await open_harness(request.param, tmp_path, request.getfixturevalue)
     yield harness
     await harness.close()
 

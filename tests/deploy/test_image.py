@@ -97,7 +97,7 @@ def test_the_image_has_what_the_committer_needs_and_neither_spark_nor_a_server()
     extras = project["optional-dependencies"]
     wanted = [
         *project["dependencies"],
-        *(one for name in ("service", "aws", "redis", "sql") for one in extras[name]),
+        *(one for name in ("service", "aws", "postgres", "redis", "sql") for one in extras[name]),
     ]
     names = {re.split(r"[^a-z0-9-]", one)[0] for one in wanted} - {"frazil"}
     assert names <= pins("requirements-service.lock").keys()

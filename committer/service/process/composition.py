@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from committer import backends
-from committer.catalog.catalog_properties import CatalogKind
 from committer.errors import (
     CatalogUnavailableError,
     NotFoundError,
@@ -188,9 +187,10 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
 async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     """Open the catalog as `open_catalog`, but never make a new, empty one while requests wait.
 
-    Where the file of a SQLite catalog is away (a disk that is not mounted yet), or a DynamoDB table
-    is not in the region that is asked, every one of them would go to quarantine for an unknown
-    table. Errors: `CatalogUnavailableError` for the file then, `SettingsError` for the table.
+    Where the file of a SQLite catalog is away (a disk that is not mounted yet), a DynamoDB table is
+    not in the region that is asked, or a database is another one, every one of them would go to
+    quarantine for an unknown table. Errors: `CatalogUnavailableError` for the file then,
+    `SettingsError` for what a server lacks.
     """
     uri = parts.settings.catalog.uri
     if _is_away(uri) and await _has_outstanding(parts.inbox):
@@ -199,7 +199,7 @@ async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Cat
             f" `{parts.settings.inbox}` for its tables; if it is lost, `frazil table create` begins"
             " a new one"
         )
-    if create and _is_dynamodb(parts.settings) and await _has_outstanding(parts.inbox):
+    if create and not uri.startswith(_SQLITE) and await _has_outstanding(parts.inbox):
         with named_setting("catalog.uri"):
             return await _open_standing_catalog(parts)
     return await open_catalog(parts, create=create)
@@ -212,11 +212,6 @@ async def _open_standing_catalog(parts: RequestParts) -> Catalog:
         raise SettingsError(
             f"requests wait in `{parts.settings.inbox}` for tables, but {error}"
         ) from error
-
-
-def _is_dynamodb(settings: Settings) -> bool:
-    with named_setting("catalog.uri"):
-        return settings.catalog.all_properties.kind is CatalogKind.DYNAMODB
 
 
 def _is_away(uri: str) -> bool:

@@ -62,7 +62,9 @@ class Spoiled:
 
 
 class FaultProxy:
-    """Listens on a free port of this machine. `upstream`: a unix socket, or host and port."""
+    """Listens on a free port of this machine. `upstream`: a unix socket, or host and port.
+    `requests`: how many chunks clients have sent.
+    """
 
     def __init__(self, upstream: Path | tuple[str, int]) -> None:
         self._upstream = upstream
@@ -70,6 +72,7 @@ class FaultProxy:
         self._held: list[bytes] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
+        self.requests = 0
         self.flows = asyncio.Event()
         self.flows.set()
         self.host = "127.0.0.1"
@@ -158,6 +161,7 @@ class FaultProxy:
         finally:
             for pump in pumps:
                 pump.cancel()
+            up_writer.close()  # before anything that a second cancellation would cut short
             await asyncio.gather(*pumps, return_exceptions=True)
             await _close(up_writer)
 
@@ -194,6 +198,7 @@ class _Link:
 
     async def pump_requests(self, reader: asyncio.StreamReader) -> None:
         while chunk := await reader.read(_CHUNK_BYTES_MAX):
+            self._proxy.requests += 1
             planned = self._proxy.strike(chunk)
             if planned and planned.fault is Fault.LANDS_LATE:
                 self._proxy.keep(chunk)

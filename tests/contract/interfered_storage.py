@@ -1,0 +1,31 @@
+"""A storage in memory that lets a test act in the moment before a read."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from committer.real_world import RealWorld
+from tests.support.memory.memory_storage import MemoryStorage
+
+
+class InterferedStorage(MemoryStorage):
+    """Lets a test act in the moment before a read."""
+
+    def __init__(self) -> None:
+        super().__init__(world=RealWorld())
+        self.before_get: Callable[[str], Awaitable[None]] | None = None
+
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        act, self.before_get = self.before_get, None
+        if act is not None:
+            await act(location)
+        return await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )

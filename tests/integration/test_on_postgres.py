@@ -1,0 +1,100 @@
+"""A whole Frazil on PostgreSQL, beside PyIceberg, and while the server dies."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog as ForeignCatalog
+
+from tests.integration.postgres_harness import PostgresRealHarness, postgres_real_harness
+from tests.integration.real_harness import CATALOG, until
+from tests.integration.traffic import all_ids, producers
+from tests.support.servers.postgres_server import PostgresServer, running_postgres
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
+APPENDS = 5
+EPOCHS = 20
+
+
+@pytest.fixture
+def mortal() -> Iterator[PostgresServer]:
+    with running_postgres() as server:
+        yield server
+
+
+def foreign_catalog(harness: PostgresRealHarness) -> ForeignCatalog:
+    uri = harness.postgres.uri(harness.database).replace("postgresql:", "postgresql+psycopg:")
+    return ForeignCatalog(CATALOG, uri=uri, warehouse=harness.warehouse_location)
+
+
+def seen_by_pyiceberg(harness: PostgresRealHarness, name: str) -> list[int]:
+    with closing(foreign_catalog(harness)) as catalog:
+        rows = catalog.load_table(name).scan().to_arrow()
+    return sorted(rows["id"].to_pylist())
+
+
+def append_by_pyiceberg(harness: PostgresRealHarness, name: str) -> list[int]:
+    """Append one row at a time; return the ids."""
+    ids = [-number for number in range(1, APPENDS + 1)]
+    with closing(foreign_catalog(harness)) as catalog:
+        for each in ids:
+            table = catalog.load_table(name)
+            table.append(pa.table({"id": pa.array([each], pa.int64()), "carrier": ["ZZ"]}))
+    return ids
+
+
+def ask_status(harness: PostgresRealHarness) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "committer", "status"],
+        env=harness.environment(),
+        capture_output=True,
+        text=True,
+    )
+
+
+async def test_rows_of_producers_and_of_pyiceberg_are_all_there_once(
+    postgres_server: PostgresServer,
+) -> None:
+    name = "db.flights"
+    with postgres_real_harness(postgres_server) as harness:
+        await harness.start()
+        table = await harness.create_table(name)
+        async with producers(harness, table, 2, waiting=1) as published:
+            theirs = asyncio.create_task(asyncio.to_thread(append_by_pyiceberg, harness, name))
+            await asyncio.gather(*(producer.publish(EPOCHS) for producer in published))
+            foreign = await theirs
+            await until(harness.is_settled, "an empty inbox")
+        assert seen_by_pyiceberg(harness, name) == sorted(all_ids(published) + foreign)
+        status = await asyncio.to_thread(ask_status, harness)
+        assert status.returncode == 0, status.stderr
+        assert harness.jdbc_uri in status.stdout
+
+
+def is_committing(harness: PostgresRealHarness) -> Callable[[], bool]:
+    """Return a question: has a commit landed since it was made?"""
+    before = len(harness.events("commit.landed"))
+    return lambda: len(harness.events("commit.landed")) > before
+
+
+async def test_rows_are_there_once_although_the_server_was_killed_again_and_again(
+    mortal: PostgresServer,
+) -> None:
+    name = "db.flights"
+    with postgres_real_harness(mortal) as harness:
+        await harness.start()
+        table = await harness.create_table(name)
+        async with producers(harness, table, 2) as published:
+            for _ in range(3):
+                publishing = [asyncio.create_task(each.publish(EPOCHS)) for each in published]
+                await until(is_committing(harness), "a commit")
+                await asyncio.to_thread(mortal.kill)
+                await asyncio.gather(*publishing)
+                await asyncio.to_thread(mortal.start)
+            await until(harness.is_settled, "an empty inbox")
+        assert seen_by_pyiceberg(harness, name) == sorted(all_ids(published))
