@@ -89,6 +89,9 @@ class ObjectApi(Protocol):
     def list(self, what: str, folder: ObjectLocation) -> AsyncIterator[StoredObject]:
         """Yield what is below the folder, in ascending order of keys."""
 
+    async def names(self, what: str, start: ObjectLocation) -> Sequence[str]:
+        """Return the keys that begin with `start.key`, each cut behind its next slash, once."""
+
     async def close(self) -> None: ...
 
 
@@ -152,6 +155,12 @@ class HttpStorage:
             if not found.key.endswith("/"):
                 location = base + found.key[len(folder.key) :]
                 yield ObjectInfo(location, found.size_bytes, found.modified_ms, found.etag)
+
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        at = self._api.locations.parse_folder(folder)
+        start = ObjectLocation(at.bucket, at.key + starts_with)
+        found = {key[len(at.key) :] for key in await self._api.names(folder, start)}
+        return sorted(found - {""})
 
     async def probe(self, prefix: str) -> None:
         location = f"{prefix.removesuffix('/')}/frazil-probe-{self._world.uuid()}"

@@ -107,6 +107,19 @@ async def test_a_listing_goes_page_by_page(store: HttpHarness) -> None:
     assert store.calls == ["LIST"] * 3
 
 
+async def test_the_names_in_a_folder_are_objects_and_folders_page_by_page(
+    store: HttpHarness,
+) -> None:
+    storage = store.another(CallLimits(listed_max=2))
+    names = ["a", "b/c/d", "b/e", "b0", "ä/x", "b.c", "z"]
+    await store.rival.create([NewObject(store.at(f"x/{name}"), b"") for name in names])
+    found = ["a", "b.c", "b/", "b0", "z", "ä/"]
+    assert await storage.names(store.at("x")) == found
+    assert len(store.calls) >= 2
+    assert await storage.names(store.at("x/"), starts_with="b") == ["b.c", "b/", "b0"]
+    assert await storage.names(store.at("absent")) == []
+
+
 async def test_only_so_many_calls_are_under_way_at_once(store: HttpHarness) -> None:
     storage = store.another(http_limits=HttpLimits(connections_max=3))
     objects = [NewObject(store.at(f"{number}"), b"") for number in range(12)]

@@ -10,14 +10,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from urllib.parse import quote, urlencode
 
 from committer.errors import FrazilError, NotFoundError
 from committer.ports.storage import require_size
 from committer.ports.world import World
 from committer.storage.adls.adls_location import ADLS_LOCATIONS, AdlsPlaces
-from committer.storage.adls.blob_list import milliseconds, read_page
+from committer.storage.adls.blob_list import Page, milliseconds, read_page
 from committer.storage.authorization import Authorization
 from committer.storage.checksums import md5_of
 from committer.storage.http_calls import HttpCalls
@@ -141,32 +141,42 @@ class AdlsApi:
 
     async def list(self, what: str, folder: ObjectLocation) -> AsyncIterator[StoredObject]:
         found: list[StoredObject] = []
-        marker = ""
-        while True:
-            try:
-                request = self._page(folder, marker)
-                page, marker = await self._calls.send(request, read_page)
-            except HTTP_ERRORS as error:
-                raise _explain(error, "LIST", what) from error
-            found += page
-            if not marker:
-                break
+        async for page in self._pages(what, folder):
+            found += page.objects
         for one in sorted(found, key=lambda stored: stored.key):
             yield one
+
+    async def names(self, what: str, start: ObjectLocation) -> Sequence[str]:
+        found: set[str] = set()
+        async for page in self._pages(what, start, delimiter="/"):
+            found.update(one.key for one in page.objects)
+            found.update(page.folders)
+        return list(found)
+
+    async def _pages(self, what: str, folder: ObjectLocation, **query: str) -> AsyncIterator[Page]:
+        while True:
+            try:
+                page = await self._calls.send(self._page(folder, query), read_page)
+            except HTTP_ERRORS as error:
+                raise _explain(error, "LIST", what) from error
+            yield page
+            query["marker"] = page.marker
+            if not page.marker:
+                return
 
     async def close(self) -> None:
         await self._calls.close()
 
-    def _page(self, folder: ObjectLocation, marker: str) -> HttpRequest:
-        query = {
+    def _page(self, folder: ObjectLocation, query: Mapping[str, str]) -> HttpRequest:
+        asked = {
             "restype": "container",
             "comp": "list",
             "include": "metadata",
             "maxresults": str(self._limits.listed_max),
             "prefix": folder.key,
-            "marker": marker,
+            **query,
         }
-        given = {name: text for name, text in query.items() if text}
+        given = {name: text for name, text in asked.items() if text}
         url = f"{self._places.blob_url(folder.bucket)}?{urlencode(given, quote_via=quote)}"
         return HttpRequest("GET", url, {"x-ms-version": _VERSION})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -11,16 +12,27 @@ from committer.storage.http_client import HttpAnswer, NoAnswerError
 from committer.storage.http_storage import StoredObject
 
 
-async def read_page(answer: HttpAnswer) -> tuple[Sequence[StoredObject], str]:
-    """Return the objects of a page, and the marker of the next one; empty after the last."""
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of a listing. `folders`: what a delimiter has cut; `marker`: of the next page, empty
+    after the last."""
+
+    objects: Sequence[StoredObject]
+    folders: Sequence[str]
+    marker: str
+
+
+async def read_page(answer: HttpAnswer) -> Page:
+    """Read a page. Errors: `NoAnswerError` for what is none."""
     try:
         root = ElementTree.fromstring(answer.body)  # noqa: S314  # expat bounds what entities make
         blobs = [_blob(element) for element in root.iter("Blob") if not _is_folder(element)]
+        folders = [_key(element) for element in root.iter("BlobPrefix")]
     except (ElementTree.ParseError, ValueError, TypeError) as error:
         raise NoAnswerError(f"another server has answered: {error!r} in a listing") from error
     if root.tag != "EnumerationResults":
         raise NoAnswerError(f"another server has answered, with `{root.tag}`")
-    return blobs, root.findtext("NextMarker") or ""
+    return Page(blobs, folders, root.findtext("NextMarker") or "")
 
 
 def _is_folder(blob: ElementTree.Element) -> bool:
@@ -33,15 +45,19 @@ def _is_folder(blob: ElementTree.Element) -> bool:
 
 
 def _blob(blob: ElementTree.Element) -> StoredObject:
-    name, properties = _part(blob, "Name"), _part(blob, "Properties")
-    is_encoded = name.get("Encoded", "").lower() == "true"
-    key = unquote(name.text or "", errors="strict") if is_encoded else name.text or ""
+    properties = _part(blob, "Properties")
     return StoredObject(
-        key,
+        _key(blob),
         int(_text(properties, "Content-Length")),
         milliseconds(_text(properties, "Last-Modified")),
         _text(properties, "Etag").strip('"'),
     )
+
+
+def _key(element: ElementTree.Element) -> str:
+    name = _part(element, "Name")
+    text = name.text or ""
+    return unquote(text, errors="strict") if name.get("Encoded", "").lower() == "true" else text
 
 
 def milliseconds(text: str) -> int:

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -126,14 +126,16 @@ class GcsApi:
             await self._require_bucket(what, at.bucket)
 
     async def list(self, what: str, folder: ObjectLocation) -> AsyncIterator[StoredObject]:
-        token = ""
-        while True:
-            page = await self._page(what, folder, self._limits.listed_max, token)
+        async for page in self._pages(what, folder):
             for item in page.get("items", ()):
                 yield _stored(item)
-            token = page.get("nextPageToken", "")
-            if not token:
-                return
+
+    async def names(self, what: str, start: ObjectLocation) -> Sequence[str]:
+        found: set[str] = set()
+        async for page in self._pages(what, start, delimiter="/"):
+            found.update(item["name"] for item in page.get("items", ()))
+            found.update(page.get("prefixes", ()))
+        return list(found)
 
     async def close(self) -> None:
         await self._calls.close()
@@ -172,16 +174,23 @@ class GcsApi:
             body,
         )
 
+    async def _pages(
+        self, what: str, folder: ObjectLocation, **query: str
+    ) -> AsyncIterator[dict[str, Any]]:
+        query |= {"maxResults": str(self._limits.listed_max)}
+        while True:
+            page = await self._page(what, folder, query)
+            yield page
+            query["pageToken"] = page.get("nextPageToken", "")
+            if not query["pageToken"]:
+                return
+
     async def _page(
-        self, what: str, folder: ObjectLocation, count_max: int, token: str
+        self, what: str, folder: ObjectLocation, query: Mapping[str, str]
     ) -> dict[str, Any]:
-        query = {
-            "prefix": folder.key,
-            "maxResults": str(count_max),
-            "pageToken": token,
-            "fields": "items(name,size,updated,generation),nextPageToken",
-        }
-        given = {name: value for name, value in query.items() if value}
+        fields = "items(name,size,updated,generation),prefixes,nextPageToken"
+        asked = {"prefix": folder.key, "fields": fields, **query}
+        given = {name: value for name, value in asked.items() if value}
         url = self._bucket_url("storage/v1", folder.bucket, "/o", given)
         try:
             page = await self._calls.send(HttpRequest("GET", url), _json)
@@ -198,7 +207,7 @@ class GcsApi:
     async def _require_bucket(self, what: str, bucket: str) -> None:
         """Ask once for a bucket of which an object is absent. Errors: `AccessError`."""
         if bucket not in self._known_buckets:
-            await self._page(what, ObjectLocation(bucket, ""), 1, "")
+            await self._page(what, ObjectLocation(bucket, ""), {"maxResults": "1"})
 
 
 # --- Answers -------------------------------------------------------------------------------------
