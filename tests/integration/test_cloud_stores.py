@@ -1,0 +1,128 @@
+"""The whole way on an emulator of each cloud's store: PyIceberg makes a table there, its data files
+are published, `frazil serve` commits them, and PyIceberg reads every row once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from committer.request.request_key import published_key
+from committer.service.process.composition import Parts
+from tests.cli.commands import Frazil
+from tests.cli.serving import serving, wait_until
+from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
+from tests.support.servers.azurite import ACCOUNT, KEY, TEST_S_MAX, Azurite
+from tests.support.servers.gcs_server import GcsServer
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
+EPOCHS = 3
+ROWS = 10
+COLUMNS = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store, and the properties by which both Frazil and PyIceberg reach it."""
+
+    root: str
+    properties: Mapping[str, str]
+    theirs: Mapping[str, str]
+    """What PyIceberg needs beside."""
+
+
+@pytest.fixture(params=["gcs", pytest.param("adls", marks=pytest.mark.timeout(TEST_S_MAX))])
+def place(request: pytest.FixtureRequest) -> Place:
+    if request.param == "gcs":
+        gcs: GcsServer = request.getfixturevalue("gcs_server")
+        # The emulator takes any token.
+        far = "4000000000000"
+        token = {"gcs.oauth2.token": "any", "gcs.oauth2.token-expires-at": far}
+        return Place(gcs.new_root(), {"gcs.service.host": gcs.url, **token}, {})
+    azurite: Azurite = request.getfixturevalue("azurite")
+    # PyIceberg reads `container@account` as the name of a container.
+    root = azurite.new_root().replace(f"@{ACCOUNT}.dfs.core.windows.net", "")
+    return Place(
+        root,
+        {
+            "adls.account-name": ACCOUNT,
+            "adls.account-key": KEY,
+            "adls.blob-storage-authority": azurite.address,
+            "adls.blob-storage-scheme": "http",
+        },
+        {"adls.dfs-storage-authority": azurite.address, "adls.dfs-storage-scheme": "http"},
+    )
+
+
+def theirs(home: Path, place: Place) -> Any:
+    return SqlCatalog(
+        "frazil",
+        **{
+            "uri": f"sqlite:///{home}/catalog.db",
+            "warehouse": f"{place.root}/warehouse",
+            "py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO",
+            **place.properties,
+            **place.theirs,
+        },
+    )
+
+
+def variables(place: Place) -> dict[str, str]:
+    def name_of(name: str) -> str:
+        return "FRAZIL_CATALOG__" + name.upper().replace(".", "__").replace("-", "_")
+
+    return {
+        "FRAZIL_INBOX": f"{place.root}/requests",
+        "FRAZIL_CATALOG__WAREHOUSE": f"{place.root}/warehouse",
+        **{name_of(name): value for name, value in place.properties.items()},
+    }
+
+
+def publish(frazil: Frazil, table: Any, epoch: int) -> str:
+    """Write a data file with PyIceberg's client, and make a request for it durable."""
+    loaded = frazil.load()
+    line = build_line(loaded, epoch=epoch)
+    file = build_file(loaded.metadata, line.attempt, record_count=ROWS)
+    ids = [epoch * ROWS + number for number in range(ROWS)]
+    with table.io.new_output(file.file_path).create() as stream:
+        pq.write_table(pa.table({"id": pa.array(ids, pa.int64())}, schema=COLUMNS), stream)
+    sealed = seal(line, [build_manifest(loaded.metadata, [file])])
+
+    async def work(parts: Parts) -> None:
+        await parts.inbox.put(sealed)
+
+    frazil.with_parts(work)
+    return published_key(sealed.request.inbox_key)
+
+
+def test_a_table_and_its_requests_on_a_clouds_store_are_committed_and_read_by_pyiceberg(
+    place: Place,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    frazil = Frazil(tmp_path, monkeypatch, capsys, variables(place))
+    answer = frazil("table", "create", "db.flights", "--schema", "id long")
+    assert answer.code == 0, answer.err
+    catalog = theirs(tmp_path, place)
+    with serving(tmp_path, {"FRAZIL_QUEUE__URL": "none"}) as running:
+        running.wait_until_ready()
+        for epoch in range(EPOCHS):
+            publish(frazil, catalog.load_table("db.flights"), epoch)
+
+        def has_landed() -> bool:
+            snapshot = catalog.load_table("db.flights").current_snapshot()
+            return bool(snapshot and snapshot.summary["total-records"] == str(EPOCHS * ROWS))
+
+        wait_until(has_landed, "all requests have landed")
+        assert running.end() == 0
+    found = catalog.load_table("db.flights").scan().to_arrow()
+    assert sorted(found["id"].to_pylist()) == list(range(EPOCHS * ROWS))
+    assert frazil("quarantine", "list").lines == []
