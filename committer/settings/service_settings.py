@@ -9,7 +9,6 @@ machine below `~/.frazil`.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -27,15 +26,13 @@ from pydantic_settings import SettingsError as UnreadableSourceError
 
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
+from committer.iceberg.values.locations import comparable_location
 from committer.settings import default_places
 from committer.settings.catalog_sources import DEFAULT_NAME, CatalogSources, resolve_catalog
 from committer.settings.config_files import expanded, read_settings_file
 from committer.settings.pyiceberg_config import is_pyicebergs
 from committer.settings.secret_files import read_secret_files
 from committer.settings.setting_names import refuse_unknown_variables, setting_text
-
-# `s3a:` and `s3n:` are other names of `s3:`; `file:/x`, `file:///x` and `/x` are one path.
-_SPELLINGS = re.compile(r"(s3[an]?)://|file:(?://(?=/))?", re.IGNORECASE)
 
 
 class _Group(BaseModel):
@@ -270,15 +267,7 @@ def _catalog_group(
 
 def is_inside(location: str, folder: str) -> bool:
     """Return whether a location is the folder, or below it, however both are spelled."""
-    return _as_folder(location).startswith(_as_folder(folder))
-
-
-def _as_folder(location: str) -> str:
-    """Return one spelling of the places that have several."""
-    match = _SPELLINGS.match(location)
-    plain = location[match.end() :] if match else location
-    scheme = "s3://" if match and match[1] else ""
-    return f"{scheme}{plain}".rstrip("/") + "/"
+    return comparable_location(location).is_within(comparable_location(folder))
 
 
 def _config_place() -> tuple[str | None, Path]:

@@ -94,6 +94,48 @@ ADAPTERS = (
         ("tests/storage/test_s3.py",),
     ),
     Mutant(
+        "write_to_google_has_no_condition",
+        "committer/storage/gcs/gcs_api.py",
+        '"ifGenerationMatch": write.etag or "0"}',
+        "}",
+        ("tests/storage/test_http_storage.py -k failed_condition",),
+    ),
+    Mutant(
+        "any_text_is_a_generation",
+        "committer/storage/gcs/gcs_api.py",
+        "        return etag.isascii() and etag.isdigit() and int(etag) > 0\n",
+        "        return True\n",
+        ("tests/storage/test_http_storage.py -k no_object_has",),
+    ),
+    Mutant(
+        "write_to_azure_has_no_condition",
+        "committer/storage/adls/adls_api.py",
+        '    return {"If-None-Match": "*"} if etag is None else',
+        "    return {} if etag is None else",
+        ("tests/storage/test_http_storage.py -k failed_condition",),
+    ),
+    Mutant(
+        "broken_connection_sends_a_write_again_below_us",
+        "committer/storage/http_client.py",
+        "        self._session._retry_connection = False\n",
+        "",
+        ("tests/storage/test_http_storage.py -k nothing_below",),
+    ),
+    Mutant(
+        "token_for_azure_goes_to_any_host",
+        "committer/storage/adls/adls_location.py",
+        "match is None or (not self.authority and match[2] not in _SUFFIXES)",
+        "match is None",
+        ("tests/storage/test_authorization.py -k host",),
+    ),
+    Mutant(
+        "token_is_renewed_once_it_has_ended",
+        "committer/storage/authorization.py",
+        "self._ends_within(_RENEWED_BEFORE_MS)",
+        "self._ends_within(0)",
+        ("tests/storage/test_authorization.py -k before",),
+    ),
+    Mutant(
         "refused_condition_counts_although_it_was_sent_twice",
         "committer/catalog/dynamodb.py",
         '            return Unknown("the swap was sent twice below us, and others have committed'

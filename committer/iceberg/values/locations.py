@@ -37,13 +37,14 @@ def table_location(location: str) -> str:
 
 
 _AUTHORITY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
-_SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+_SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss"}
 
 
 @dataclass(frozen=True, slots=True)
 class ComparableLocation:
     """A location as it is compared with others: `file:/a`, `file:///a` and `/a` are equal, and so
-    are `s3:` and `s3a:`. `store` is the scheme with the bucket or host.
+    are `s3:` and `s3a:`, and both endpoints of an account on Azure. `store` is the scheme with the
+    bucket or host.
     """
 
     store: str
@@ -65,6 +66,8 @@ def comparable_location(location: str) -> ComparableLocation:
     rest = location[match.end() :] if match else location
     scheme = _SAME_SCHEMES.get(scheme.lower(), scheme.lower())
     host = "" if scheme == "file" else authority
+    if scheme == "abfss":
+        host = host.replace(".blob.", ".dfs.", 1)
     path = _SLASHES.sub("/", unquote(rest))
     return ComparableLocation(f"{scheme}://{host}", normalize("NFC", path))
 

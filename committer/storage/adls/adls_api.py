@@ -112,11 +112,8 @@ class AdlsApi:
             raise _explain(error, "HEAD", what) from error
 
     async def write(self, what: str, write: Write, tries: Tries) -> str | None:
-        condition = (
-            {"If-None-Match": "*"} if write.etag is None else {"If-Match": f'"{write.etag}"'}
-        )
         headers = {
-            **condition,
+            **_condition(write.etag),
             "Content-MD5": await md5_of(write.content),
             "Content-Type": "application/octet-stream",
             "x-ms-blob-type": "BlockBlob",

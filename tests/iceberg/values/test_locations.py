@@ -147,6 +147,8 @@ def test_partition_paths_can_be_left_out_of_object_storage_locations() -> None:
         ("/a//b", "file:/a/b", True),
         ("gs://bucket/a/b", "s3://bucket/a", False),
         ("s3://bucket/a", "s3://bucket", True),
+        ("wasbs://c@a.blob.core.windows.net/t/x", "abfss://c@a.dfs.core.windows.net/t", True),
+        ("abfs://c@a.dfs.core.windows.net/t/x", "abfss://c@b.dfs.core.windows.net/t", False),
     ],
 )
 def test_a_location_lies_within_a_folder_however_both_are_spelled(
