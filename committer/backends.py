@@ -25,7 +25,7 @@ from committer.storage.s3_location import SCHEMES as S3_SCHEMES
 from committer.storage.scheme import SchemeStorage, scheme_of
 
 if TYPE_CHECKING:
-    from committer.aws.client import AwsOptions
+    from committer.aws.client import AwsOptions, AwsService
 
 _DYNAMODB_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 # Iceberg's own default for `dynamodb.table-name`.
@@ -112,6 +112,17 @@ async def open_catalog(
                 world=world,
                 create=create,
             )
+        case CatalogKind.GLUE:
+            options = _aws_options(properties, "glue", str(properties))
+            from committer.catalog.glue.glue_catalog import GlueCatalog
+
+            return await GlueCatalog.open(
+                storage=storage,
+                options=options,
+                world=world,
+                catalog_id=properties.get("glue.id"),
+                skip_archive=properties.get("glue.skip-archive").lower() != "false",
+            )
 
 
 def _driver_properties(properties: CatalogProperties) -> dict[str, str]:
@@ -169,9 +180,7 @@ def _open_adls(properties: CatalogProperties, world: World) -> Storage:
     return open_adls(options, world=world)
 
 
-def _aws_options(
-    properties: CatalogProperties, service: Literal["s3", "dynamodb"], subject: str
-) -> AwsOptions:
+def _aws_options(properties: CatalogProperties, service: AwsService, subject: str) -> AwsOptions:
     """Choose the options of a client. Errors: `SettingsError` where the extra is missing."""
     with named_extra(subject, "aws"):
         from committer.aws.client import AwsOptions

@@ -93,6 +93,27 @@ async def test_the_schemes_of_s3_share_one_adapter_that_is_no_other_ones() -> No
     await storage.close()
 
 
+async def test_a_glue_catalog_is_opened_by_its_type_and_properties() -> None:
+    from committer.catalog.glue.glue_catalog import GlueCatalog
+
+    storage, world = open_storage(LOCAL, RealWorld()), RealWorld()
+    properties = {"type": "glue", "glue.region": "eu-west-1", "glue.id": "111122223333"}
+    catalog = await open_catalog(
+        CatalogProperties("frazil", properties), storage, world, create=False
+    )
+    assert isinstance(catalog, GlueCatalog)
+    await catalog.close()
+
+
+@pytest.mark.usefixtures("without_extra")
+async def test_glue_without_the_extra_says_what_to_install() -> None:
+    storage, world = open_storage(LOCAL, RealWorld()), RealWorld()
+    with pytest.raises(SettingsError, match=r"\(glue\).*the extra `aws`"):
+        await open_catalog(
+            CatalogProperties("frazil", {"type": "glue"}), storage, world, create=False
+        )
+
+
 def test_a_location_of_an_unknown_scheme_is_told_which_are_known() -> None:
     storage = open_storage(LOCAL, RealWorld())
     with pytest.raises(

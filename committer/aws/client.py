@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, overload
+from urllib.parse import urlsplit
 from zlib import crc32
 
 import aiohttp
@@ -34,11 +35,16 @@ from committer.errors import AccessError, SettingsError
 if TYPE_CHECKING:
     from aiobotocore.response import StreamingBody
     from types_aiobotocore_dynamodb import DynamoDBClient
+    from types_aiobotocore_glue import GlueClient
     from types_aiobotocore_s3 import S3Client
+    from types_aiobotocore_s3tables import S3TablesClient
+
+    AwsClient = S3Client | DynamoDBClient | GlueClient | S3TablesClient
 
 # Its log lines about credentials, with traces, only repeat the errors.
 logging.getLogger("aiobotocore").addHandler(logging.NullHandler())
 AddressingStyle = Literal["auto", "path", "virtual"]
+AwsService = Literal["s3", "dynamodb", "glue", "s3tables"]
 _SMALL_BYTES = 256 * 1024
 # The least throughput of a connection, even of one of many on a slow line.
 _BYTES_A_SECOND_MIN = 64 * 1024
@@ -65,11 +71,12 @@ class AwsOptions:
 async def open_client(service: Literal["s3"], options: AwsOptions) -> S3Client: ...
 @overload
 async def open_client(service: Literal["dynamodb"], options: AwsOptions) -> DynamoDBClient: ...
-async def open_client(
-    service: Literal["s3", "dynamodb"], options: AwsOptions
-) -> S3Client | DynamoDBClient:
+@overload
+async def open_client(service: Literal["glue"], options: AwsOptions) -> GlueClient: ...
+@overload
+async def open_client(service: Literal["s3tables"], options: AwsOptions) -> S3TablesClient: ...
+async def open_client(service: AwsService, options: AwsOptions) -> AwsClient:
     """Open a client of the running event loop that sends each call once; `close_client` closes it.
-    Close it with `close_client`.
 
     Errors: `SettingsError` for an unknown profile, a missing region or a malformed endpoint;
     `AccessError` where the credentials cannot be had.
@@ -117,7 +124,8 @@ async def open_client(
     client.meta.events.register("after-call.s3", _refuse_empty_answer)
     # The library awaits what handlers return, though their type does not say so.
     refuse: Any = _refuse_foreign_answer
-    client.meta.events.register("after-call.dynamodb", refuse)
+    for judged in _CONTENT_TYPES:
+        client.meta.events.register(f"after-call.{judged}", refuse)
     return client
 
 
@@ -215,20 +223,31 @@ def _refuse_empty_answer(
         raise ResponseParserError(f"not S3 has answered {model.name}: no {wanted}")
 
 
-async def _refuse_foreign_answer(http_response: Any, **_: Any) -> None:
+# The content type of each good answer of these services.
+_CONTENT_TYPES = {
+    "dynamodb": "application/x-amz-json",
+    "glue": "application/x-amz-json",
+    "s3tables": "application/json",
+}
+
+
+async def _refuse_foreign_answer(http_response: Any, model: Any, **_: Any) -> None:
     """Refuse the answer of another server: a gateway on the way may say 200 to anything, or damage
     an answer; the library would take that for "done", or for an item that is not there.
     """
     headers, content = http_response.headers, await http_response.content
+    service = str(model.service_model.service_id)
     if (checksum := headers.get("x-amz-crc32")) and checksum != str(crc32(content)):
-        raise ResponseParserError("an answer of DynamoDB came in damaged: it has another checksum")
+        raise ResponseParserError(
+            f"an answer of {service} came in damaged: it has another checksum"
+        )
     if http_response.status_code != 200:
         return
     content_type = headers.get("Content-Type", "")
-    if not content_type.startswith("application/x-amz-json"):
-        raise ResponseParserError(f"not DynamoDB has answered: content type `{content_type}`")
+    if not content_type.startswith(_CONTENT_TYPES[str(model.service_model.service_name)]):
+        raise ResponseParserError(f"not {service} has answered: content type `{content_type}`")
     if not checksum and not _is_json(content):
-        raise ResponseParserError("an answer of DynamoDB came in damaged: it is not JSON")
+        raise ResponseParserError(f"an answer of {service} came in damaged: it is not JSON")
 
 
 def _is_json(content: bytes) -> bool:
@@ -247,7 +266,13 @@ def _send_small_bodies_at_once(params: dict[str, Any], **_: object) -> None:
         params["headers"].pop("Expect", None)
 
 
-async def close_client(client: S3Client | DynamoDBClient) -> None:
+def is_aws(client: AwsClient) -> bool:
+    """Return whether the client talks to AWS itself, and not to a server of its protocol."""
+    host = urlsplit(client.meta.endpoint_url).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
+
+
+async def close_client(client: AwsClient) -> None:
     """Release the client's connections."""
     await client.__aexit__(None, None, None)
 

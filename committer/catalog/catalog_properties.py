@@ -20,6 +20,7 @@ class CatalogKind(StrEnum):
 
     SQL = "sql"
     DYNAMODB = "dynamodb"
+    GLUE = "glue"
 
 
 # What Java calls some of them.

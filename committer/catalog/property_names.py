@@ -20,7 +20,8 @@ _SCHEMA_VERSION = re.compile(r"V[01]", re.IGNORECASE)
 _SSL_MODE = re.compile(r"disable|allow|prefer|require|verify-ca|verify-full")
 
 _GENERAL = {
-    "type": "Kind of catalog: `sql` (or `jdbc`), `dynamodb`. Default: as the scheme of `uri` says.",
+    "type": "Kind of catalog: `sql` (or `jdbc`), `dynamodb`, `glue`. Default: as the scheme of"
+    " `uri` says.",
     "uri": "Where the catalog is: a SQLAlchemy URL (`sqlite:…`, `postgresql:…`), a JDBC one"
     " (`jdbc:…`), or `dynamodb://<table>`. Default: `sqlite:///<home>/catalog.db`.",
     "warehouse": "Location below which new tables are created: `file://…`, `s3://<bucket>/…`,"
@@ -100,6 +101,13 @@ _SQL = {
     "jdbc.schema-version": "`V0` or `V1`: the columns of tables that Frazil makes in a database"
     " without any. Existing ones are used as they are. Default: `V1`.",
 }
+_GLUE = {
+    **_aws("glue", "Glue"),
+    "glue.endpoint": "As `s3.endpoint`, for Glue. Default: `AWS_ENDPOINT_URL_GLUE`, else AWS.",
+    "glue.id": "Account whose Glue Data Catalog it is. Default: that of the credentials.",
+    "glue.skip-archive": "`false`: Glue archives the table's former version at each commit, of"
+    " which it allows only so many. Default: `true`.",
+}
 CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
     {
         **_GENERAL,
@@ -107,6 +115,7 @@ CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
         **_S3,
         **_SQL,
         **_DYNAMODB,
+        **_GLUE,
         **_GCS,
         **_ADLS,
     }
@@ -124,6 +133,9 @@ _FORMS = {
     "adls.anon": (_FLAG, "true or false"),
     "adls.blob-storage-authority": (_AUTHORITY, ".blob.SUFFIX or HOST:PORT"),
     "adls.blob-storage-scheme": (_SCHEME, "http or https"),
+    "glue.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
+    "glue.id": (re.compile(r"[0-9]{12}(:.+)?"), "an account of 12 digits"),
+    "glue.skip-archive": (_FLAG, "true or false"),
     "s3.path-style-access": (_FLAG, "true or false"),
     "s3.force-virtual-addressing": (_FLAG, "true or false"),
 }

@@ -10,20 +10,22 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from _pytest.mark.structures import ParameterSet
 
 from committer.catalog.dynamodb import DynamoDbCatalog
 from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine
 from committer.ports.catalog import Catalog
 from committer.real_world import RealWorld
+from tests.contract.glue_harness import GlueHarness
+from tests.contract.http_faults import HTTP_FAULTS
 from tests.contract.interfered_storage import InterferedStorage
 from tests.contract.postgres_harness import PostgresHarness
 from tests.contract.sql_faults import SqlFaults
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.servers.dynamodb_server import DynamoDbServer
-from tests.support.servers.http_proxy import Answer, HttpProxy
-from tests.support.servers.http_proxy import Fault as HttpFault
+from tests.support.servers.http_proxy import HttpProxy
 
 WAREHOUSE = "memory://warehouse"
 
@@ -156,7 +158,7 @@ class DynamoDbHarness:
 
     @contextmanager
     def befall(self, fault: Fault) -> Iterator[None]:
-        self.proxy.plan(b"UpdateItem", _HTTP_FAULTS[fault])
+        self.proxy.plan(b"UpdateItem", HTTP_FAULTS[fault])
         yield
         assert not self.proxy.is_planned, "the fault met no swap"
 
@@ -181,14 +183,6 @@ class DynamoDbHarness:
         await self.storage.close()
 
 
-_HTTP_FAULTS: dict[Fault, HttpFault | Answer] = {
-    Fault.LOST_REPLY: HttpFault.CUT_ANSWER,
-    Fault.REQUEST_LOST: HttpFault.CUT_REQUEST,
-    Fault.LANDS_LATE: HttpFault.LANDS_LATE,
-    Fault.UNAVAILABLE: Answer.aws_error(400, "ThrottlingException"),
-}
-
-
 async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]) -> CatalogHarness:
     """Open one of `ADAPTERS`; `v0`: a database whose rows have no type. `fixture` returns that of a
     server, by its name, where the adapter needs one.
@@ -202,12 +196,23 @@ async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]
             return await PostgresHarness.open(fixture("postgres_server"))
         case "postgres-v0":
             return await PostgresHarness.open(fixture("postgres_server"), schema_version="V0")
+        case "glue":
+            return await GlueHarness.open(fixture("moto_server"))
         case "sqlite-v0":
             make_schema_v0(folder / "catalog.db")
     return await SqliteHarness.open(folder / "catalog.db")
 
 
-_POSTGRES = [pytest.param(name, marks=pytest.mark.server) for name in ("postgres", "postgres-v0")]
-# They may refuse a change for what it says; DynamoDB looks at the condition alone.
-JUDGING = ("memory", "sqlite", "sqlite-v0", *_POSTGRES)
-ADAPTERS = (*JUDGING, pytest.param("dynamodb", marks=pytest.mark.server))
+def _on_a_server(*adapters: str) -> tuple[ParameterSet, ...]:
+    return tuple(pytest.param(one, marks=pytest.mark.server) for one in adapters)
+
+
+# They may refuse a change for what it says; the others look at the condition alone.
+JUDGING = ("memory", "sqlite", "sqlite-v0", *_on_a_server("postgres", "postgres-v0"))
+# Their namespaces have levels, and their names any characters.
+NESTED = (*JUDGING, *_on_a_server("dynamodb"))
+# Their rename is one step.
+RENAMING = NESTED
+FLAT = _on_a_server("glue")
+WITHOUT_RENAME = _on_a_server("glue")
+ADAPTERS = (*NESTED, *FLAT)

@@ -33,8 +33,12 @@ from committer.ports.storage import NewObject, Storage
 from committer.request.table_identifier import TableIdentifier
 from tests.contract.catalogs import (
     ADAPTERS,
+    FLAT,
     JUDGING,
+    NESTED,
+    RENAMING,
     WAREHOUSE,
+    WITHOUT_RENAME,
     CatalogHarness,
     open_harness,
 )
@@ -371,6 +375,7 @@ async def test_dropped_table_is_gone_but_its_files_stay(harness: CatalogHarness)
 TRAINS = TableIdentifier(("db",), "trains")
 
 
+@pytest.mark.parametrize("harness", RENAMING, indirect=True)
 async def test_renamed_table_is_the_same_table_under_another_name_only(
     harness: CatalogHarness,
 ) -> None:
@@ -387,6 +392,7 @@ async def test_renamed_table_is_the_same_table_under_another_name_only(
     assert isinstance(await send(harness, build_swap(loaded)), Committed)
 
 
+@pytest.mark.parametrize("harness", RENAMING, indirect=True)
 async def test_swap_under_the_old_name_of_a_renamed_table_is_a_conflict(
     harness: CatalogHarness,
 ) -> None:
@@ -398,6 +404,7 @@ async def test_swap_under_the_old_name_of_a_renamed_table_is_a_conflict(
         await location(harness)
 
 
+@pytest.mark.parametrize("harness", RENAMING, indirect=True)
 async def test_rename_that_cannot_be_done_changes_nothing(harness: CatalogHarness) -> None:
     flights, trains = await create(harness), await create(harness, "db.trains")
     with pytest.raises(TableAlreadyExistsError, match=r"db\.trains"):
@@ -410,6 +417,18 @@ async def test_rename_that_cannot_be_done_changes_nothing(harness: CatalogHarnes
         await harness.catalog.rename_table(FLIGHTS, TableIdentifier(("db2",), "flights"))
     assert await harness.catalog.load(FLIGHTS) == flights
     assert await harness.catalog.load(TRAINS) == trains
+
+
+@pytest.mark.parametrize("harness", WITHOUT_RENAME, indirect=True)
+async def test_catalog_without_a_rename_refuses_it_with_a_remedy_and_changes_nothing(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    assert not harness.catalog.capabilities.has_atomic_rename
+    with pytest.raises(UnsupportedError, match=r"db\.flights.*register.*db\.trains"):
+        await harness.catalog.rename_table(FLIGHTS, TRAINS)
+    assert await harness.catalog.load(FLIGHTS) == created
+    assert await harness.catalog.list_tables(("db",)) == [FLIGHTS]
 
 
 async def test_registered_metadata_file_becomes_a_table_as_it_is(harness: CatalogHarness) -> None:
@@ -455,6 +474,7 @@ async def test_refused_registration_leaves_the_name_and_the_file_as_they_were(
 # --- Names ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("harness", NESTED, indirect=True)
 async def test_tables_of_a_namespace_are_listed_sorted_and_without_those_below_it(
     harness: CatalogHarness,
 ) -> None:
@@ -467,6 +487,22 @@ async def test_tables_of_a_namespace_are_listed_sorted_and_without_those_below_i
     ]
 
 
+@pytest.mark.parametrize("harness", FLAT, indirect=True)
+async def test_namespaces_of_one_level_are_listed_sorted_with_their_tables_and_not_nested(
+    harness: CatalogHarness,
+) -> None:
+    for name in ("db.trains", "db.flights", "db2.cars"):
+        await create(harness, name)
+    listed = await harness.catalog.list_tables(("db",))
+    assert [table.name for table in listed] == ["flights", "trains"]
+    assert await harness.catalog.list_namespaces() == [("db",), ("db2",)]
+    assert harness.catalog.capabilities.namespace_levels_max == 1
+    with pytest.raises(UnsupportedError, match="no levels"):
+        await harness.catalog.create_namespace(("db", "deep"))
+    with pytest.raises(NamespaceNotEmptyError, match="db2"):
+        await harness.catalog.drop_namespace(("db2",))
+
+
 async def test_empty_namespace_lists_no_tables_and_an_absent_one_is_an_error(
     harness: CatalogHarness,
 ) -> None:
@@ -477,6 +513,7 @@ async def test_empty_namespace_lists_no_tables_and_an_absent_one_is_an_error(
             await harness.catalog.list_tables(absent)
 
 
+@pytest.mark.parametrize("harness", NESTED, indirect=True)
 async def test_namespaces_are_listed_sorted_with_the_parents_that_they_imply(
     harness: CatalogHarness,
 ) -> None:
@@ -531,6 +568,7 @@ async def test_empty_namespace_is_dropped_with_its_properties(harness: CatalogHa
     assert await harness.catalog.namespace_properties(("db",)) == {}
 
 
+@pytest.mark.parametrize("harness", NESTED, indirect=True)
 async def test_namespace_that_holds_a_table_or_a_namespace_is_not_dropped(
     harness: CatalogHarness,
 ) -> None:
@@ -570,6 +608,7 @@ async def test_properties_of_a_namespace_are_set_and_removed_one_by_one(
     assert await catalog.list_namespaces() == [db]
 
 
+@pytest.mark.parametrize("harness", NESTED, indirect=True)
 async def test_namespace_that_only_its_tables_imply_takes_properties(
     harness: CatalogHarness,
 ) -> None:

@@ -25,6 +25,7 @@ _PERMISSIONS = {
         "AbortMultipartUpload": {"s3:AbortMultipartUpload"},
         "DeleteObjects": {"s3:DeleteObject"},
     },
+    "glue": {},
     # Our transaction deletes one item and puts another.
     "dynamodb": {"TransactWriteItems": {"dynamodb:PutItem", "dynamodb:DeleteItem"}},
 }

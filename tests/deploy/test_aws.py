@@ -48,6 +48,7 @@ ROLES = ("committer", "operator", "producer", "sweeper")
 # --- The calls that there are --------------------------------------------------------------------
 
 DYNAMODB = ClientCalls("dynamodb", "committer/catalog/dynamodb*.py")
+GLUE = ClientCalls("glue", "committer/catalog/glue/*.py")
 S3 = ClientCalls("s3", "committer/storage/s3*.py")
 
 # Permissions that calls of a role's code would need, but that it is not given, and why not.
@@ -75,13 +76,35 @@ STORAGE_METHODS = {
 }
 # Modules of commands, not of `frazil serve`.
 BY_PEOPLE = set((ROOT / "committer/service/admin").glob("*.py"))
-LOOKED_AT = {"objects_before", "close", "inner"}
+LOOKED_AT = {"capabilities", "objects_before", "close", "inner"}
 
 
 @pytest.mark.parametrize("role", sorted(CATALOG_METHODS))
 def test_a_role_may_do_in_dynamodb_what_its_code_calls_and_no_more(role: str) -> None:
     needed = DYNAMODB.permissions(CATALOG_METHODS[role]) - WITHHELD[role]
     assert {one for one in load_policy(role).actions if one.startswith("dynamodb:")} == needed
+
+
+# The proof of the condition, which a committer makes on servers that are not AWS.
+PROVES = {"glue:CreateDatabase", "glue:CreateTable", "glue:DeleteDatabase"}
+GLUE_METHODS = {
+    # A wrong region or account shows a catalog without a database: looked for before work begins.
+    "committer": CATALOG_METHODS["committer"] | {"list_namespaces"},
+    "producer": CATALOG_METHODS["producer"],
+    "operator": CATALOG_METHODS["operator"]
+    | {"drop_namespace", "namespace_properties", "set_namespace_properties"},
+}
+
+
+@pytest.mark.parametrize("role", sorted(GLUE_METHODS))
+def test_a_role_may_do_in_glue_what_its_code_calls_and_no_more(role: str) -> None:
+    withheld = PROVES if role == "committer" else set()
+    needed = GLUE.permissions(GLUE_METHODS[role]) - withheld
+    policy = load_policy(f"glue-{role}")
+    assert policy.actions == needed
+    (statement,) = policy.statements
+    for resource in statement["Resource"]:
+        assert resource.startswith("arn:aws:glue:YOUR_REGION:YOUR_ACCOUNT:")
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -110,7 +133,7 @@ def test_the_committer_and_producers_use_the_catalog_as_their_roles_say() -> Non
                 r"(?:(?<!settings)(?<!committer)[._]|await |, |\()catalog\.(\w+)", path.read_text()
             )
         }
-        assert seen[role] <= used - LOOKED_AT <= CATALOG_METHODS[role], role
+        assert seen[role] <= used - LOOKED_AT <= GLUE_METHODS[role], role
 
 
 def test_producers_delete_and_replace_nothing_in_the_inbox() -> None:

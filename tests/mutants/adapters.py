@@ -307,6 +307,49 @@ ADAPTERS = (
         '        if await self._namespaces(f"{text}."):\n            raise not_empty(namespace)\n',
         ("tests/contract/test_catalog.py -k holds_a_table",),
     ),
+    # --- Glue ---
+    Mutant(
+        "glue_table_is_updated_without_its_version",
+        "committer/catalog/glue/glue_layout.py",
+        '        "VersionId": standing.version,\n',
+        "",
+        ("tests/catalog/test_glue.py -k eight",),
+    ),
+    Mutant(
+        "glue_base_is_not_compared",
+        "committer/catalog/glue/glue_catalog.py",
+        "        if standing is None or standing.location != swap.base.metadata_location:\n",
+        "        if standing is None:\n",
+        ("tests/catalog/test_glue.py -k few_calls",),
+    ),
+    Mutant(
+        "glue_refusal_for_a_change_at_once_is_a_conflict",
+        "committer/catalog/glue/glue_catalog.py",
+        "            return await self._reread(swap, brief(error))\n",
+        "            return Conflict()\n",
+        ("tests/catalog/test_glue.py -k sent_twice",),
+    ),
+    Mutant(
+        "glue_timeout_of_its_own_is_a_refusal",
+        "committer/catalog/glue/glue_errors.py",
+        '        "OperationTimeoutException",\n',
+        "",
+        ("tests/catalog/test_glue.py -k may_have_applied",),
+    ),
+    Mutant(
+        "glue_table_of_others_is_replaced",
+        "committer/catalog/glue/glue_layout.py",
+        "        **kept,\n",
+        "",
+        ("tests/catalog/test_glue.py -k others_have_written",),
+    ),
+    Mutant(
+        "glue_database_is_deleted_with_tables_of_others",
+        "committer/catalog/glue/glue_namespaces.py",
+        "    if await _tables(client, namespace):\n",
+        "    if await list_iceberg_tables(client, namespace):\n",
+        ("tests/catalog/test_glue.py -k another_format",),
+    ),
     # --- Endpoints ---
     Mutant(
         "connections_without_a_limit",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from committer import backends
+from committer.catalog.catalog_properties import CatalogKind
 from committer.errors import (
     CatalogUnavailableError,
     NotFoundError,
@@ -187,10 +188,10 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
 async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     """Open the catalog as `open_catalog`, but never make a new, empty one while requests wait.
 
-    Where the file of a SQLite catalog is away (a disk that is not mounted yet), a DynamoDB table is
-    not in the region that is asked, or a database is another one, every one of them would go to
-    quarantine for an unknown table. Errors: `CatalogUnavailableError` for the file then,
-    `SettingsError` for what a server lacks.
+    Where the file of a SQLite catalog is away (a disk that is not mounted yet), a DynamoDB table or
+    every database of Glue is not in the region that is asked, or a database is another one, all of
+    them would go to quarantine for an unknown table. Errors: `CatalogUnavailableError` for the file
+    then, `SettingsError` for what a server lacks.
     """
     uri = parts.settings.catalog.uri
     if _is_away(uri) and await _has_outstanding(parts.inbox):
@@ -206,12 +207,30 @@ async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Cat
 
 
 async def _open_standing_catalog(parts: RequestParts) -> Catalog:
+    waiting, properties = parts.settings.inbox, parts.settings.catalog.all_properties
     try:
-        return await open_catalog(parts, create=False)
+        catalog = await open_catalog(parts, create=False)
     except NotFoundError as error:
+        raise SettingsError(f"requests wait in `{waiting}` for tables, but {error}") from error
+    if properties.kind is CatalogKind.GLUE and await _is_empty(catalog):
         raise SettingsError(
-            f"requests wait in `{parts.settings.inbox}` for tables, but {error}"
-        ) from error
+            f"requests wait in `{waiting}` for tables, but {properties} has no namespace at all:"
+            " correct its region or its account; if it is to be new, `frazil table create` makes"
+            " the first namespace"
+        )
+    return catalog
+
+
+async def _is_empty(catalog: Catalog) -> bool:
+    """Return whether a catalog, which a wrong region shows empty, is so; then it is closed."""
+    try:
+        is_empty = not await catalog.list_namespaces()
+    except BaseException:
+        await catalog.close()
+        raise
+    if is_empty:
+        await catalog.close()
+    return is_empty
 
 
 def _is_away(uri: str) -> bool:

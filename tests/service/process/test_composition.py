@@ -25,6 +25,7 @@ from tests.support.builders.request_builders import build_request
 from tests.support.builders.signing import OLD, print_keys
 from tests.support.builders.table_builders import build_table
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
+from tests.support.servers.moto_server import MotoServer
 from tests.support.servers.postgres_server import PostgresServer
 
 
@@ -77,6 +78,24 @@ async def refuse_while_requests_wait(
 async def test_no_empty_catalog_is_made_while_requests_wait_for_tables(tmp_path: Path) -> None:
     await refuse_while_requests_wait(
         parts_in(tmp_path), CatalogUnavailableError, r"catalog\.db` does not exist, but"
+    )
+
+
+@pytest.mark.server
+async def test_glue_that_shows_no_database_is_refused_while_requests_wait(
+    moto_server: MotoServer, tmp_path: Path
+) -> None:
+    options = moto_server.new_account()
+    properties = {
+        "glue.region": options.region,
+        "glue.endpoint": options.endpoint_url,
+        "glue.access-key-id": options.access_key_id,
+        "glue.secret-access-key": options.secret_access_key,
+    }
+    catalog = CatalogSettings(type="glue", properties=properties)
+    settings = Settings(home=tmp_path, catalog=catalog, queue=QueueSettings(url="none"))
+    await refuse_while_requests_wait(
+        open_request_parts(settings), SettingsError, r"\(glue\) has no namespace at all"
     )
 
 

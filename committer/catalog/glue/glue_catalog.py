@@ -1,0 +1,304 @@
+"""A catalog in AWS Glue: one conditional UpdateTable is the swap.
+
+Its condition is `VersionId`, which changes with every update of a table. Glue compares no location,
+so the adapter reads the table first and compares: a swap is GetTable and UpdateTable, as in Iceberg
+Java. UpdateTable answers nothing, so the version of the next swap is not known without that read;
+it also brings what others have written into the table, which an update would remove.
+
+`ConcurrentModificationException` proves nothing: Glue repeats calls inside, and then refuses the
+second for the first. The table is read again, and the pointer says what happened. The client never
+sends a call twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from committer.aws.client import AwsOptions, close_client, is_aws, open_client
+from committer.aws.client_errors import AWS_ERRORS, brief, code_of
+from committer.catalog.glue import glue_layout as layout
+from committer.catalog.glue.glue_errors import (
+    ALREADY_EXISTS,
+    CONCURRENT,
+    NOT_FOUND,
+    frazil_error,
+    is_refused,
+)
+from committer.catalog.glue.glue_layout import GlueTable
+from committer.catalog.glue.glue_namespaces import (
+    change_database,
+    create_database,
+    drop_database,
+    list_databases,
+    list_iceberg_tables,
+    no_namespace,
+    properties_of,
+    read_database,
+)
+from committer.catalog.glue.glue_probe import prove_condition
+from committer.catalog.namespaces import Namespace, absent_if_unsupported
+from committer.catalog.staging import (
+    load_table,
+    objects_before,
+    read_registered,
+    write_first_metadata,
+)
+from committer.errors import (
+    FrazilError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+)
+from committer.ports.catalog_capabilities import CatalogCapabilities
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer, Unknown
+from committer.ports.storage import NewObject, Storage
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
+
+if TYPE_CHECKING:
+    from types_aiobotocore_glue import GlueClient
+
+
+class GlueCatalog:
+    """The `Catalog` port on the databases of one Glue Data Catalog.
+
+    A creating or dropping call whose answer was lost raises `CatalogUnavailableError` although it
+    may have been applied; `create_table`, `register_table` and `create_namespace` may be repeated
+    as they are.
+    """
+
+    capabilities = CatalogCapabilities(kind="Glue", has_atomic_rename=False, namespace_levels_max=1)
+
+    def __init__(
+        self, *, client: GlueClient, storage: Storage, world: World, skip_archive: bool
+    ) -> None:
+        self._client = client
+        self._storage = storage
+        self._world = world
+        self._skip_archive = skip_archive
+        # What UpdateTable takes of what GetTable answers. A view's definition has two forms.
+        known = client.meta.service_model.shape_for("TableInput").members  # type: ignore[attr-defined]  # of a structure
+        self._fields = frozenset(known) - {"ViewDefinition"}
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        storage: Storage,
+        options: AwsOptions,
+        world: World,
+        catalog_id: str = "",
+        skip_archive: bool = True,
+    ) -> GlueCatalog:
+        """Connect; nothing is asked yet. `catalog_id`: that of another account than the caller's.
+
+        `skip_archive`: keep no version of the table for each commit, of which Glue allows only so
+        many. Errors: what `open_client` refuses.
+        """
+        client = await open_client("glue", options)
+        if catalog_id:
+            client.meta.events.register(
+                "provide-client-params.glue", partial(_name_catalog, catalog_id)
+            )
+        return cls(client=client, storage=storage, world=world, skip_archive=skip_archive)
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        return await load_table(self._storage, identifier, self.current_location)
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        with absent_if_unsupported():
+            layout.table_name(identifier)
+        return (await self._table(identifier)).location
+
+    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        return objects_before(swap)
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        """Read the table, then update it if that is the base; the port says what answers mean.
+
+        Never `Rejected`: Glue judges no change. A call that it refuses reveals a fault of the
+        table or of the role, never of a batch's requests.
+        """
+        identifier = swap.base.identifier
+        standing = await self._find(identifier)
+        if standing is None or standing.location != swap.base.metadata_location:
+            return _moved(swap, standing)
+        call = layout.update_table(
+            standing, swap, fields=self._fields, skip_archive=self._skip_archive
+        )
+        try:
+            await self._client.update_table(**call)
+        except Exception as error:  # noqa: BLE001  # whatever it is: was the call applied?
+            return await self._not_updated(swap, error)
+        return _committed(swap)
+
+    async def _not_updated(self, swap: Swap, error: Exception) -> SwapAnswer:
+        if code_of(error) == NOT_FOUND:
+            return Conflict()
+        if code_of(error) == CONCURRENT:
+            return await self._reread(swap, brief(error))
+        if is_refused(error):
+            raise self._error(error, "UpdateTable", swap.base.identifier) from error
+        return Unknown(brief(error))
+
+    async def _reread(self, swap: Swap, cause: str) -> SwapAnswer:
+        """Answer by the pointer as it is after a refusal that may be that of a repeated call."""
+        try:
+            standing = await self._find(swap.base.identifier)
+        except FrazilError as error:
+            return Unknown(f"{cause}; {error}")
+        if standing is not None and standing.location == swap.base.metadata_location:
+            return Unknown(cause)
+        return _moved(swap, standing)
+
+    async def create_table(self, table: LoadedTable) -> None:
+        layout.table_name(table.identifier)
+        await read_database(self._client, table.identifier.namespace)
+        created = await write_first_metadata(self._storage, table)
+        try:
+            await self._create(table)
+        except (TableAlreadyExistsError, NoSuchNamespaceError):
+            # Surely not applied, and no other process knows a file that this call wrote.
+            if created:
+                await self._storage.delete((table.metadata_location,))
+            raise
+
+    async def register_table(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        layout.table_name(identifier)
+        await read_database(self._client, identifier.namespace)
+        table = await read_registered(self._storage, identifier, metadata_location)
+        await self._create(table)
+        return table
+
+    async def _create(self, table: LoadedTable) -> None:
+        identifier = table.identifier
+        try:
+            await self._client.create_table(**layout.create_table(table))
+        except AWS_ERRORS as error:
+            if code_of(error) == NOT_FOUND:
+                raise no_namespace(identifier.namespace) from error
+            if code_of(error) != ALREADY_EXISTS:
+                raise self._error(error, "CreateTable", identifier) from error
+            # The table is this client's own if an earlier call's answer was lost.
+            if not await self._is_at(identifier, table.metadata_location):
+                raise TableAlreadyExistsError(f"the name {identifier} is taken") from error
+
+    async def _is_at(self, identifier: TableIdentifier, location: str) -> bool:
+        answer = await self._answer(identifier)
+        return bool(answer.get("Parameters", {}).get(layout.LOCATION) == location)
+
+    async def drop_table(self, identifier: TableIdentifier) -> None:
+        """Delete the table whatever file it names then: DeleteTable has no condition."""
+        with absent_if_unsupported():
+            database, name = layout.table_name(identifier)
+        await self._table(identifier)
+        try:
+            await self._client.delete_table(DatabaseName=database, Name=name)
+        except AWS_ERRORS as error:
+            if code_of(error) == NOT_FOUND:
+                raise _no_table(identifier) from error
+            raise self._error(error, "DeleteTable", identifier) from error
+
+    async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
+        """Refuse: see the message."""
+        raise UnsupportedError(
+            f"table {identifier}: Glue has no rename, only a new table and a delete, and a commit"
+            f" in between would be lost; stop all writers of the table, register its current"
+            f" metadata file as {to}, then drop {identifier}"
+        )
+
+    async def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        names = await list_iceberg_tables(self._client, namespace)
+        return [TableIdentifier(namespace, name) for name in names]
+
+    async def create_namespace(self, namespace: Namespace) -> None:
+        await create_database(self._client, namespace)
+
+    async def drop_namespace(self, namespace: Namespace) -> None:
+        await drop_database(self._client, namespace)
+
+    async def list_namespaces(self) -> list[Namespace]:
+        return await list_databases(self._client)
+
+    async def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        return properties_of(await read_database(self._client, namespace))
+
+    async def set_namespace_properties(
+        self,
+        namespace: Namespace,
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        await change_database(self._client, namespace, properties, removed)
+
+    async def default_location(self, namespace: Namespace) -> str | None:
+        try:
+            database = await read_database(self._client, namespace)
+        except NoSuchNamespaceError:
+            return None
+        return database.get("LocationUri") or None
+
+    async def probe(self) -> None:
+        """Prove the condition on a server that is not AWS. There it is Glue's own promise, and
+        proving it would need rights that a committer should not have: only the way is tried.
+        """
+        if is_aws(self._client):
+            await list_databases(self._client)
+        else:
+            await prove_condition(self._client, f"frazil_probe_{self._world.uuid().hex}")
+
+    async def close(self) -> None:
+        await close_client(self._client)
+
+    async def _table(self, identifier: TableIdentifier) -> GlueTable:
+        return layout.parse_table(identifier, await self._answer(identifier))
+
+    async def _find(self, identifier: TableIdentifier) -> GlueTable | None:
+        """Read a table; None if there is none."""
+        try:
+            return await self._table(identifier)
+        except NoSuchTableError:
+            return None
+
+    async def _answer(self, identifier: TableIdentifier) -> Any:
+        """Return Glue's table as it answers it. Absent: `NoSuchTableError`."""
+        database, name = layout.table_name(identifier)
+        try:
+            return (await self._client.get_table(DatabaseName=database, Name=name))["Table"]
+        except AWS_ERRORS as error:
+            if code_of(error) == NOT_FOUND:
+                raise _no_table(identifier) from error
+            raise self._error(error, "GetTable", identifier) from error
+
+    def _error(self, error: Exception, action: str, about: object) -> FrazilError:
+        return frazil_error(error, self._client, action, about)
+
+
+def _committed(swap: Swap) -> Committed:
+    return Committed(LoadedTable(swap.base.identifier, swap.metadata, swap.metadata_location))
+
+
+def _moved(swap: Swap, standing: GlueTable | None) -> SwapAnswer:
+    """Answer for a table that is not at the swap's base (any more)."""
+    if standing is None:
+        return Conflict()
+    if standing.location == swap.metadata_location:
+        return _committed(swap)
+    if standing.previous_location == swap.metadata_location:
+        return Unknown("the swap was sent twice below us, and others have committed since")
+    return Conflict()
+
+
+def _name_catalog(catalog_id: str, params: dict[str, Any], **_: object) -> None:
+    """Add the catalog's id to a call, all of which take it."""
+    params.setdefault("CatalogId", catalog_id)
+
+
+def _no_table(identifier: TableIdentifier) -> NoSuchTableError:
+    return NoSuchTableError(f"no table {identifier}")
