@@ -55,6 +55,7 @@ def without_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "committer.aws.client", raising=False)
 
 
+@pytest.mark.thorough
 def test_one_machine_does_without_the_extra(tmp_path: Path) -> None:
     answer = subprocess.run(
         [sys.executable, "-c", LOCAL_HOUSE, str(tmp_path)],

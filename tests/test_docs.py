@@ -45,6 +45,7 @@ async def test_a_request_made_by_hand_as_the_page_says_lands() -> None:
     assert seen["PyIceberg"] == seen["DuckDB"] == expected(1, [1, 2, 3])
 
 
+@pytest.mark.thorough
 def test_the_page_works_with_the_defaults_of_the_readme() -> None:
     """Without any setting; the test above shows that such a request lands."""
     with TemporaryDirectory(prefix="frazil-") as folder:

@@ -41,9 +41,9 @@ PARTS = (
     Part(
         "quick",
         PYTHON,
-        (*PARALLEL, "-m", "not server and not spark and not slow and not simulation"),
+        (*PARALLEL, "-m", "not (server or spark or slow or simulation or thorough)"),
     ),
-    Part("simulation", PYTHON, (*PARALLEL, "-m", "simulation")),
+    Part("simulation", PYTHON, (*PARALLEL, "-m", "simulation or thorough")),
     Part("real", PYTHON, (*BY_FILE, "-m", "(server or spark or slow) and not simulation")),
     Part("spark43", PYTHON_SPARK43, (*SERIAL, "tests/integration/test_spark_writer.py")),
 )

@@ -47,6 +47,7 @@ def test_the_table_that_is_planned_has_its_files_in_manifests_of_ten_thousand(
     assert len(list((tmp_path / "t" / "metadata").glob("*-m0.avro"))) == 3
 
 
+@pytest.mark.thorough
 def test_a_round_that_does_less_is_an_error() -> None:
     rounds = iter([3, 2])
     with pytest.raises(ValueError, match="2 units in one round, 3 in another"):

@@ -11,6 +11,7 @@ from committer.request.table_identifier import TableIdentifier
 from tests.integration.real_harness import flights
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("producer", ["hostile-1", "hostile-once-2"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_request_of_each_kind_is_made_for_either_sort_of_producer(

@@ -392,6 +392,7 @@ async def test_probe_refuses_a_database_that_keeps_what_was_rolled_back(tmp_path
 # --- Several processes ---------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 async def test_two_processes_that_swap_one_table_lose_nothing_and_leave_one_chain(
     tmp_path: Path,
 ) -> None:

@@ -189,6 +189,7 @@ def home_of_another(tmp_path: Path) -> Path:
     return home
 
 
+@pytest.mark.thorough
 @as_root
 @pytest.mark.parametrize(
     "command",
@@ -203,6 +204,7 @@ def test_the_home_of_another_user_is_a_sentence_with_a_remedy(
     assert "FRAZIL_HOME" in said
 
 
+@pytest.mark.thorough
 @as_root
 @pytest.mark.parametrize("command", ["table create db.x --schema 'id long'", "serve"])
 def test_a_home_that_may_only_be_read_is_a_sentence_with_a_remedy(

@@ -32,6 +32,7 @@ def completed(home: Path, line: str, shell: str = "bash") -> list[str]:
     return ended.stdout.split()
 
 
+@pytest.mark.thorough
 def test_commands_options_and_tables_are_completed(frazil: Frazil, tmp_path: Path) -> None:
     assert frazil("table", "create", "db.flights", "--schema", "id long").code == 0
     assert completed(tmp_path, "frazil ta") == ["table"]
@@ -41,6 +42,7 @@ def test_commands_options_and_tables_are_completed(frazil: Frazil, tmp_path: Pat
     assert completed(tmp_path, "frazil table show x") == []
 
 
+@pytest.mark.thorough
 def test_a_home_without_a_catalog_completes_nothing_and_stays_empty(tmp_path: Path) -> None:
     assert completed(tmp_path / "none", "frazil table show d") == []
     assert not (tmp_path / "none").exists()

@@ -115,6 +115,7 @@ def on_a_terminal(home: Path, columns: int, *arguments: str) -> list[str]:
     return content.decode().splitlines()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "command",
     [
@@ -147,6 +148,7 @@ def test_ids_are_whole_on_a_terminal_of_80_columns(
     assert [line for line in lines if DATE.search(line) and not TIME.search(line)] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("reason", ["table_unknown", "epoch_landed_unproven"])
 def test_the_list_of_what_is_in_quarantine_fits_80_columns(
     frazil: Frazil, tmp_path: Path, reason: str

@@ -35,6 +35,7 @@ def by_file(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(lines, key=lambda line: str(line["file"]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_some_scans_of_each_fixture_are_printed_as_java_plans_them(
     frazil: Frazil, name: str

@@ -106,6 +106,7 @@ async def assert_neighbours_committed_together(harness: ServiceHarness) -> None:
     assert harness.health.conditions == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "found"])
 @pytest.mark.parametrize("number", range(len(batches(REFUSED))))
 async def test_hostile_requests_go_to_quarantine_and_their_neighbours_land_together(
@@ -176,6 +177,7 @@ HUGE = ("bomb", "doubles", "announces", "limit", "megabyte", "thousand", "levels
 PEAK_BYTES_MAX = 256 * 1024 * 1024
 
 
+@pytest.mark.thorough
 async def test_what_stands_for_gigabytes_is_refused_in_bounded_memory() -> None:
     huge = [one for one in REFUSED if any(word in one.name for word in HUGE)]
     assert len(huge) >= 12

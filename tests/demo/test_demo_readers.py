@@ -53,6 +53,7 @@ async def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
     return Table(settings)
 
 
+@pytest.mark.thorough
 def test_both_readers_find_exactly_what_was_put_in(table: Table) -> None:
     flights = read_flights(ROWS)
     table.append(flights.slice(0, 200))
@@ -67,6 +68,7 @@ def test_both_readers_find_exactly_what_was_put_in(table: Table) -> None:
     assert [(each.rows, each.total_rows) for each in snapshots] == [(200, 200), (300, 500)]
 
 
+@pytest.mark.thorough
 def test_a_row_too_many_or_too_few_fails_both_readers(table: Table) -> None:
     flights = read_flights(ROWS)
     table.append(flights.slice(0, ROWS - 1))

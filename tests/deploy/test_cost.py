@@ -72,6 +72,7 @@ class Paying:
         await self.harness.settle(0.5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("requests", "files"), [(1, 1), (10, 1), (1, 1_000), (20, 100)])
 async def test_a_commit_is_paid_for_once_whatever_number_of_requests_and_files_it_holds(
     requests: int, files: int
@@ -81,6 +82,7 @@ async def test_a_commit_is_paid_for_once_whatever_number_of_requests_and_files_i
     assert paid == cost.COMMIT * 5 + Calls(put=5 * requests)
 
 
+@pytest.mark.thorough
 async def test_upkeep_costs_each_commit_its_share_and_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

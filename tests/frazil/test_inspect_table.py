@@ -124,6 +124,7 @@ def test_tables_of_the_whole_table_are_those_of_pyiceberg(name: str) -> None:
 
 
 # PyIceberg fails at deletion vectors, which have no column sizes.
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in TABLES if name != "v3_deletion_vectors"])
 def test_tables_of_a_snapshot_are_those_of_pyiceberg(name: str) -> None:
     ours, theirs = read_by_us(name).inspect, read_by_pyiceberg(name).inspect

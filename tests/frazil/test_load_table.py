@@ -147,10 +147,12 @@ def read_with(home: Path, extras: Sequence[str], *without: str) -> list[Any]:
     return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
+@pytest.mark.thorough
 def test_the_extra_for_reading_is_enough(home: Path) -> None:
     assert read_with(home, ["read"]) == [[4, 1], 4]
 
 
+@pytest.mark.thorough
 def test_without_the_extra_it_is_named_with_what_installs_it(home: Path) -> None:
     (said,) = read_with(home, [])
     assert said.startswith("frazil.load_table needs the package `sqlalchemy`: install the extra")

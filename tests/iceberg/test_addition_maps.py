@@ -146,6 +146,7 @@ def end_of(maps: AdditionMaps, raw: bytes, start: int) -> int | None:
     return stop if is_utf8(b"".join(texts)) else None
 
 
+@pytest.mark.thorough
 @settings(max_examples=100, deadline=None)
 @given(_entries())
 def test_the_fast_way_and_the_plain_one_agree(entries: list[list[Map | None]]) -> None:
@@ -242,6 +243,7 @@ def fills(body: bytes, count: int, *, of_bytes: bool) -> bool:
     return position == len(body)
 
 
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(LONG_MAPS, BOUND_MAPS)
 def test_what_a_writer_makes_is_taken(counts: dict[int, int], values: dict[int, bytes]) -> None:

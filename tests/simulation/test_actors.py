@@ -24,6 +24,7 @@ from tests.simulation.servers import INBOX
 from tests.simulation.simulation import Simulation
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "deeds",
     [HARMLESS, *((deed, Deed.APPEND, deed) for deed in SETTING_BACK), (Deed.DROP_AND_CREATE,)],

@@ -26,6 +26,7 @@ def test_what_is_published_lands_without_faults() -> None:
     assert outcome.commits > 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [3, 5])
 def test_the_same_seed_gives_the_same_run(seed: int) -> None:
     runs = [Simulation(draw_scenario(seed)).run() for _ in range(2)]

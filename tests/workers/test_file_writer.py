@@ -221,6 +221,7 @@ def test_rows_of_another_schema_are_a_bug(tmp_path: Path) -> None:
 # --- Memory ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_many_partitions_stay_within_the_memory_and_file_limits(tmp_path: Path) -> None:
     limits = WriterLimits(buffered_bytes=150_000, open_files=5)
     most_open = 0

@@ -493,6 +493,7 @@ async def test_an_epoch_whose_request_is_too_large_is_refused_before_it_is_publi
     assert (await read_back(bench)).request.epoch == 7
 
 
+@pytest.mark.thorough
 async def test_a_manifest_that_no_request_has_room_for_is_refused_by_its_size() -> None:
     bench = await build_bench()
     written = bench.written()

@@ -20,6 +20,7 @@ _PEAK_BYTES_MAX = 160 * 1024 * 1024
 _DAMAGED = 300
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CORPUS)
 def test_what_was_made_to_do_harm_is_refused_in_clear_words(name: str) -> None:
     hostile = CORPUS[name]
@@ -29,6 +30,7 @@ def test_what_was_made_to_do_harm_is_refused_in_clear_words(name: str) -> None:
     assert fault(target, content) is None
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in CORPUS if "bomb" in name or "inflate" in name])
 def test_what_inflates_is_not_kept(name: str) -> None:
     hostile = CORPUS[name]
@@ -36,6 +38,7 @@ def test_what_inflates_is_not_kept(name: str) -> None:
     assert peak_bytes(TARGETS[hostile.target], content) < _PEAK_BYTES_MAX
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TARGETS)
 def test_damaged_bytes_are_read_or_refused_in_clear_words(name: str) -> None:
     target, chance = TARGETS[name], Random(name)

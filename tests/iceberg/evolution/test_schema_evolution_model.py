@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -236,6 +237,7 @@ def test_an_evolution_gives_the_fields_and_ids_that_pyiceberg_gives(
     assert next(theirs.update._last_column_id) == evolved.last_column_id + 1
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(schema=schemas(), steps=steps())
 def test_a_union_gives_the_fields_and_ids_that_pyiceberg_gives(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.expression import (
     Expression,
@@ -77,6 +79,7 @@ def test_text_is_that_of_java() -> None:
             assert sets_in_order(bound) == sets_in_order(case["bound_text"])
 
 
+@pytest.mark.thorough
 def test_terms_of_lists_are_told() -> None:
     listed = In(Transformed(BucketTransform(8), Reference("c")), tuple(range(12)))
     assert print_text(listed).startswith('bucket[8](ref(name="c")) in (0, 1, ')

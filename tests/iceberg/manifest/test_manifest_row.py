@@ -372,6 +372,7 @@ def test_the_fixed_partitions_of_iceberg_java_are_refused_by_name(
 # --- Tables of Iceberg Java ----------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [n for n in table_names() if n != "v2_identity_fixed_java_quirk"])
 def test_no_manifest_of_iceberg_java_belies_its_row(name: str) -> None:
     found = 0

@@ -79,6 +79,7 @@ def test_a_writer_keeps_no_more_than_a_block() -> None:
     assert peak < 8 * BLOCK_BYTES
 
 
+@pytest.mark.thorough
 def test_a_reader_keeps_no_more_than_a_block() -> None:
     files = [data_file(number, partition=("r", 1)) for number in range(5_000)]
     content = encode_additions(files, context(), sync=SYNC).content

@@ -78,6 +78,7 @@ def fixture_manifests() -> Iterator[tuple[str, ManifestFile]]:
                     yield name, row
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("field_ids", [frozenset(), frozenset({1, 2, 5}), frozenset(range(200))])
 def test_all_manifests_of_the_fixtures_are_read_as_the_decoder_reads_them(
     field_ids: frozenset[int],

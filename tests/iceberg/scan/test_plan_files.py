@@ -52,6 +52,7 @@ def as_in_the_fixture(wanted: dict[str, Any]) -> Callable[[FileScanTask], dict[s
     return describe
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_every_scan_of_the_fixtures_keeps_the_files_deletes_and_residuals_of_java(
     name: str,

@@ -429,6 +429,7 @@ def _entry(draw: st.DrawFn, number: int, format_version: int) -> ManifestEntry:
 UNREADABLE = "v2_identity_fixed_java_quirk"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", [one for one in table_names() if one != UNREADABLE])
 def test_manifests_of_the_reference_implementation_are_merged_entry_for_entry(table: str) -> None:
     metadata = _latest(table)

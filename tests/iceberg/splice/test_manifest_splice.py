@@ -206,6 +206,7 @@ def unsorted(numbers: range) -> list[DataFile]:
     return [data_file(number, sort_order_id=orders[number % 4]) for number in numbers]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_version", [1, 2, 3])
 @pytest.mark.parametrize("made", ["ours", "foreign", "plain", "without the field", "decoded"])
 def test_files_that_name_no_sort_order_are_unsorted(format_version: int, made: str) -> None:

@@ -105,6 +105,7 @@ def damaged(sealed: EncodedRequest) -> list[bytes]:
     return [content[:-1], content + b"more", content[:-1] + bytes((content[-1] ^ 1,))]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("here_bytes_max", [0, REQUEST_HERE_BYTES_MAX])
 async def test_a_process_refuses_to_read_what_is_refused_here(here_bytes_max: int) -> None:
     async with processes(here_bytes_max=here_bytes_max) as checks:
@@ -116,6 +117,7 @@ async def test_a_process_refuses_to_read_what_is_refused_here(here_bytes_max: in
             assert (here.value.reason, str(here.value)) == (there.value.reason, str(there.value))
 
 
+@pytest.mark.thorough
 async def test_manifests_that_are_named_are_checked_as_they_were_read() -> None:
     sealed, manifest = naming(TABLE, "query-1")
     checker = checker_of(TABLE)
@@ -176,6 +178,7 @@ async def test_a_request_of_medium_size_is_checked_without_a_process() -> None:
     await checks.close()
 
 
+@pytest.mark.thorough
 async def test_a_request_that_is_larger_or_too_much_work_is_checked_by_a_process() -> None:
     checker = checker_of(TABLE)
     sealed = many(work_here().entries + 1)
@@ -248,6 +251,7 @@ main()
 """
 
 
+@pytest.mark.thorough
 async def test_a_request_behind_one_that_no_process_survives_is_read_all_the_same() -> None:
     async with processes(PROGRAM.replace("main()\n", DIES_OF_ONE)) as checks:
         deadly, good = await asyncio.gather(
@@ -273,6 +277,7 @@ async def test_after_a_request_that_was_given_up_each_gets_its_own_answer() -> N
         assert (third.request, (await first).request) == (other.request, GOOD.request)
 
 
+@pytest.mark.thorough
 async def test_what_wants_more_memory_than_there_is_for_it_is_refused() -> None:
     metadata = flights("memory://warehouse/db/t", format_version=2)
     table = LoadedTable(TableIdentifier.parse("db.t"), metadata, "memory://warehouse/db/t/v1")

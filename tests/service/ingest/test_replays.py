@@ -193,6 +193,7 @@ async def test_a_gap_stays_open_while_a_request_of_its_producer_is_in_the_inbox(
 # --- One-shot producers --------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 async def test_a_thousand_one_shot_producers_land_once_and_leave_nothing_in_the_ledger() -> None:
     harness = ServiceHarness()
     table = await harness.create_table()

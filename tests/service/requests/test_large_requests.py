@@ -415,6 +415,7 @@ class WatchedQueue(MemoryQueue):
         return await super().read(count_max=count_max, wait_s=wait_s, shards=shards)
 
 
+@pytest.mark.thorough
 async def test_few_doorbells_are_read_at_once_until_they_are_known_to_be_small() -> None:
     harness = ServiceHarness()
     table = await harness.create_table()

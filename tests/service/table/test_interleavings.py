@@ -221,6 +221,7 @@ async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
     assert len(await paths(harness)) == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("text", "wait_s"),
     [(text, 2.0) for text in ("", "soon", "-5", "1e3", "NaN", "٣", "0.5", " 100 ")]

@@ -112,6 +112,7 @@ EVENTS: tuple[Callable[[Stage], Awaitable[None]], ...] = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("first", "second"),
     list(product(EVENTS, EVENTS)),

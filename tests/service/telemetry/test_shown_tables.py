@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from committer.request.table_identifier import TableIdentifier
 from committer.service.table.table_committer import IDLE_S_MAX
 from committer.service.telemetry.shown_tables import AFTER_IDLE_S, AFTER_LEAVING_S
@@ -36,6 +38,7 @@ async def land(harness: ServiceHarness, name: str, epoch: int = 0) -> None:
     await harness.settle()
 
 
+@pytest.mark.thorough
 async def test_a_table_that_rests_is_shown_for_a_day_and_then_no_more() -> None:
     harness = ServiceHarness()
     await harness.create_table(TABLE)

@@ -590,6 +590,7 @@ async def test_an_expiry_that_never_landed_deletes_nothing_of_a_table_that_was_p
 # --- Crashes -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("stop_at", range(8))
 async def test_a_crash_in_any_step_loses_nothing_and_leaves_nothing(
@@ -612,6 +613,7 @@ async def test_a_crash_in_any_step_loses_nothing_and_leaves_nothing(
     assert len(await harness.live_files()) == traffic.published
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "fault", [Fault.LOST_REPLY, Fault.REQUEST_LOST, Fault.LANDS_LATE, Fault.CONFLICT]
 )
@@ -668,6 +670,7 @@ async def test_a_journal_entry_that_nobody_can_read_deletes_nothing() -> None:
 # --- Latency -------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 async def test_commits_go_on_as_fast_while_thousands_of_files_are_deleted_slowly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

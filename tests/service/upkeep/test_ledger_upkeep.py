@@ -121,6 +121,7 @@ async def test_chores_of_one_branch_wait_for_a_commit_to_that_branch() -> None:
 # --- A table that rests in between ---------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pause_s", [700.0, 3_600.0])
 async def test_a_table_with_one_request_an_hour_forgets_its_one_shot_producers(
     pause_s: float,
@@ -142,6 +143,7 @@ async def test_a_table_with_one_request_an_hour_forgets_its_one_shot_producers(
     assert len(await paths(harness)) == 6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("is_let_go", [False, True])
 async def test_of_a_table_that_another_had_meanwhile_nothing_is_held_for_due(
     is_let_go: bool,
