@@ -101,7 +101,7 @@ def test_a_table_that_changes_before_the_yes_is_not_accepted(
         changed = True
         set_property(frazil, "touched", "yes")
 
-    monkeypatch.setattr("committer.cli.printing.confirm", change)
+    monkeypatch.setattr("committer.cli.table_accept.confirm", change)
     assert frazil("table", "accept", "db.flights").code == 1
     assert changed
     assert high_water_mark(frazil) == before

@@ -371,7 +371,10 @@ def test_a_secret_that_is_no_small_file_is_told_so(root: Path, kind: str) -> Non
             file.truncate(1 << 40)
     (root / "link").symlink_to(secret)
     for path in (secret, root / "link"):
-        with pytest.raises(SettingsError, match="expected a regular file of 64 KiB at most"):
+        with pytest.raises(
+            SettingsError,
+            match=r"cannot be read: it is (a pipe, not|a device, not|larger than 65536 bytes)",
+        ):
             read_secret_files({"FRAZIL_QUEUE__URL_FILE": str(path)})
 
 
