@@ -353,9 +353,15 @@ RUN_THE_BENCHMARK = Walk(
     ],
 )
 
+CHOOSE_A_CATALOG = Walk(
+    f"{_HOW_TO}/choose-a-catalog.md",
+    [LeftOut(block=1, reason="needs a second catalog: tests/cli/test_catalog_check.py")],
+)
+
 WALKS = (
     README,
     CHANGE_A_SCHEMA,
+    CHOOSE_A_CATALOG,
     HANDLE_QUARANTINE,
     INSPECT_A_TABLE,
     MAINTAIN_TABLES,
