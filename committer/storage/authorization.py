@@ -23,7 +23,7 @@ class Authorization(Protocol):
         Errors: `AccessError`; `StorageUnavailableError` where a token cannot be had now.
         """
 
-    def forget(self) -> bool:
+    def forget(self, refused: HttpRequest) -> bool:
         """Forget what the store has refused with 401. False where there is nothing else to send."""
 
 
@@ -33,7 +33,7 @@ class Anonymous:
     async def sign(self, request: HttpRequest) -> HttpRequest:
         return request
 
-    def forget(self) -> bool:
+    def forget(self, refused: HttpRequest) -> bool:
         return False
 
 
@@ -58,7 +58,7 @@ class StaticToken:
             raise AccessError(f"the token of `{self._name}` has expired: give a fresh one")
         return with_bearer(request, self._token)
 
-    def forget(self) -> bool:
+    def forget(self, refused: HttpRequest) -> bool:
         return False
 
 
@@ -77,8 +77,10 @@ class RenewedToken:
     async def sign(self, request: HttpRequest) -> HttpRequest:
         return with_bearer(request, await self._current())
 
-    def forget(self) -> bool:
-        self._token = None
+    def forget(self, refused: HttpRequest) -> bool:
+        # Of many calls with one token the first drops it, and the others take its successor.
+        if self._token is not None and _bearer(self._token) == refused.headers.get("Authorization"):
+            self._token = None
         return True
 
     async def _current(self) -> Token:
@@ -104,5 +106,8 @@ class RenewedToken:
 
 def with_bearer(request: HttpRequest, token: Token) -> HttpRequest:
     """Return the request with the token."""
-    headers = {**request.headers, "Authorization": f"Bearer {token.text}"}
-    return replace(request, headers=headers)
+    return replace(request, headers={**request.headers, "Authorization": _bearer(token)})
+
+
+def _bearer(token: Token) -> str:
+    return f"Bearer {token.text}"

@@ -65,8 +65,9 @@ class HttpCalls:
         await self._calls.close()
 
     async def _send(self, client: HttpClient, request: HttpRequest) -> HttpAnswer:
-        answer = await client.send(await self._authorization.sign(request))
-        if answer.status == 401 and self._authorization.forget():
+        signed = await self._authorization.sign(request)
+        answer = await client.send(signed)
+        if answer.status == 401 and self._authorization.forget(signed):
             # Nothing was applied: the token had been revoked, or ended early.
             answer = await client.send(await self._authorization.sign(request))
         if answer.status >= 300:

@@ -165,8 +165,7 @@ class HttpClient:
         ) as response:
             headers = {name.lower(): text for name, text in response.headers.items()}
             if response.status >= 300:
-                body = await response.content.read(_REFUSAL_BYTES_MAX)
-                return HttpAnswer(response.status, headers, body)
+                return HttpAnswer(response.status, headers, await _start_of(response.content))
             if request.check is not None:
                 request.check(HttpAnswer(response.status, headers, b""))
             return HttpAnswer(response.status, headers, await response.read())
@@ -184,7 +183,20 @@ class HttpClient:
         return self._proxies[place]
 
 
+async def _start_of(content: aiohttp.StreamReader) -> bytes:
+    """Read what a refusal says, which may come in pieces, but no page of megabytes."""
+    found = b""
+    while len(found) < _REFUSAL_BYTES_MAX:
+        piece = await content.read(_REFUSAL_BYTES_MAX - len(found))
+        if not piece:
+            break
+        found += piece
+    return found
+
+
 def _words(error: Exception) -> str:
+    if isinstance(error, aiohttp.InvalidURL):
+        return "its URL is not valid"  # which may hold a token
     return f"{type(error).__name__}: {error}".rstrip(": ")
 
 

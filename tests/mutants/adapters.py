@@ -122,6 +122,20 @@ ADAPTERS = (
         ("tests/storage/test_http_storage.py -k nothing_below",),
     ),
     Mutant(
+        "first_piece_of_a_refusal_is_all_of_it",
+        "committer/storage/http_client.py",
+        "        found += piece\n",
+        "        return piece\n",
+        ("tests/storage/test_http_client.py",),
+    ),
+    Mutant(
+        "renewed_token_is_forgotten_for_its_predecessor",
+        "committer/storage/authorization.py",
+        "        if self._token is not None and _bearer(self._token) == refused",
+        "        if self._token is not None or _bearer(self._token) == refused",
+        ("tests/storage/test_authorization.py -k before",),
+    ),
+    Mutant(
         "token_for_azure_goes_to_any_host",
         "committer/storage/adls/adls_location.py",
         "match is None or (not self.authority and match[2] not in _SUFFIXES)",

@@ -48,7 +48,7 @@ class SharedKey:
         dated["Authorization"] = f"SharedKey {self._account}:{signature}"
         return replace(request, headers=dated)
 
-    def forget(self) -> bool:
+    def forget(self, refused: HttpRequest) -> bool:
         return False
 
 
@@ -62,7 +62,7 @@ class SasToken:
         separator = "&" if "?" in request.url else "?"
         return replace(request, url=f"{request.url}{separator}{self._token}")
 
-    def forget(self) -> bool:
+    def forget(self, refused: HttpRequest) -> bool:
         return False
 
 
