@@ -50,6 +50,10 @@ class DelayedStorage:
         async for found in self._storage.list(prefix, skips=skips):
             yield found
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        await asyncio.sleep(self._delay_s)
+        return await self._storage.names(folder, starts_with=starts_with)
+
     async def probe(self, prefix: str) -> None:
         await self._storage.probe(prefix)
 

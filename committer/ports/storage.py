@@ -91,6 +91,13 @@ class Storage(Protocol):
         listing fails, unless `skips` is given to collect that too.
         """
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        """Return the names directly in a folder that start so, sorted: of objects, and, ending with
+        a slash, of the folders in it. Strongly consistent with creates and deletes.
+
+        A folder that does not exist has none. What is neither object nor folder is left out.
+        """
+
     async def probe(self, prefix: str) -> None:
         """Prove below `prefix` that create-only and conditional writes are enforced; clean up.
 

@@ -24,7 +24,7 @@ from committer.storage import durable_writes, local_files
 from committer.storage.empty_folders import EmptyFolders
 from committer.storage.probe import prove_conditions
 from committer.storage.temporaries import FirstWrites
-from committer.storage.walk import walk
+from committer.storage.walk import names_in, walk
 
 _LISTED_MAX = 1_000
 # Measured on ext4 with 200 creates: 8 jobs of 25 make 2,200 to 2,600 a second, 2 of 100 1,200, one
@@ -117,6 +117,9 @@ class LocalStorage:
         while page := await self._run(lambda: tuple(islice(found, _LISTED_MAX))):
             for info in page:
                 yield info
+
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        return await self._run(partial(names_in, folder, starts_with, self._roots))
 
     async def probe(self, prefix: str) -> None:
         name = f"frazil-probe-{os.urandom(8).hex()}"

@@ -85,7 +85,7 @@ def explained(location: str) -> Iterator[None]:
 
 
 @contextmanager
-def _looking_for(location: str) -> Iterator[None]:
+def looked_for(location: str) -> Iterator[None]:
     """Turn the error about a name that no file can have into that of an absent file."""
     try:
         yield
@@ -110,7 +110,7 @@ def read(
 
     No more than the file has when it is opened: it may be growing. `roots`: see `opened_folder`.
     """
-    with explained(location), _looking_for(location):
+    with explained(location), looked_for(location):
         descriptor, status = _open_regular(location, roots)
         try:
             require_size(location, status.st_size, size_bytes_max)
@@ -175,7 +175,7 @@ _KINDS = {
 
 def describe(location: str, roots: Sequence[str] = ()) -> ObjectInfo:
     path = local_name(location)
-    with explained(location), _looking_for(location):
+    with explained(location), looked_for(location):
         with looked_up(path, roots) as (name, folder, follow):
             status = os.stat(name, dir_fd=folder, follow_symlinks=follow)
         _require_regular(location, status)

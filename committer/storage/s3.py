@@ -120,11 +120,20 @@ class S3Storage:
                     modified_ms = _milliseconds(found["LastModified"])
                     location = base + key[len(folder.key) :]
                     yield ObjectInfo(location, found["Size"], modified_ms, found["ETag"])
-            where = (
-                {"ContinuationToken": page["NextContinuationToken"]}
-                if page["IsTruncated"]
-                else None
-            )
+            where = _after(page, where)
+
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        at = parse_folder(folder)
+        start = changed(at, key=at.key + starts_with)
+        found: set[str] = set()
+        where: _Page | None = {"Delimiter": "/"}
+        while where is not None:
+            page = await self._list(folder, start, where)
+            found.update(one["Key"][len(at.key) :] for one in page.get("Contents", ()))
+            found.update(one["Prefix"][len(at.key) :] for one in page.get("CommonPrefixes", ()))
+            where = _after(page, where)
+        # Other tools mark folders by empty objects of their name: that of this one is left.
+        return sorted(found - {""})
 
     async def probe(self, prefix: str) -> None:
         """Probe the server, also for objects written in parts,
@@ -201,9 +210,19 @@ class S3Storage:
 
 
 class _Page(TypedDict, total=False):
-    """Where a page of a listing begins: after the last one, or (empty) with the first key."""
+    """Where a page of a listing begins: after the last one, or (empty) with the first key. With a
+    delimiter, keys that have it behind the prefix count as one.
+    """
 
     ContinuationToken: str
+    Delimiter: str
+
+
+def _after(page: ListObjectsV2OutputTypeDef, where: _Page) -> _Page | None:
+    """Return where the next page begins; None after the last one."""
+    if not page["IsTruncated"]:
+        return None
+    return {**where, "ContinuationToken": page["NextContinuationToken"]}
 
 
 async def _get(

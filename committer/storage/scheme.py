@@ -75,6 +75,9 @@ class SchemeStorage:
         async for info in self.adapter(prefix).list(prefix, skips=skips):
             yield info
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        return await self.adapter(folder).names(folder, starts_with=starts_with)
+
     async def probe(self, prefix: str) -> None:
         await self.adapter(prefix).probe(prefix)
 

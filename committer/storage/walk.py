@@ -22,6 +22,7 @@ from committer.storage.local_files import (
     info_of,
     kind_of,
     local_name,
+    looked_for,
     open_folder,
     root_of,
 )
@@ -56,6 +57,42 @@ def walk(
         walker.look_at_prefix(base, path)
         return
     yield from walker.below(folder, base)
+
+
+def names_in(location: str, starts_with: str, roots: Sequence[str] = ()) -> list[str]:
+    """Return the names of files and folders directly in a folder, sorted, those of folders with a
+    slash at the end. Temporary files and links are left out, and nothing is opened but the folder.
+    """
+    path = local_name(location).rstrip("/") or "/"
+    try:
+        with explained(location), looked_for(location):
+            folder = open_folder(path, roots)
+    except NotFoundError:
+        return []
+    try:
+        with explained(location), os.scandir(folder) as entries:
+            return sorted(
+                f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+                for entry in entries
+                if entry.name.startswith(starts_with) and _has_name(entry)
+            )
+    finally:
+        os.close(folder)
+
+
+def _has_name(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a file or a folder that a location can name."""
+    is_kept = entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+    return is_kept and not is_temporary(entry.name) and _is_text(entry.name)
+
+
+def _is_text(name: str) -> bool:
+    """Return whether any location can hold the name."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 @dataclass(slots=True)
@@ -130,14 +167,10 @@ class _Walk:
 
     def _is_named(self, name: str, base: str) -> bool:
         """Return whether any location can name the entry."""
-        if name.isascii():
+        if name.isascii() or _is_text(name):
             return True
-        try:
-            name.encode()
-        except UnicodeEncodeError:
-            self._skip(base + ascii(name)[1:-1], SkipKind.NAME)
-            return False
-        return True
+        self._skip(base + ascii(name)[1:-1], SkipKind.NAME)
+        return False
 
     def _enter(self, levels: list[_Level], name: str, base: str) -> None:
         if len(levels) >= self._levels_max:

@@ -326,6 +326,19 @@ async def test_nothing_below_a_prefix_yields_nothing(case: Case) -> None:
     assert await case.names("/a") == []
 
 
+async def test_names_in_a_folder_are_those_of_its_objects_and_folders(case: Case) -> None:
+    await case.put(**{"v1": b"", "v10.x": b"", "v/deep/a": b"", "v/b": b"", "w": b""})
+    assert await case.storage.names(case.root) == ["v/", "v1", "v10.x", "w"]
+    assert await case.storage.names(f"{case.root}/") == ["v/", "v1", "v10.x", "w"]
+    assert await case.storage.names(case.root, starts_with="v1") == ["v1", "v10.x"]
+    assert await case.storage.names(case.root, starts_with="x") == []
+    assert await case.storage.names(case.at("v")) == ["b", "deep/"]
+    for absent in ("absent", "w", "v1/below", "x" * 300):
+        assert await case.storage.names(case.at(absent)) == []
+    await case.storage.delete((case.at("w"), case.at("v/b")))
+    assert await case.storage.names(case.root) == ["v/", "v1", "v10.x"]
+
+
 async def test_a_listing_survives_deletions_and_keeps_what_stays(case: Case) -> None:
     names = [f"{number // 100:02d}/{number:04d}" for number in range(1_200)]
     await case.put(**dict.fromkeys(names, b""))

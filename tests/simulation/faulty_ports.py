@@ -114,6 +114,12 @@ class FaultyStorage(_Port):
         for info in await self._call("list", listed, short(prefix), partly=listed):
             yield info
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        def listed() -> Coroutine[Any, Any, Sequence[str]]:
+            return self._inner.names(folder, starts_with=starts_with)
+
+        return await self._call("names", listed, short(folder))
+
     async def probe(self, prefix: str) -> None:
         await self._call("probe", lambda: self._inner.probe(prefix))
 

@@ -73,6 +73,9 @@ class ObservedStorage(_Observed):
     def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         return self.inner.list(prefix, skips=skips)
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        return await self.inner.names(folder, starts_with=starts_with)
+
     async def probe(self, prefix: str) -> None:
         await self.inner.probe(prefix)
 

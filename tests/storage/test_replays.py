@@ -78,6 +78,9 @@ class TappedStorage:
     def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         return self._inner.list(prefix, skips=skips)
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        return await self._inner.names(folder, starts_with=starts_with)
+
     async def probe(self, prefix: str) -> None:
         await self._inner.probe(prefix)
 

@@ -71,6 +71,10 @@ class InstrumentedStorage:
             async for info in self.inner.list(prefix, skips=skips):
                 yield info
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        with self._meter.timed("list"):
+            return await self.inner.names(folder, starts_with=starts_with)
+
     async def probe(self, prefix: str) -> None:
         with self._meter.timed("probe"):
             await self.inner.probe(prefix)

@@ -84,6 +84,9 @@ class StoppingStorage:
         async for info in self.inner.list(prefix, skips=skips):
             yield info
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        return await self.inner.names(folder, starts_with=starts_with)
+
     async def probe(self, prefix: str) -> None:
         await self.inner.probe(prefix)
 

@@ -81,6 +81,12 @@ class MemoryStorage:
             if held := self._objects.get(location):
                 yield _describe(location, held)
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        self._check(folder)
+        base = folder if folder.endswith("/") else f"{folder}/"
+        below = (key[len(base) :] for key in self._objects if key.startswith(base + starts_with))
+        return sorted({name[: name.find("/") + 1] or name for name in below})
+
     async def probe(self, prefix: str) -> None:
         await prove_conditions(self, f"{prefix.removesuffix('/')}/frazil-probe-{self._writes}")
 
