@@ -6,13 +6,14 @@ extras `aws`, `gcs` and `adls`.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from committer.catalog.catalog_properties import CatalogKind, CatalogProperties
 from committer.catalog.property_names import DRIVER_PROPERTIES
-from committer.errors import SettingsError
+from committer.errors import NotFoundError, SettingsError
 from committer.extras import named_extra
 from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
@@ -21,6 +22,7 @@ from committer.storage.adls.adls_location import SCHEMES as ADLS_SCHEMES
 from committer.storage.adls.adls_location import AdlsPlaces
 from committer.storage.gcs.gcs_location import SCHEMES as GCS_SCHEMES
 from committer.storage.local import LocalStorage
+from committer.storage.local_files import local_path
 from committer.storage.s3_location import SCHEMES as S3_SCHEMES
 from committer.storage.scheme import SchemeStorage, scheme_of
 
@@ -99,6 +101,8 @@ async def open_catalog(
                 schema_version=_schema_version(properties),
                 create=create,
             )
+        case CatalogKind.HADOOP:
+            return await _open_hadoop(properties, storage, create=create)
         case CatalogKind.DYNAMODB:
             table_name = dynamodb_table(properties)
             options = _aws_options(properties, "dynamodb", str(properties))
@@ -133,6 +137,27 @@ def _driver_properties(properties: CatalogProperties) -> dict[str, str]:
 
 def _schema_version(properties: CatalogProperties) -> Literal["V0", "V1"]:
     return "V0" if properties.get("jdbc.schema-version").upper() == "V0" else "V1"
+
+
+async def _open_hadoop(properties: CatalogProperties, storage: Storage, *, create: bool) -> Catalog:
+    """Open the tables below `warehouse`. A folder that is missing is made by its first table."""
+    from committer.catalog.hadoop.hadoop_catalog import HadoopCatalog
+
+    warehouse = properties.warehouse
+    if not warehouse:
+        raise SettingsError(
+            "`warehouse` is empty: a catalog of type `hadoop` is the folder that it names"
+        )
+    is_local = scheme_of(warehouse) == "file"
+    if is_local and not create and not await asyncio.to_thread(local_path(warehouse).is_dir):
+        raise NotFoundError(
+            f"there is no folder {warehouse} (`warehouse`) yet: `frazil table create` makes one"
+        )
+    return await HadoopCatalog.open(
+        warehouse=warehouse,
+        storage=storage,
+        no_other_writers=properties.flag("hadoop.no-other-writers"),
+    )
 
 
 def _open_s3(properties: CatalogProperties, world: World) -> Storage:

@@ -20,6 +20,7 @@ class CatalogKind(StrEnum):
 
     SQL = "sql"
     DYNAMODB = "dynamodb"
+    HADOOP = "hadoop"
     GLUE = "glue"
 
 

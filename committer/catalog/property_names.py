@@ -20,8 +20,8 @@ _SCHEMA_VERSION = re.compile(r"V[01]", re.IGNORECASE)
 _SSL_MODE = re.compile(r"disable|allow|prefer|require|verify-ca|verify-full")
 
 _GENERAL = {
-    "type": "Kind of catalog: `sql` (or `jdbc`), `dynamodb`, `glue`. Default: as the scheme of"
-    " `uri` says.",
+    "type": "Kind of catalog: `sql` (or `jdbc`), `dynamodb`, `hadoop` (tables of a file"
+    " system), `glue`. Default: as the scheme of `uri` says.",
     "uri": "Where the catalog is: a SQLAlchemy URL (`sqlite:…`, `postgresql:…`), a JDBC one"
     " (`jdbc:…`), or `dynamodb://<table>`. Default: `sqlite:///<home>/catalog.db`.",
     "warehouse": "Location below which new tables are created: `file://…`, `s3://<bucket>/…`,"
@@ -108,6 +108,11 @@ _GLUE = {
     "glue.skip-archive": "`false`: Glue archives the table's former version at each commit, of"
     " which it allows only so many. Default: `true`.",
 }
+_HADOOP = {
+    "hadoop.no-other-writers": "`true`: only Frazil writes to the tables of this `hadoop` catalog."
+    " Required on an object store, where Iceberg Java overwrites versions of other writers."
+    " Default: `false`.",
+}
 CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
     {
         **_GENERAL,
@@ -115,6 +120,7 @@ CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
         **_S3,
         **_SQL,
         **_DYNAMODB,
+        **_HADOOP,
         **_GLUE,
         **_GCS,
         **_ADLS,
@@ -136,6 +142,7 @@ _FORMS = {
     "glue.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
     "glue.id": (re.compile(r"[0-9]{12}(:.+)?"), "an account of 12 digits"),
     "glue.skip-archive": (_FLAG, "true or false"),
+    "hadoop.no-other-writers": (_FLAG, "true or false"),
     "s3.path-style-access": (_FLAG, "true or false"),
     "s3.force-virtual-addressing": (_FLAG, "true or false"),
 }

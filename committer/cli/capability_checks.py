@@ -33,8 +33,11 @@ def check_namespace(
 
 
 def check_rename(can: CatalogCapabilities) -> None:
-    """Refuse a rename that would take several steps. Errors: `UnsupportedError`."""
-    if not can.has_atomic_rename:
+    """Refuse a rename that would take several steps. Errors: `UnsupportedError`.
+
+    A catalog whose tables are folders refuses it itself: registering and dropping is no way there.
+    """
+    if not can.has_atomic_rename and can.drops_pointer_only:
         raise UnsupportedError(
             f"a catalog of the kind {can.kind} cannot rename a table in one step, so a commit that"
             " comes between would be lost: stop all writers, then `frazil table register` it under"

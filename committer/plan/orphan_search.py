@@ -24,6 +24,7 @@ from committer.iceberg.values.locations import (
     ComparableLocation,
     comparable_location,
     metadata_folder,
+    version_in_name,
 )
 from committer.plan.data_locations import attempt_named
 from committer.plan.reachability import Reading, each_manifest, rows_of_all
@@ -179,6 +180,23 @@ def name_metadata(table: LoadedTable, names: Names) -> None:
         names.add(entry.metadata_file)
     for file in (*metadata.statistics, *metadata.partition_statistics):
         names.add(file.statistics_path)
+
+
+def spans_version(table: LoadedTable, location: str) -> bool | None:
+    """Return whether an object is a version of a file system table that its metadata log spans, or
+    a later one; None if it is no version of such a table.
+
+    Those that the log names are in use anyhow. Another in their range may be the same version in
+    another codec's spelling, or a commit that landed after the table was read.
+    """
+    number = _version(location)
+    log = (entry.metadata_file for entry in table.metadata.metadata_log)
+    spanned = [version for one in (table.metadata_location, *log) if (version := _version(one))]
+    return number >= min(spanned) if number is not None and spanned else None
+
+
+def _version(location: str) -> int | None:
+    return version_in_name(location[location.rfind("/") + 1 :])
 
 
 def name_snapshots(

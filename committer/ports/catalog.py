@@ -45,14 +45,18 @@ class Catalog(Protocol):
     async def create_table(self, table: LoadedTable) -> None:
         """Write the first metadata file and the pointer. Name taken: `TableAlreadyExistsError`.
 
-        A missing namespace is `NoSuchNamespaceError`.
+        A catalog that writes metadata files itself names the file as it likes. A missing namespace
+        is `NoSuchNamespaceError`.
         """
 
     async def drop_table(self, identifier: TableIdentifier) -> None:
-        """Remove the pointer; files stay. Absent: `NoSuchTableError`."""
+        """Remove the pointer; files stay. Absent: `NoSuchTableError`. Where that has no form
+        (`CatalogCapabilities.drops_pointer_only`): `UnsupportedError`, saying what to do instead.
+        """
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
-        """Give the table another name in one step; its files and metadata stay as they are.
+        """Give the table another name in one step; its files and metadata stay as they are. Where
+        that is not one step (`CatalogCapabilities.has_atomic_rename`): `UnsupportedError`.
 
         Absent: `NoSuchTableError`. New name taken: `TableAlreadyExistsError`. A missing namespace
         is `NoSuchNamespaceError`. A swap under the old name conflicts from then on.

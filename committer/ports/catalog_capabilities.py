@@ -17,17 +17,21 @@ class CatalogCapabilities:
     metadata_writer: Literal["committer", "catalog"] = "committer"
     """`committer`: `Swap.metadata` is written to `Swap.metadata_location` before the swap, and the
     committer deletes old metadata files. `catalog`: the catalog writes and deletes metadata files
-    and chooses their locations; it applies `Swap.updates` to whatever is current."""
+    and chooses their locations: the committer writes none before a swap, and deletes none."""
     condition: Condition = "pointer"
     """`pointer`: a swap fails if anything at all has changed since its base. `requirements`: it
     fails only if one of `Swap.requirements` does not hold, so each change of a table property that
-    must not be lost has to move a branch that the requirements name."""
+    must not be lost has to move a branch that the requirements name. Such a catalog applies
+    `Swap.updates` to whatever is current."""
     has_several_snapshots: bool = True
     """Whether one swap can add several snapshots."""
     has_transactions: bool = False
     """Whether swaps of several tables can be applied together or not at all."""
     has_atomic_rename: bool = True
     """Whether a rename is one step. Where it is not, `Catalog.rename_table` refuses."""
+    drops_pointer_only: bool = True
+    """Whether a table can be dropped while its files stay. Where a table is its folder it cannot,
+    and `Catalog.drop_table` refuses."""
     maintains_tables: bool = False
     """Whether the service behind the catalog expires snapshots and deletes files. The committer's
     upkeep then does neither."""

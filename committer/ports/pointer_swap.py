@@ -32,7 +32,8 @@ class Swap:
 
     `updates` turn `base.metadata` into `metadata`; `requirements` say what a catalog that evaluates
     changes itself has to check. `metadata_location` is new for each attempt and names where a
-    catalog that holds a pointer finds `metadata`.
+    catalog that holds a pointer finds `metadata`; a catalog that writes the metadata file itself
+    puts it elsewhere, and says where in its answer.
     """
 
     base: LoadedTable

@@ -123,7 +123,7 @@ class S3Storage:
             where = _after(page, where)
 
     async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
-        at = parse_folder(folder)
+        at = S3_LOCATIONS.parse_folder(folder)
         start = changed(at, key=at.key + starts_with)
         found: set[str] = set()
         where: _Page | None = {"Delimiter": "/"}

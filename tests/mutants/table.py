@@ -7,6 +7,7 @@ from tests.mutants.checks import CHECKS
 from tests.mutants.command import COMMAND
 from tests.mutants.decisions import DECISIONS
 from tests.mutants.disk import DISK
+from tests.mutants.file_tables import FILE_TABLES
 from tests.mutants.format import FORMAT
 from tests.mutants.mutant import Mutant
 from tests.mutants.paths import PATHS
@@ -19,6 +20,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *UPKEEP,
     *DECISIONS,
     *ADAPTERS,
+    *FILE_TABLES,
     *DISK,
     *FORMAT,
     *CHECKS,

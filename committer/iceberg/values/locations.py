@@ -17,6 +17,9 @@ import mmh3
 from committer.errors import InvalidMetadataError
 
 _VERSION = re.compile(r"(\d{1,9})-")
+_FILE_SYSTEM_VERSION = re.compile(
+    r"v([1-9]\d{0,8})(?:(?:\.gz)?\.metadata\.json|\.metadata\.json\.gz)"
+)
 _HASH_BITS = 20
 _SLASHES = re.compile("//+")
 
@@ -101,6 +104,13 @@ def metadata_version(location: str) -> int:
     """Parse the version in a metadata file's name; -1 if it has none."""
     match = _VERSION.match(location[location.rfind("/") + 1 :])
     return int(match[1]) if match else -1
+
+
+def version_in_name(name: str) -> int | None:
+    """Parse `v<N>.metadata.json`, the metadata file of a file system table, in any codec's
+    spelling; None for another name."""
+    match = _FILE_SYSTEM_VERSION.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def data_file_location(

@@ -35,6 +35,7 @@ from committer.plan.orphan_search import (
     name_request,
     name_snapshots,
     places_of,
+    spans_version,
     without_checksum,
 )
 from committer.plan.state import TableState
@@ -203,8 +204,11 @@ class OrphanFinder:
     def _why_it_stays(self, location: str, kind: Kind) -> str | None:
         if self._names.holds_alike(without_checksum(location)):
             return "a file of this name is in use, or waits to be"
+        is_spanned = spans_version(self.table, without_checksum(location))
+        if is_spanned:
+            return "a writer may look for this version, or create it again"
         writer = self._sources.catalog.capabilities.metadata_writer
-        if kind is Kind.METADATA_FILE and writer == "catalog":
+        if is_spanned is None and kind is Kind.METADATA_FILE and writer == "catalog":
             return "the catalog writes and deletes metadata files"
         return "its kind is unknown" if kind is Kind.OTHER else None
 

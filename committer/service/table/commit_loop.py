@@ -8,7 +8,7 @@ whichever lands, the other cannot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from committer.errors import CatalogUnavailableError
@@ -81,7 +81,8 @@ class CommitLoop:
         commit = LandedCommit(
             inflight.batch,
             plan,
-            plan.state if is_as_planned else TableState.of(table, plan.state),
+            # The catalog may have chosen another name for the metadata file.
+            replace(plan.state, table=table) if is_as_planned else TableState.of(table, plan.state),
             is_as_planned,
             inflight.attempts,
             inflight.started_ms,

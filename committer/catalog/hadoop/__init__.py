@@ -1,0 +1,1 @@
+"""Tables of a file system without a catalog server, in the layout of Java's HadoopCatalog."""
