@@ -27,7 +27,10 @@ _CONNECTION = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
-_CHECK = "SELECT pg_is_in_recovery(), current_setting('synchronous_commit')"
+_CHECK = """
+SELECT pg_is_in_recovery(), current_setting('synchronous_commit'),
+  set_config('idle_in_transaction_session_timeout', %s, false)
+"""
 _WAKE_S = 0.1
 
 
@@ -42,6 +45,8 @@ class BoundedConnection(psycopg.Connection[Any]):
         """
         try:
             return super().wait(gen, interval, self.answer_s_max if timeout is None else timeout)
+        except UnicodeError as error:
+            raise psycopg.DataError("a text is not valid Unicode") from error
         except psycopg.OperationalError as error:
             if self.closed or self.pgconn.transaction_status != TransactionStatus.ACTIVE:
                 raise
@@ -76,7 +81,7 @@ def open_server(url: URL, *, pool_size: int, answer_s_max: float) -> Engine:
             raise UnsuitableServerError(f"has an unusable address: {error}") from error
         connection.answer_s_max = answer_s_max
         try:
-            _require_durable_primary(connection)
+            _prepare(connection)
         except BaseException:
             connection.close()
             raise
@@ -86,9 +91,14 @@ def open_server(url: URL, *, pool_size: int, answer_s_max: float) -> Engine:
     return engine
 
 
-def _require_durable_primary(connection: BoundedConnection) -> None:
+def _prepare(connection: BoundedConnection) -> None:
+    """Require a primary that keeps what it confirms, and have it end a transaction of a process
+    that stands still: its lock on a table's row holds up every other client.
+    """
     connection.autocommit = True
-    in_recovery, synchronous_commit = connection.execute(_CHECK).fetchone() or (True, "")
+    idle_ms = str(int(connection.answer_s_max * 1000))
+    answer = connection.execute(_CHECK, (idle_ms,)).fetchone()
+    in_recovery, synchronous_commit, _ = answer or (True, "off", "")
     connection.autocommit = False
     if in_recovery:
         raise UnsuitableServerError(

@@ -94,6 +94,8 @@ def fault_of(error: BaseException) -> Fault:
 
 def frazil_error(error: SQLAlchemyError) -> FrazilError:
     """Return the error to raise for a transaction that was surely not committed."""
+    if isinstance(error, UnsuitableServerError):
+        return CatalogUnavailableError(f"catalog database: the server {cause_of(error)}")
     fault = fault_of(error)
     message = f"catalog database: {fault.value}: {cause_of(error)}{_remedy(error)}"
     match fault:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, closing
 
 import psycopg
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine, writing
@@ -182,7 +183,7 @@ async def test_names_and_locations_of_the_full_length_are_used(harness: Postgres
     assert isinstance(await harness.catalog.swap(build_swap(table)), Committed)
 
 
-@pytest.mark.parametrize("name", ["a\0b", "\N{SNOWMAN}"])
+@pytest.mark.parametrize("name", ["a\0b", "\N{SNOWMAN}", "\ud800"])
 async def test_a_name_that_the_database_cannot_say_is_that_of_no_table(
     postgres_server: PostgresServer, name: str
 ) -> None:
@@ -244,8 +245,8 @@ async def test_server_that_becomes_unsuitable_later_is_unavailable_and_nothing_i
     base = await create(harness)
     set_default(harness, "synchronous_commit", "off")
     end_connections(harness)
-    for _ in range(3):
-        with pytest.raises(CatalogUnavailableError):
+    for words in ("connection", "the server confirms commits that"):
+        with pytest.raises(CatalogUnavailableError, match=words):
             await harness.catalog.swap(build_swap(base))
     set_default(harness, "synchronous_commit", "on")
     assert isinstance(await harness.catalog.swap(build_swap(base)), Committed)
@@ -407,3 +408,16 @@ async def until_waiting(harness: PostgresHarness) -> None:
         return harness.execute(waiting) != [(0,)]
 
     await until(is_waiting, "a statement that waits for a lock")
+
+
+async def test_transaction_of_a_process_that_stands_still_is_ended_by_the_server(
+    harness: PostgresHarness,
+) -> None:
+    base = await create(harness)
+    engine = open_engine(harness.uri, answer_s_max=0.5)
+    with writing(engine).connect() as still:
+        still.exec_driver_sql("UPDATE iceberg_tables SET metadata_location = 'memory://theirs'")
+        assert isinstance(await harness.catalog.swap(build_swap(base)), Committed)
+        with pytest.raises(DBAPIError, match="idle-in-transaction timeout"):
+            still.commit()
+    engine.dispose()

@@ -235,6 +235,13 @@ ADAPTERS = (
         ("tests/catalog/test_postgresql.py -k no_answer",),
     ),
     Mutant(
+        "process_that_stands_still_holds_up_all_others",
+        "committer/catalog/postgresql.py",
+        "  set_config('idle_in_transaction_session_timeout', %s, false)\n",
+        "  set_config('idle_session_timeout', %s, false)\n",
+        ("tests/catalog/test_postgresql.py -k stands_still",),
+    ),
+    Mutant(
         "rows_that_outlive_their_rollback_are_not_noticed",
         "committer/catalog/sql_probe.py",
         "    if left is not None:\n        raise",
