@@ -85,6 +85,12 @@ async def open_search(
 ) -> tuple[OrphanFinder, SearchScope]:
     """Open a search that has read what names files, and where it looks.
     Errors: those of the search."""
+    can = parts.catalog.capabilities
+    if can.maintains_tables:
+        raise UnsupportedError(
+            f"{identifier}: the service behind a {can.kind} catalog removes orphan files itself, so"
+            " none are looked for"
+        )
     search = await OrphanFinder.of(_sources(parts), identifier)
     ground = await search.look_around()
     if not ground.folders:

@@ -34,7 +34,7 @@ class CatalogCapabilities:
     and `Catalog.drop_table` refuses."""
     maintains_tables: bool = False
     """Whether the service behind the catalog expires snapshots and deletes files. The committer's
-    upkeep then does neither."""
+    upkeep then does neither, and merges manifests only; a search for orphan files is refused."""
     has_namespace_properties: bool = True
     """Whether namespaces keep properties. Where they do not, setting one is `UnsupportedError`."""
     namespace_levels_max: int | None = None

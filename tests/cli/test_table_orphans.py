@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from committer.catalog.sql import SqlCatalog
 from committer.ports.pointer_swap import LoadedTable
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
@@ -52,6 +54,19 @@ def test_a_table_without_orphans_says_so(frazil: Frazil) -> None:
     told = frazil("table", "orphans", "db.flights", "--older-than", "0s")
     assert (told.code, told.out) == (0, "")
     assert "unnamed" in told.err
+
+
+def test_no_orphans_are_looked_for_where_the_catalogs_service_removes_them(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = drop(create(frazil), "data/left.parquet")
+    maintained = replace(SqlCatalog.capabilities, maintains_tables=True)
+    monkeypatch.setattr(SqlCatalog, "capabilities", maintained)
+    for options in ((), ("--remove", "--yes")):
+        told = frazil("table", "orphans", "db.flights", *options)
+        assert (told.code != 0, told.out) == (True, "")
+        assert "removes orphan files itself" in told.err
+    assert left.exists()
 
 
 def test_removing_asks_and_takes_the_old_only(

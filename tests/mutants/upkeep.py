@@ -248,4 +248,19 @@ UPKEEP = (
         "",
         ("tests/service/sharding/test_shard_leases.py",),
     ),
+    # --- Where the catalog's service maintains tables ---
+    Mutant(
+        "upkeep_deletes_beside_the_service_that_does_so",
+        "committer/service/upkeep/table_upkeep.py",
+        "        self._deletes = not files.parts.catalog.capabilities.maintains_tables\n",
+        "        self._deletes = True\n",
+        ("tests/service/upkeep/test_attempt_garbage_collector.py -k catalogs_service",),
+    ),
+    Mutant(
+        "orphans_are_looked_for_beside_the_service_that_removes_them",
+        "committer/cli/orphan_report.py",
+        "    if can.maintains_tables:\n",
+        "    if False:\n",
+        ("tests/cli/test_table_orphans.py -k catalogs_service",),
+    ),
 )

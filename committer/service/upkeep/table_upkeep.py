@@ -76,10 +76,13 @@ class TableUpkeep:
             self._metrics,
             files.attempts,
         )
+        # Another service that expires and deletes would meet ours in the same files. Merging only
+        # adds, and keeps commits small.
+        self._deletes = not files.parts.catalog.capabilities.maintains_tables
         self._maintenance_tasks: tuple[MaintenanceTask, ...] = (
-            self._merger,
-            Expirer(files, waiting),
-            self._garbage_collector,
+            (self._merger, Expirer(files, waiting), self._garbage_collector)
+            if self._deletes
+            else (self._merger,)
         )
         self._task: asyncio.Task[None] | None = None
         self._attempts = files.attempts
@@ -107,7 +110,11 @@ class TableUpkeep:
         self._tell(commit.plan)
         self.ledger.landed(commit)
         state, branch = commit.state, commit.batch.branch
-        self._garbage_collector.judge({one.row.manifest_path for one in self.offer().merged})
+        offered = {one.row.manifest_path for one in self.offer().merged}
+        if self._deletes:
+            self._garbage_collector.judge(offered)
+        else:
+            self._attempts.take_left_over(offered)
         if self._task is None and self._world.monotonic_s() >= self._not_before_s:
             due = [task for task in self._maintenance_tasks if task.is_due(state, branch)]
             if due:

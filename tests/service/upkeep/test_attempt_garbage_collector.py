@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import pytest
@@ -23,6 +24,7 @@ from committer.storage.journal import LeftOverEntry
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.faults.stopping_storage import StoppingStorage
+from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 
@@ -143,6 +145,26 @@ async def test_a_batch_that_changed_leaves_its_manifests_to_be_deleted_too() -> 
     assert len(await table.harness.quarantined()) == 1
     deleted = [locations for kind, locations in table.storage.changes if kind == "delete"]
     assert sum("-m0.avro" in one for locations in deleted for one in locations) == 3
+
+
+async def test_nothing_is_deleted_where_the_catalogs_service_does_that_and_merges_go_on() -> None:
+    cleaned, kept = Table(), Table()
+    inner = kept.harness.catalog.inner
+    assert isinstance(inner, MemoryCatalog)
+    inner.capabilities = replace(inner.capabilities, maintains_tables=True)
+    expiring = {"frazil.expire.enabled": "true", "history.expire.max-snapshot-age-ms": "0"}
+    for table in (cleaned, kept):
+        await table.create(CLEANING | FEW_MERGED | expiring)
+        async with table.harness.running():
+            await table.commit()
+            table.harness.catalog.plan(Fault.CONFLICT, Fault.CONFLICT)
+            await table.commit(12)
+        assert len(await table.harness.live_files()) == 13
+    assert cleaned.storage.changes and not kept.storage.changes
+    metadata = await kept.harness.load()
+    assert len(metadata.snapshots) == 13
+    last = await kept.harness.storage.inner.get(metadata.snapshots[-1].manifest_list or "")
+    assert len(decode_manifest_list(last).rows) < 8
 
 
 async def test_commits_without_conflicts_write_no_note_and_delete_nothing() -> None:
