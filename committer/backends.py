@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from committer.catalog.catalog_properties import CatalogKind, CatalogProperties
 from committer.catalog.property_names import DRIVER_PROPERTIES
+from committer.catalog.vended_credentials import without_secrets_of
 from committer.errors import NotFoundError, SettingsError
 from committer.extras import named_extra
 from committer.ports.catalog import Catalog
@@ -25,6 +28,7 @@ from committer.storage.local import LocalStorage
 from committer.storage.local_files import local_path
 from committer.storage.s3_location import SCHEMES as S3_SCHEMES
 from committer.storage.scheme import SchemeStorage, scheme_of
+from committer.storage.vended import VendedStorage
 
 if TYPE_CHECKING:
     from committer.aws.client import AwsOptions, AwsService
@@ -66,6 +70,19 @@ def open_storage(
     return SchemeStorage({"file": LocalStorage(prune_below=prunes)}, on_demand=on_demand)
 
 
+def open_table_storage(own: Storage, properties: CatalogProperties, world: World) -> VendedStorage:
+    """Return the storage of table files: `own`, but where the catalog vends credentials for them.
+
+    Closing it closes `own`.
+    """
+
+    def open_with(vended: Mapping[str, str]) -> Storage:
+        values = {**without_secrets_of(vended, properties.values), **vended}
+        return open_storage(replace(properties, values=values), world)
+
+    return VendedStorage(own, open_with, world=world)
+
+
 def dynamodb_table(properties: CatalogProperties) -> str:
     """Return the table of a DynamoDB catalog: that of the URI, else of `dynamodb.table-name`.
 
@@ -82,7 +99,11 @@ def dynamodb_table(properties: CatalogProperties) -> str:
 
 
 async def open_catalog(
-    properties: CatalogProperties, storage: Storage, world: World, *, create: bool
+    properties: CatalogProperties,
+    storage: Storage,
+    world: World,
+    *,
+    create: bool,
 ) -> Catalog:
     """Connect to the catalog. `create`: make one that is missing.
 

@@ -48,5 +48,5 @@ def _read(file: str) -> bytes:
     if file.lower().startswith("file:"):
         return read(file, 0, None)
     if "://" in file:
-        return run_with_requests(lambda parts: parts.storage.get(file))
+        return run_with_requests(lambda parts: parts.own_storage.get(file))
     return read(str(Path(file).absolute()), 0, None)

@@ -158,7 +158,7 @@ def choose_key(text: str, keys: Iterable[str]) -> str:
 
 async def load(parts: RequestParts, key: str) -> bytes:
     """Read the quarantine object."""
-    return await parts.storage.get(parts.quarantine.location(key))
+    return await parts.own_storage.get(parts.quarantine.location(key))
 
 
 @dataclass(frozen=True, slots=True)

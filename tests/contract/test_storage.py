@@ -27,6 +27,7 @@ from committer.storage.local import LocalStorage
 from committer.storage.probe import prove_conditions
 from committer.storage.s3 import S3Storage
 from committer.storage.scheme import SchemeStorage
+from tests.storage.guarded_storage import FOLDER, Vending
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.azurite import TEST_S_MAX, Azurite
@@ -56,7 +57,10 @@ class Case:
         return [info.location.removeprefix(f"{self.root}/") async for info in found]
 
 
-CASES = ("local-path", "local-file", "local-file3", "memory", "scheme-local", "scheme-memory")
+CASES = (
+    *("local-path", "local-file", "local-file3", "memory", "scheme-local", "scheme-memory"),
+    *("vended-own", "vended"),
+)
 SERVER_CASES = ("s3", "scheme-s3a", "gcs")
 
 
@@ -82,6 +86,8 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 def _case(request: pytest.FixtureRequest, folder: Path) -> Case:
     memory = MemoryStorage(world=ManualWorld())
     schemes = SchemeStorage({"file": LocalStorage(), "memory": memory})
+    vended = Vending()
+    vended.vend()
     cases = {
         "local-path": Case(LocalStorage(), f"{folder}"),
         "local-file": Case(LocalStorage(), f"file:{folder}"),
@@ -89,6 +95,8 @@ def _case(request: pytest.FixtureRequest, folder: Path) -> Case:
         "memory": Case(memory, "memory://bucket/folder"),
         "scheme-local": Case(schemes, f"file:{folder}"),
         "scheme-memory": Case(schemes, "memory:/folder"),
+        "vended-own": Case(Vending().storage, "memory://bucket/folder"),
+        "vended": Case(vended.storage, FOLDER),
     }
     return cases[request.param]
 

@@ -23,6 +23,7 @@ from committer.ports.catalog import Catalog
 from committer.ports.leases import Leases
 from committer.ports.queue import Queue
 from committer.ports.storage import Storage
+from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
 from committer.private_files import make_private_file, make_private_folder
 from committer.real_world import RealWorld
@@ -48,26 +49,33 @@ _SQLITE_PATH = "sqlite:////"  # the last slash begins an absolute path
 class RequestParts:
     """Where requests wait, and who announces them: all that needs no catalog.
 
-    `request_storage`: as `storage`, for the folders of the inbox root, where it is counted apart.
-    `queue`, `leases` and `key_file` are None without one.
+    `storage`: of the files of tables. `request_storage`: of everything else, with our own
+    credentials always; None: the same. `vended`: keeps the credentials that a catalog vends for
+    `storage`. `queue`, `leases` and `key_file` are None without one.
     """
 
     settings: Settings
     world: World
     storage: Storage
     request_storage: Storage | None = None
+    vended: CredentialKeeper | None = None
     queue: Queue | None = None
     leases: Leases | None = None
 
     def __post_init__(self) -> None:
-        storage, root = self.request_storage or self.storage, self.settings.inbox
+        storage, root = self.own_storage, self.settings.inbox
         self.inbox = Inbox(storage, root)
         self.quarantine = Quarantine(storage, root)
         self.replays = Replays(storage, root)
         self.journal = Journal(storage, root)
         self.high_water_marks = HighWaterMarkStore.at(storage, root)
         keys = self.settings.security.keys
-        self.key_file = KeyFile(self.storage, keys, self.world) if keys else None
+        self.key_file = KeyFile(storage, keys, self.world) if keys else None
+
+    @property
+    def own_storage(self) -> Storage:
+        """The storage of all that no table names: never with credentials of a catalog."""
+        return self.request_storage or self.storage
 
     async def close(self) -> None:
         """Release connections, the queue's first."""
@@ -146,10 +154,13 @@ def open_request_parts(settings: Settings) -> RequestParts:
     if settings.security.keys:
         with named_setting("security.keys"):
             storage.adapter(settings.security.keys)
+    table_storage = backends.open_table_storage(storage, properties, world)
     return RequestParts(
         settings=settings,
         world=world,
-        storage=storage,
+        storage=table_storage,
+        request_storage=storage,
+        vended=table_storage,
         queue=_open_queue(settings),
         leases=_open_leases(settings, world),
     )

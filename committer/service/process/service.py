@@ -89,7 +89,7 @@ class Service:
         poller = Poller(
             queue=parts.queue,
             quarantine=parts.quarantine,
-            storage=parts.storage,
+            storage=parts.own_storage,
             folders={name: f"{root}/{name}/" for name in _SMALL_FOLDERS},
             resolved_refusals=ResolvedRefusals(catalog, parts.storage, parts.quarantine),
             world=parts.world,
@@ -110,7 +110,7 @@ class Service:
 
     async def _probe_inbox(self) -> None:
         with named_setting("inbox"):
-            await self._parts.storage.probe(self._parts.settings.inbox)
+            await self._parts.own_storage.probe(self._parts.settings.inbox)
 
     async def _drain(
         self, tables: TableCommitters, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]

@@ -130,7 +130,7 @@ def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
     return replace(
         parts,
         storage=InstrumentedStorage(parts.storage, metrics.meter("storage", world)),
-        request_storage=InstrumentedStorage(parts.storage, metrics.meter("inbox", world)),
+        request_storage=InstrumentedStorage(parts.own_storage, metrics.meter("inbox", world)),
         queue=parts.queue and instrumented(parts.queue, Queue, metrics.meter("queue", world)),
         leases=parts.leases and instrumented(parts.leases, Leases, metrics.meter("leases", world)),
     )

@@ -1,0 +1,132 @@
+"""Reads the credentials for a table's files out of what a REST catalog answers.
+
+`storage-credentials` go before `config`: what that says beside holds for each of them. Only
+properties of storages are taken; a catalog configures nothing else here.
+
+Source: the REST catalog's OpenAPI description (`LoadTableResult`, `StorageCredential`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from committer.errors import AccessError
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.values.locations import data_folder, metadata_folder
+from committer.ports.table_credentials import VendedCredential
+from committer.request.table_identifier import TableIdentifier
+
+DELEGATION_HEADER = "X-Iceberg-Access-Delegation"
+VENDED = "vended-credentials"
+_STORES = ("s3.", "gcs.", "adls.")
+_OTHERS = frozenset({"client.region"})
+_REMOTE_SIGNING = "s3.remote-signing-enabled"
+# By store: what its secrets begin with, and the names of their end.
+_SECRETS = {
+    "s3.": ("s3.access-key-id", "s3.secret-access-key", "s3.session-token"),
+    "gcs.": ("gcs.oauth2.token",),
+    "adls.": ("adls.sas-token", "adls.account-key", "adls.token"),
+}
+_ALL = tuple(secret for secrets in _SECRETS.values() for secret in secrets)
+# Stores that get a secret itself in a request, and not a signature made with it.
+_BEARERS = ("gcs.", "adls.")
+# A catalog does not choose among the profiles of this machine.
+_NEVER = frozenset({_REMOTE_SIGNING, "s3.profile-name"})
+_ENDS = (
+    "s3.session-token-expires-at-ms",
+    "gcs.oauth2.token-expires-at",
+    "adls.sas-token-expires-at-ms",
+)
+_OTHER_FOLDERS = ("write.object-storage.path", "write.folder-storage.path")
+
+
+def read_credentials(
+    table: TableIdentifier,
+    config: Mapping[str, Any],
+    storage_credentials: Iterable[Mapping[str, Any]],
+) -> tuple[VendedCredential, ...]:
+    """Return what was vended, the whole table's first; nothing where nothing was.
+
+    Errors: `AccessError` where the catalog wants to sign each request itself, and vends no key.
+    """
+    general = _storage_properties(config)
+    named: list[tuple[str, object]] = [
+        (str(one.get("prefix") or ""), one.get("config")) for one in storage_credentials
+    ]
+    found = [
+        VendedCredential(prefix, properties, _expires_ms(properties))
+        for prefix, config_of_prefix in (("", None), *named)
+        if (properties := _laid_over(general, _storage_properties(config_of_prefix)))
+    ]
+    if _wants_to_sign(config) and not any(_has_secret(one.properties, _ALL) for one in found):
+        raise AccessError(
+            f"table {table}: the catalog wants each request to the store signed by itself"
+            f" (`{_REMOTE_SIGNING}`), which takes a round trip an object and is not supported: let"
+            f" it vend credentials (header `{DELEGATION_HEADER}: {VENDED}`), or none"
+        )
+    return tuple(found)
+
+
+def table_folders(metadata: TableMetadata) -> tuple[str, ...]:
+    """Return where the files of a table lie: its location, and folders elsewhere."""
+    properties, location = metadata.properties, metadata.location
+    named = (properties.get(name, "") for name in _OTHER_FOLDERS)
+    folders = (
+        location,
+        data_folder(location, properties),
+        metadata_folder(location, properties),
+        *named,
+    )
+    return tuple(dict.fromkeys(folder for folder in folders if folder))
+
+
+def without_secrets_of(vended: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return our own properties without the secrets of each store that secrets were vended for:
+    half of one set and half of another would be no credentials at all.
+    """
+    replaced = [secrets for secrets in _SECRETS.values() if _has_secret(vended, secrets)]
+    regions = ("s3.region",) if "client.region" in vended else ()
+    dropped = (*(secret for secrets in replaced for secret in secrets), *regions)
+    return {name: text for name, text in own.items() if not name.startswith(dropped)}
+
+
+def _storage_properties(config: object) -> dict[str, str]:
+    if not isinstance(config, Mapping):
+        return {}
+    return {
+        name: text
+        for name, text in config.items()
+        if isinstance(name, str)
+        and isinstance(text, str)
+        and text
+        and (name.startswith(_STORES) or name in _OTHERS)
+        and name not in _NEVER
+    }
+
+
+def _laid_over(general: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """Return both, of which `own` wins. Our own tokens are sent to no address that a catalog names:
+    what it says of such a store counts with a secret for it only.
+    """
+    both = {**without_secrets_of(own, general), **own}
+    unsafe = tuple(store for store in _BEARERS if not _has_secret(both, _SECRETS[store]))
+    return {name: text for name, text in both.items() if not name.startswith(unsafe)}
+
+
+def _expires_ms(properties: Mapping[str, str]) -> int | None:
+    """Return the first end that is named; None where there is none, or it is no number."""
+    ends = [
+        int(text)
+        for name, text in properties.items()
+        if name.startswith(_ENDS) and text.isascii() and text.isdigit() and len(text) < 19
+    ]
+    return min(ends, default=None)
+
+
+def _wants_to_sign(config: Mapping[str, Any]) -> bool:
+    return str(config.get(_REMOTE_SIGNING, "")).lower() == "true"
+
+
+def _has_secret(properties: Mapping[str, str], secrets: tuple[str, ...]) -> bool:
+    return any(name.startswith(secrets) for name in properties)
