@@ -32,7 +32,12 @@ async def serve(delay_ms: int) -> None:
 
 def with_delay(parts: RequestParts, delay_ms: int) -> RequestParts:
     """Return the same parts on a storage whose every call takes longer."""
-    return replace(parts, storage=delayed(parts.storage, delay_ms))
+    storages = replace(
+        parts.storages,
+        of_tables=delayed(parts.storage, delay_ms),
+        own=delayed(parts.own_storage, delay_ms),
+    )
+    return replace(parts, storages=storages)
 
 
 if __name__ == "__main__":

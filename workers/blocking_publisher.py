@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from committer.errors import FrazilError
 from committer.ports.pointer_swap import LoadedTable
+from committer.ports.table_credentials import VendedCredential
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
 from workers.connections import open_connections
@@ -34,6 +35,10 @@ class BlockingPublisher:
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Load a table, as `Publisher.load_table`."""
         return self._runner.run(self._connections.publisher.load_table(identifier))
+
+    def credential(self, location: str) -> VendedCredential | None:
+        """Return what the catalog has vended for a location of the table that was loaded last."""
+        return self._runner.run(self._connections.storage.credential(location))
 
     def publish(self, written: WrittenEpoch, policy: PublishPolicy) -> Receipt:
         """Publish an epoch, as `Publisher.publish`."""

@@ -6,7 +6,7 @@ import os
 import socket
 from dataclasses import dataclass
 
-from committer.backends import open_catalog, open_storage
+from committer.backends import open_catalog, open_storage, open_table_storage
 from committer.errors import NotFoundError, SettingsError
 from committer.ports.catalog import Catalog
 from committer.ports.queue import Queue
@@ -17,6 +17,7 @@ from committer.real_world import RealWorld
 from committer.settings.setting_names import variable_of
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
+from committer.storage.vended import VendedStorage
 from workers.publisher import Publisher
 from workers.table_cache import TableCache
 from workers.worker_settings import NO_QUEUE, WorkerSettings
@@ -24,10 +25,12 @@ from workers.worker_settings import NO_QUEUE, WorkerSettings
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """A publisher and what it holds open."""
+    """A publisher and what it holds open. `storage`: of the files of tables; the inbox has its
+    own, which is closed with it.
+    """
 
     publisher: Publisher
-    storage: Storage
+    storage: VendedStorage
     catalog: Catalog
     queue: Queue | None
 
@@ -43,7 +46,8 @@ async def open_connections(settings: WorkerSettings) -> Connections:
     world = RealWorld()
     storage = open_storage(settings.catalog, world, prune_below=settings.inbox)
     storage.adapter(settings.inbox)
-    catalog = await _open_catalog(settings, storage, world)
+    table_storage = open_table_storage(storage, settings.catalog, world)
+    catalog = await _open_catalog(settings, table_storage, world)
     key_file = None
     if settings.keys:
         storage.adapter(settings.keys)
@@ -51,14 +55,14 @@ async def open_connections(settings: WorkerSettings) -> Connections:
     queue = _open_queue(settings)
     publisher = Publisher(
         catalog_name=settings.catalog.name,
-        tables=TableCache(catalog=catalog, storage=storage),
+        tables=TableCache(catalog=catalog, storage=table_storage),
         inbox=Inbox(storage, settings.inbox),
         quarantine=Quarantine(storage, settings.inbox),
         queue=queue,
         world=world,
         key_file=key_file,
     )
-    return Connections(publisher, storage, catalog, queue)
+    return Connections(publisher, table_storage, catalog, queue)
 
 
 async def _open_catalog(settings: WorkerSettings, storage: Storage, world: World) -> Catalog:

@@ -17,6 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from committer.errors import InvariantError, NotFoundError, PublishError, SettingsError
+from committer.iceberg.values.locations import data_folder
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
@@ -33,6 +34,7 @@ from workers.small_files import hint_at_small_files
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten
 from workers.unheeded import warn_of_unheeded
+from workers.vended_keys import access_of_tasks
 from workers.worker_settings import WorkerSettings, load_settings
 
 _NAME_CHARACTERS_MAX = 100
@@ -47,16 +49,17 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
     _check_names(options)
     try:
         with borrow_publisher(settings) as publisher:
-            loaded = publisher.load_table(identifier)
+            metadata = publisher.load_table(identifier).metadata
+            vended = publisher.credential(data_folder(metadata.location, metadata.properties))
     except NotFoundError as error:
         raise PublishError(
             f"{error}: catalog `{settings.catalog.name}` has no table `{options.table}`; create it"
             " first (`frazil table create`, or any Iceberg engine on that catalog)"
         ) from None
-    target = TargetTable.of(options.table, loaded.metadata, settings.s3)
+    target = TargetTable.of(options.table, metadata, access_of_tasks(settings.s3, vended))
     _check_writable(target, schema)
     query = options.checkpoint or options.query_name or options.producer or ""
-    warn_of_unheeded(options.table, loaded.metadata, query)
+    warn_of_unheeded(options.table, metadata, query)
     return target
 
 

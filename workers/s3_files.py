@@ -2,7 +2,8 @@
 
 An object exists, whole, once its file is closed. A process that dies before leaves none (S3 may
 keep the parts of a large one until a lifecycle rule of the bucket removes them). Credentials are
-found where every AWS tool finds them, on each executor for itself.
+those that a catalog has vended for the table, for a short time; else they are found where every AWS
+tool finds them, on each executor for itself.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -22,16 +23,33 @@ from committer.errors import AlreadyExistsError, UnsupportedError
 _S3 = re.compile(r"s3[an]?://([^/]+/.*)")
 
 
+# Each micro-batch may bring new keys; the clients of the old ones are of no use.
+_CLIENTS_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class VendedKeys:
+    """Temporary keys that a catalog has vended for the files of one table: the only ones that
+    travel with a task. There is no place for keys without a token and an end.
+    """
+
+    access_key_id: str
+    secret_access_key: str = field(repr=False)
+    session_token: str = field(repr=False)
+    expires_ms: int
+
+
 @dataclass(frozen=True, slots=True)
 class S3Access:
     """Where S3 is, as the driver knows it: what travels with the tasks. An empty text leaves what
-    the executor's own AWS settings say. There is no place for credentials.
+    the executor's own AWS settings say, and so do no keys.
     """
 
     region: str = ""
     endpoint_url: str = ""
     is_virtual: bool = False
     """Whether the bucket stands in the host name of an endpoint that is not AWS."""
+    keys: VendedKeys | None = None
 
 
 USUAL_S3 = S3Access()
@@ -89,11 +107,16 @@ def s3_path(location: str) -> str:
     return match[1]
 
 
-@cache
+@lru_cache(maxsize=_CLIENTS_MAX)
 def _connect(access: S3Access) -> fs.S3FileSystem:
-    """Connect once a process: the client keeps connections, and renews credentials by itself."""
-    endpoint = urlsplit(access.endpoint_url)
+    """Connect once a process: the client keeps connections, and renews by itself the credentials
+    that it has found by itself.
+    """
+    endpoint, keys = urlsplit(access.endpoint_url), access.keys
     return fs.S3FileSystem(
+        access_key=keys and keys.access_key_id,
+        secret_key=keys and keys.secret_access_key,
+        session_token=keys and keys.session_token,
         region=access.region or None,
         scheme=endpoint.scheme or None,
         endpoint_override=endpoint.netloc or None,

@@ -2,7 +2,8 @@
 
 Read once on the driver and shipped with the pickled writer, so all tasks of a micro-batch agree,
 and no executor needs the catalog. Only the schema, the spec, the `write.*` properties and the
-address of S3 travel: some kilobytes, however long the table's history is, and no secret.
+access to S3 travel: some kilobytes, however long the table's history is, and no secret but keys
+that a catalog has vended for this table, which end soon.
 """
 
 from __future__ import annotations

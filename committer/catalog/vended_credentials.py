@@ -22,17 +22,27 @@ VENDED = "vended-credentials"
 _STORES = ("s3.", "gcs.", "adls.")
 _OTHERS = frozenset({"client.region"})
 _REMOTE_SIGNING = "s3.remote-signing-enabled"
-# By store: what its secrets begin with, and the names of their end.
+# By store: what the names of its secrets begin with.
 _SECRETS = {
     "s3.": ("s3.access-key-id", "s3.secret-access-key", "s3.session-token"),
     "gcs.": ("gcs.oauth2.token",),
-    "adls.": ("adls.sas-token", "adls.account-key", "adls.token"),
+    "adls.": (
+        *("adls.sas-token", "adls.account-key", "adls.token", "adls.connection-string"),
+        "adls.client-",
+    ),
 }
 _ALL = tuple(secret for secrets in _SECRETS.values() for secret in secrets)
+# What else of ours says who asks, by store.
+_WITHOUT = {
+    "s3.": (),
+    "gcs.": ("gcs.no-auth",),
+    "adls.": ("adls.tenant-id", "adls.account-name", "adls.anon"),
+}
 # Stores that get a secret itself in a request, and not a signature made with it.
 _BEARERS = ("gcs.", "adls.")
 # A catalog does not choose among the profiles of this machine.
 _NEVER = frozenset({_REMOTE_SIGNING, "s3.profile-name"})
+_SAS_OF = "adls.sas-token."
 _ENDS = (
     "s3.session-token-expires-at-ms",
     "gcs.oauth2.token-expires-at",
@@ -56,8 +66,8 @@ def read_credentials(
     ]
     found = [
         VendedCredential(prefix, properties, _expires_ms(properties))
-        for prefix, config_of_prefix in (("", None), *named)
-        if (properties := _laid_over(general, _storage_properties(config_of_prefix)))
+        for prefix, own in (("", None), *named)
+        if (properties := _of_one_account(_laid_over(general, _storage_properties(own)), prefix))
     ]
     if _wants_to_sign(config) and not any(_has_secret(one.properties, _ALL) for one in found):
         raise AccessError(
@@ -85,7 +95,11 @@ def without_secrets_of(vended: Mapping[str, str], own: Mapping[str, str]) -> dic
     """Return our own properties without the secrets of each store that secrets were vended for:
     half of one set and half of another would be no credentials at all.
     """
-    replaced = [secrets for secrets in _SECRETS.values() if _has_secret(vended, secrets)]
+    replaced = [
+        (*secrets, *_WITHOUT[store])
+        for store, secrets in _SECRETS.items()
+        if _has_secret(vended, secrets)
+    ]
     regions = ("s3.region",) if "client.region" in vended else ()
     dropped = (*(secret for secrets in replaced for secret in secrets), *regions)
     return {name: text for name, text in own.items() if not name.startswith(dropped)}
@@ -102,6 +116,7 @@ def _storage_properties(config: object) -> dict[str, str]:
         and text
         and (name.startswith(_STORES) or name in _OTHERS)
         and name not in _NEVER
+        and not (name.startswith(_ENDS) and not _is_time(text))
     }
 
 
@@ -115,13 +130,26 @@ def _laid_over(general: Mapping[str, str], own: Mapping[str, str]) -> dict[str, 
 
 
 def _expires_ms(properties: Mapping[str, str]) -> int | None:
-    """Return the first end that is named; None where there is none, or it is no number."""
-    ends = [
-        int(text)
-        for name, text in properties.items()
-        if name.startswith(_ENDS) and text.isascii() and text.isdigit() and len(text) < 19
-    ]
+    """Return the first end that is named; None where there is none."""
+    ends = (int(text) for name, text in properties.items() if name.startswith(_ENDS))
     return min(ends, default=None)
+
+
+def _is_time(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def _of_one_account(properties: dict[str, str], prefix: str) -> dict[str, str]:
+    """Return the properties with the signature of the prefix's account on Azure as the only one:
+    names of signatures end with their host or account, `adls.sas-token.account.dfs.…`.
+    """
+    hosts = [name.removeprefix(_SAS_OF) for name in properties if name.startswith(_SAS_OF)]
+    if not hosts:
+        return properties
+    host = next((one for one in hosts if f"@{one.partition('.')[0]}." in prefix), hosts[0])
+    left = {name: text for name, text in properties.items() if not name.startswith(_SAS_OF)}
+    account = host.partition(".")[0]
+    return {**left, "adls.sas-token": properties[_SAS_OF + host], "adls.account-name": account}
 
 
 def _wants_to_sign(config: Mapping[str, Any]) -> bool:

@@ -11,10 +11,25 @@ of their own, so no catalog decides how they are reached.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import contextmanager
 from typing import TypeVar
 
-from committer.errors import AccessError, FrazilError, StorageUnavailableError, TransientError
+from committer.errors import (
+    AccessError,
+    FrazilError,
+    SettingsError,
+    StorageUnavailableError,
+    TransientError,
+)
 from committer.group_commit import finish_all
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, Storage
@@ -25,6 +40,7 @@ from committer.storage.credential_sessions import CredentialSessions
 from committer.storage.vended_scopes import Cover, VendedScopes, VendedTable
 
 _EARLY_MS = 5 * 60 * 1000
+_AT_HALF_LIFE_MS = 1 << 62
 # A catalog that vends what is refused at once, or vends nothing, is not asked by every call.
 _ASKED_AGAIN_MS_MIN = 10_000
 _SESSIONS_MAX = 64
@@ -83,6 +99,15 @@ class VendedStorage:
             self._scopes.remove(known)
             for credential in known.credentials:
                 self._sessions.retire(credential.properties)
+
+    async def credential(self, location: str) -> VendedCredential | None:
+        """Return the credential for a location, to be used elsewhere, where it is not renewed: so
+        at least half of its life is left, if the catalog vends another. None: our own.
+
+        Errors: as `get`.
+        """
+        cover = await self._fresh(location, early_ms=_AT_HALF_LIFE_MS)
+        return None if cover is None else cover.credential
 
     # --- The port --------------------------------------------------------------------------------
 
@@ -159,8 +184,9 @@ class VendedStorage:
                 yield info
             return
         async with self._sessions.use(cover.credential.properties) as storage:
-            async for info in storage.list(prefix, skips=skips):
-                yield info
+            with _usable(cover.table):
+                async for info in storage.list(prefix, skips=skips):
+                    yield info
 
     async def probe(self, prefix: str) -> None:
         await self._call(prefix, lambda storage: storage.probe(prefix))
@@ -185,18 +211,19 @@ class VendedStorage:
         if cover is None:
             return await act(self.own)
         async with self._sessions.use(cover.credential.properties) as storage:
-            return await act(storage)
+            with _usable(cover.table):
+                return await act(storage)
 
     # --- Renewal ---------------------------------------------------------------------------------
 
-    async def _fresh(self, location: str) -> Cover | None:
+    async def _fresh(self, location: str, *, early_ms: int = _EARLY_MS) -> Cover | None:
         """Return the credential for a location, renewed if it ends soon."""
         cover = self._scopes.find(location)
-        if cover is None or not self._is_due(cover):
+        if cover is None or not self._is_due(cover, early_ms):
             return cover
         async with cover.table.asking:
             cover = self._scopes.find(location)
-            if cover is None or not self._is_due(cover):
+            if cover is None or not self._is_due(cover, early_ms):
                 return cover
             table = cover.table
             if self._may_ask(table):
@@ -231,11 +258,11 @@ class VendedStorage:
             table.failure = None
             self.keep(table.identifier, table.folders, credentials, table.renew)
 
-    def _is_due(self, cover: Cover) -> bool:
+    def _is_due(self, cover: Cover, early_ms: int) -> bool:
         ends_ms, kept_ms = cover.credential.expires_ms, cover.table.kept_ms
         if ends_ms is None:
             return False
-        return self._world.now_ms() >= ends_ms - min(_EARLY_MS, (ends_ms - kept_ms) // 2)
+        return self._world.now_ms() >= ends_ms - min(early_ms, (ends_ms - kept_ms) // 2)
 
     def _has_ended(self, cover: Cover) -> bool:
         ends_ms = cover.credential.expires_ms
@@ -243,6 +270,18 @@ class VendedStorage:
 
     def _may_ask(self, table: VendedTable) -> bool:
         return self._world.now_ms() - table.asked_ms >= _ASKED_AGAIN_MS_MIN
+
+
+@contextmanager
+def _usable(table: VendedTable) -> Iterator[None]:
+    """Name the catalog where no client can be made: no setting of ours is to blame."""
+    try:
+        yield
+    except SettingsError as error:
+        raise AccessError(
+            f"table {table.identifier}: what the catalog vended for its files cannot be used:"
+            f" {error}"
+        ) from error
 
 
 def _not_renewed(table: VendedTable, error: FrazilError) -> FrazilError:

@@ -49,7 +49,15 @@ def test_every_store_has_its_keys_and_its_end() -> None:
         ),
     )
     assert [one.expires_ms for one in found] == [5, 6, 7]
-    assert found[2].properties[f"adls.sas-token.{HOST}"] == "s"
+    azure = {"adls.sas-token": "s", "adls.account-name": "a"}
+    assert {name: found[2].properties[name] for name in azure} == azure
+
+
+def test_of_several_accounts_on_azure_the_prefix_says_which() -> None:
+    keys = {**adls_keys("b.dfs.core.windows.net", "other"), **adls_keys(HOST, "s")}
+    general, special = read(keys, (f"abfss://c@{HOST}/t", {"client.region": "r"}))
+    assert general.properties["adls.account-name"] == "b"
+    assert special.properties["adls.sas-token"] == "s"
 
 
 @pytest.mark.parametrize("end", ["soon", "", "-1", "1.5", "9" * 30, None, 5])

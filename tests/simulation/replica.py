@@ -8,7 +8,7 @@ from functools import cache
 from typing import cast
 
 from committer.errors import FrazilError
-from committer.service.process.composition import RequestParts
+from committer.service.process.composition import RequestParts, Storages
 from committer.service.process.service import Service
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Instruments
@@ -146,7 +146,7 @@ class Replica:
         return RequestParts(
             settings=self.settings.model_copy(update={"queue": queue}),
             world=ports.world,
-            storage=ports.storage,
+            storages=Storages.one(ports.storage),
             queue=ports.queue if self._with_queue else None,
             leases=ports.leases if self._with_queue else None,
         )

@@ -39,8 +39,8 @@ async def test_a_dynamodb_table_that_is_not_there_is_named_by_its_setting(
         "catalog.uri": f"dynamodb://{dynamodb_server.new_table_name()}",
         "inbox": f"file://{tmp_path}/requests",
         "queue.url": "none",
-        "aws.region": REGION,
-        "aws.dynamodb_endpoint_url": dynamodb_server.url,
+        "catalog.client.region": REGION,
+        "catalog.dynamodb.endpoint": dynamodb_server.url,
     }
     said = r"setting `catalog.uri` \(FRAZIL_CATALOG__URI\): there is no catalog yet: there is no D"
     with pytest.raises(SettingsError, match=said):

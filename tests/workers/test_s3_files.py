@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,14 +14,14 @@ from pyarrow import fs
 from committer.errors import AlreadyExistsError, UnsupportedError
 from committer.iceberg.values.types import LongType, StringType
 from tests.support.servers.dynamodb_server import REGION
-from tests.support.servers.s3_server import S3Server
+from tests.support.servers.s3_server import OUTSIDER, VENDED, VENDED_BUCKET, S3Server
 from tests.workers.tables import optional, required, schema
 from tests.workers.write_target import Target, spec_of, write_rows, writer_of
 from workers.arrow_schema import arrow_schema
 from workers.file_system import open_file_system
 from workers.file_writer import WriterLimits
 from workers.parquet_options import MIB
-from workers.s3_files import S3Access, S3Files, s3_path
+from workers.s3_files import S3Access, S3Files, VendedKeys, s3_path
 
 TABLE = schema(required(1, "id", LongType()), optional(2, "carrier", StringType()))
 BY_CARRIER = spec_of((2, "carrier", "identity"))
@@ -147,3 +148,23 @@ def test_a_wrong_key_is_found_out_by_the_write(bucket: Bucket) -> None:
         with pytest.raises(OSError, match=r"SIGNATURE_DOES_NOT_MATCH during PutObject"):
             write_rows(bucket.target(), rows(10))
     assert bucket.keys() == []
+
+
+@pytest.mark.server
+def test_a_task_writes_with_the_keys_that_came_with_it(s3_server: S3Server) -> None:
+    """In a bucket that the keys of the executor cannot enter."""
+    if not s3_server.is_seaweedfs:
+        pytest.skip("the keys of FRAZIL_TEST_S3_URL open every bucket: nothing is vended")
+    keys = VendedKeys(*VENDED, session_token="", expires_ms=0)
+    root = f"s3://{VENDED_BUCKET}/{s3_server.new_root().rpartition('/')[2]}"
+    own = S3Access(REGION, s3_server.url)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ACCESS_KEY_ID", OUTSIDER[0])
+        patch.setenv("AWS_SECRET_ACCESS_KEY", OUTSIDER[1])
+        with pytest.raises(OSError, match="ACCESS_DENIED"):
+            write_rows(
+                Target(root, TABLE, BY_CARRIER, s3=replace(own, region="eu-west-1")), rows(9)
+            )
+        [file] = write_rows(Target(root, TABLE, BY_CARRIER, s3=replace(own, keys=keys)), rows(10))
+    assert S3Files(replace(own, keys=keys)).read(file.file_path)[:4] == b"PAR1"
+    S3Files(replace(own, keys=keys)).delete(file.file_path)

@@ -45,20 +45,32 @@ _SQLITE = "sqlite:///"
 _SQLITE_PATH = "sqlite:////"  # the last slash begins an absolute path
 
 
+@dataclass(frozen=True, slots=True)
+class Storages:
+    """The storage of the files of tables, and that of everything else, which never gets credentials
+    from a catalog. `vended`: keeps those that it vends for the former.
+    """
+
+    of_tables: Storage
+    own: Storage
+    vended: CredentialKeeper | None = None
+
+    @classmethod
+    def one(cls, storage: Storage) -> Storages:
+        """Return one storage for both."""
+        return cls(storage, storage)
+
+
 @dataclass(kw_only=True)
 class RequestParts:
     """Where requests wait, and who announces them: all that needs no catalog.
 
-    `storage`: of the files of tables. `request_storage`: of everything else, with our own
-    credentials always; None: the same. `vended`: keeps the credentials that a catalog vends for
-    `storage`. `queue`, `leases` and `key_file` are None without one.
+    `queue`, `leases` and `key_file` are None without one.
     """
 
     settings: Settings
     world: World
-    storage: Storage
-    request_storage: Storage | None = None
-    vended: CredentialKeeper | None = None
+    storages: Storages
     queue: Queue | None = None
     leases: Leases | None = None
 
@@ -73,9 +85,12 @@ class RequestParts:
         self.key_file = KeyFile(storage, keys, self.world) if keys else None
 
     @property
+    def storage(self) -> Storage:
+        return self.storages.of_tables
+
+    @property
     def own_storage(self) -> Storage:
-        """The storage of all that no table names: never with credentials of a catalog."""
-        return self.request_storage or self.storage
+        return self.storages.own
 
     async def close(self) -> None:
         """Release connections, the queue's first."""
@@ -158,9 +173,7 @@ def open_request_parts(settings: Settings) -> RequestParts:
     return RequestParts(
         settings=settings,
         world=world,
-        storage=table_storage,
-        request_storage=storage,
-        vended=table_storage,
+        storages=Storages(table_storage, storage, vended=table_storage),
         queue=_open_queue(settings),
         leases=_open_leases(settings, world),
     )

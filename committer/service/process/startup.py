@@ -129,8 +129,11 @@ def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
     world = parts.world
     return replace(
         parts,
-        storage=InstrumentedStorage(parts.storage, metrics.meter("storage", world)),
-        request_storage=InstrumentedStorage(parts.own_storage, metrics.meter("inbox", world)),
+        storages=replace(
+            parts.storages,
+            of_tables=InstrumentedStorage(parts.storage, metrics.meter("storage", world)),
+            own=InstrumentedStorage(parts.own_storage, metrics.meter("inbox", world)),
+        ),
         queue=parts.queue and instrumented(parts.queue, Queue, metrics.meter("queue", world)),
         leases=parts.leases and instrumented(parts.leases, Leases, metrics.meter("leases", world)),
     )

@@ -17,7 +17,7 @@ from committer.errors import (
 from committer.ports.pointer_swap import Swap, SwapAnswer
 from committer.request.table_identifier import TableIdentifier
 from committer.service.ingest.catalog_probe import AWAY_INTERVAL_S, INTERVAL_S
-from committer.service.process.composition import RequestParts
+from committer.service.process.composition import RequestParts, Storages
 from committer.service.process.service import CUT_OFF_S, Service, until_answered
 from committer.service.process.startup import first_error
 from committer.service.telemetry.health import Health
@@ -118,7 +118,7 @@ def memory_parts(home: Path, world: LoopWorld, storage: MemoryStorage) -> Reques
     return RequestParts(
         settings=Settings(home=home, inbox=INBOX),
         world=world,
-        storage=storage,
+        storages=Storages.one(storage),
     )
 
 

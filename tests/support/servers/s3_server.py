@@ -44,6 +44,10 @@ _READY_S_MAX = 60.0
 _STARTS_MAX = 3
 # A public bucket: a test changes requests on their way, so they cannot have a signature.
 OPEN_BUCKET = "frazil-open"
+# A bucket that `OUTSIDER` cannot enter, and `VENDED` can: for credentials that a catalog vends.
+VENDED_BUCKET = "frazil-vended"
+OUTSIDER = ("outsider", "outsider-secret")
+VENDED = ("vended", "vended-secret")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +92,7 @@ def running_s3_server() -> Iterator[S3Server]:
         process, url = _start(_binary(), Path(folder))
         try:
             server = S3Server(url, "frazil", True)
-            _run(_make_buckets(server, server.bucket, OPEN_BUCKET))
+            _run(_make_buckets(server, server.bucket, OPEN_BUCKET, VENDED_BUCKET))
             yield server
         finally:
             _kill(process)
@@ -141,15 +145,20 @@ def _spawn(binary: Path, folder: Path, ports: dict[str, int]) -> subprocess.Pope
 
 
 def _identities() -> list[dict[str, object]]:
-    keys = {
-        "accessKey": CREDENTIALS["AWS_ACCESS_KEY_ID"],
-        "secretKey": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
-    }
+    keys = (CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
     everything = ["Admin", "Read", "Write", "List", "Tagging"]
+    usual = everything[1:]
     return [
-        {"name": "frazil", "credentials": [keys], "actions": everything},
-        {"name": "anonymous", "actions": [f"{what}:{OPEN_BUCKET}" for what in everything]},
+        _identity("frazil", everything, keys),
+        _identity("outsider", [f"{what}:frazil" for what in usual], OUTSIDER),
+        _identity("vended", [f"{what}:{VENDED_BUCKET}" for what in usual], VENDED),
+        _identity("anonymous", [f"{what}:{OPEN_BUCKET}" for what in everything]),
     ]
+
+
+def _identity(name: str, actions: list[str], *keys: tuple[str, str]) -> dict[str, object]:
+    credentials = [{"accessKey": key, "secretKey": secret} for key, secret in keys]
+    return {"name": name, "credentials": credentials, "actions": actions}
 
 
 def _free_ports() -> dict[str, int]:

@@ -12,7 +12,7 @@ from committer.plan.shards import ranked
 from committer.ports.leases import Leases
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
-from committer.service.process.composition import RequestParts
+from committer.service.process.composition import RequestParts, Storages
 from committer.service.process.service import Service
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.telemetry.health import Health
@@ -95,7 +95,7 @@ class Replicas:
                 service=ServiceSettings(lease_s=LEASE_S, reconcile_age_s=0),
             ),
             world=world,
-            storage=harness.storage.inner,
+            storages=Storages.one(harness.storage.inner),
             queue=MemoryQueue(harness.server, consumer=name),
             leases=instrumented(leases or own, Leases, metrics.meter("leases", world)),
         )

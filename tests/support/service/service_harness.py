@@ -21,7 +21,7 @@ from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.committer_pool import TableCommitters
-from committer.service.process.composition import RequestParts
+from committer.service.process.composition import RequestParts, Storages
 from committer.service.process.process_wiring import ProcessWiring, WorkWiring
 from committer.service.process.status_collector import Identity, StatusCollector
 from committer.service.process.table_wiring import TableWiring
@@ -155,8 +155,7 @@ class ServiceHarness:
         parts = RequestParts(
             settings=Settings(inbox=INBOX, service=service, security=security),
             world=self.world,
-            storage=self.storage,
-            request_storage=self.inbox_storage,
+            storages=Storages(self.storage, self.inbox_storage),
             queue=self.queue,
         )
         # Tests replace some of these.
