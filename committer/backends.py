@@ -20,6 +20,7 @@ from committer.errors import NotFoundError, SettingsError
 from committer.extras import named_extra
 from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
+from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
 from committer.storage.adls.adls_location import SCHEMES as ADLS_SCHEMES
 from committer.storage.adls.adls_location import AdlsPlaces
@@ -83,6 +84,11 @@ def open_table_storage(own: Storage, properties: CatalogProperties, world: World
     return VendedStorage(own, open_with, world=world)
 
 
+def vends_credentials(properties: CatalogProperties) -> bool:
+    """Return whether the catalog may vend credentials for the files of its tables: a REST one."""
+    return properties.get("type").lower() == "rest" or properties.uri.startswith("http")
+
+
 def dynamodb_table(properties: CatalogProperties) -> str:
     """Return the table of a DynamoDB catalog: that of the URI, else of `dynamodb.table-name`.
 
@@ -104,8 +110,10 @@ async def open_catalog(
     world: World,
     *,
     create: bool,
+    vended: CredentialKeeper | None = None,  # noqa: ARG001  # for a catalog that vends
 ) -> Catalog:
-    """Connect to the catalog. `create`: make one that is missing.
+    """Connect to the catalog. `create`: make one that is missing. `vended`: is given the
+    credentials that a catalog vends for files of tables; None: it is not asked for any.
 
     Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`; `NotFoundError` for one that
     is missing and is not made.

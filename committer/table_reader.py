@@ -9,18 +9,23 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from committer.backends import open_catalog, open_storage
+from committer.backends import (
+    open_catalog,
+    open_storage,
+    open_table_storage,
+    vends_credentials,
+)
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
-from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from committer.settings.setting_names import did_you_mean, named_setting
 from committer.storage import local_files
 from committer.storage.scheme import scheme_of
+from committer.storage.vended import VendedStorage
 
 _NAMES_MAX = 10
 
@@ -29,10 +34,15 @@ class TableReader:
     """An open storage with an event loop of its own. Used by one thread, outside any loop."""
 
     def __init__(
-        self, properties: CatalogProperties, runner: asyncio.Runner, storage: Storage, world: World
+        self,
+        properties: CatalogProperties,
+        runner: asyncio.Runner,
+        storage: VendedStorage,
+        world: World,
     ) -> None:
         self._properties, self._runner = properties, runner
         self._storage, self._world = storage, world
+        self._catalog: Catalog | None = None
 
     def load(self, identifier: TableIdentifier) -> LoadedTable:
         """Load the table as the catalog names it now.
@@ -41,6 +51,13 @@ class TableReader:
         `open_catalog` and `Catalog.load`.
         """
         return self._runner.run(self._load(identifier))
+
+    def prepare(self, identifier: TableIdentifier) -> None:
+        """Ask for the credentials of a table that was loaded by another reader, if its catalog may
+        vend some. Errors: as `load`.
+        """
+        if vends_credentials(self._properties):
+            self.load(identifier)
 
     def read(self, location: str) -> bytes:
         """Read the bytes at a location as metadata spells it; a local file without a loop.
@@ -51,16 +68,30 @@ class TableReader:
             return local_files.read(location, 0, None)
         return self._runner.run(self._storage.get(location))
 
+    def close(self) -> None:
+        """Release connections."""
+        self._runner.run(self._close())
+
+    async def _close(self) -> None:
+        if self._catalog is not None:
+            await self._catalog.close()
+        await self._storage.close()
+
     async def _load(self, identifier: TableIdentifier) -> LoadedTable:
-        with named_setting("catalog.uri"):
-            catalog = await open_catalog(self._properties, self._storage, self._world, create=False)
+        catalog = self._catalog = self._catalog or await self._open_catalog()
         try:
             return await catalog.load(identifier)
         except NoSuchTableError as error:
             hint = await _hint(catalog, identifier)
             raise NoSuchTableError(f"{error} in {self._properties}: {hint}") from error
-        finally:
-            await catalog.close()
+
+    async def _open_catalog(self) -> Catalog:
+        """Open the catalog. It stays open: what it vends for the files of a table has an end."""
+        storage, world = self._storage, self._world
+        with named_setting("catalog.uri"):
+            return await open_catalog(
+                self._properties, storage, world, create=False, vended=storage
+            )
 
 
 @contextmanager
@@ -69,11 +100,12 @@ def open_reader(properties: CatalogProperties) -> Iterator[TableReader]:
     world = RealWorld()
     # A factory, so that the loop of the caller's thread stays what it is.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        storage = open_storage(properties, world)
+        own = open_storage(properties, world)
+        reader = TableReader(properties, runner, open_table_storage(own, properties, world), world)
         try:
-            yield TableReader(properties, runner, storage, world)
+            yield reader
         finally:
-            runner.run(storage.close())
+            reader.close()
 
 
 # --- A table that is not there -------------------------------------------------------------------

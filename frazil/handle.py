@@ -61,7 +61,12 @@ class TableHandle:
 
     def reading(self, work: Callable[[TableReader], _T]) -> _T:
         """Return the result of work with an open reader."""
-        return _reading(self.catalog, work)
+
+        def prepared(reader: TableReader) -> _T:
+            reader.prepare(self.loaded.identifier)
+            return work(reader)
+
+        return _reading(self.catalog, prepared)
 
     def refreshed(self) -> TableHandle:
         """Load the table as it is now.

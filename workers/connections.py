@@ -10,7 +10,6 @@ from committer.backends import open_catalog, open_storage, open_table_storage
 from committer.errors import NotFoundError, SettingsError
 from committer.ports.catalog import Catalog
 from committer.ports.queue import Queue
-from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.queue.redis_stream import RedisQueue
 from committer.real_world import RealWorld
@@ -65,10 +64,10 @@ async def open_connections(settings: WorkerSettings) -> Connections:
     return Connections(publisher, table_storage, catalog, queue)
 
 
-async def _open_catalog(settings: WorkerSettings, storage: Storage, world: World) -> Catalog:
+async def _open_catalog(settings: WorkerSettings, storage: VendedStorage, world: World) -> Catalog:
     """Open the catalog: a writer makes none. Errors: as `open_connections`."""
     try:
-        return await open_catalog(settings.catalog, storage, world, create=False)
+        return await open_catalog(settings.catalog, storage, world, create=False, vended=storage)
     except NotFoundError as error:
         variable = variable_of("catalog.uri")
         raise SettingsError(f"setting `catalog.uri` ({variable}): {error}") from error

@@ -48,10 +48,16 @@ class TableCache:
         location = await self._catalog.current_location(identifier)
         known = self._tables.get(identifier)
         if known is None or known.metadata_location != location:
-            metadata = parse_without_history(await self._storage.get(location))
-            known = LoadedTable(identifier, metadata, location)
+            known = await self._read(identifier, location)
             self._tables[identifier] = known
         return known
+
+    async def _read(self, identifier: TableIdentifier, location: str) -> LoadedTable:
+        if self._catalog.capabilities.metadata_writer == "catalog":
+            # Its metadata may be in no file that can be read from here.
+            return await self._catalog.load(identifier)
+        metadata = parse_without_history(await self._storage.get(location))
+        return LoadedTable(identifier, metadata, location)
 
 
 def parse_without_history(content: bytes) -> TableMetadata:

@@ -105,6 +105,11 @@ def without_secrets_of(vended: Mapping[str, str], own: Mapping[str, str]) -> dic
     return {name: text for name, text in own.items() if not name.startswith(dropped)}
 
 
+def without_secrets(config: Mapping[str, str]) -> dict[str, str]:
+    """Return a configuration without the secrets of stores: it still holds when those are over."""
+    return {name: text for name, text in config.items() if not name.startswith(_ALL)}
+
+
 def _storage_properties(config: object) -> dict[str, str]:
     if not isinstance(config, Mapping):
         return {}

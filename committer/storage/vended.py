@@ -188,6 +188,11 @@ class VendedStorage:
                 async for info in storage.list(prefix, skips=skips):
                     yield info
 
+    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
+        return await self._call(
+            folder, lambda storage: storage.names(folder, starts_with=starts_with)
+        )
+
     async def probe(self, prefix: str) -> None:
         await self._call(prefix, lambda storage: storage.probe(prefix))
 

@@ -5,6 +5,56 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 ADAPTERS = (
+    # --- Vended credentials ---
+    Mutant(
+        "credential_of_a_catalog_reaches_the_inbox",
+        "committer/service/process/composition.py",
+        "        return self.storages.own\n",
+        "        return self.storages.of_tables\n",
+        ("tests/service/process/test_composition.py -k vended",),
+    ),
+    Mutant(
+        "vended_credential_is_renewed_once_it_has_ended",
+        "committer/storage/vended.py",
+        "_EARLY_MS = 5 * 60 * 1000\n",
+        "_EARLY_MS = 0\n",
+        ("tests/storage/test_vended.py -k renewed",),
+    ),
+    Mutant(
+        "refused_credential_is_not_renewed",
+        "committer/storage/vended.py",
+        "            if not await self._is_renewed(cover):\n                raise\n        return",
+        "            if cover is None or cover:\n                raise\n        return",
+        ("tests/storage/test_vended.py -k refused",),
+    ),
+    Mutant(
+        "credential_for_a_bucket_is_used_for_other_tables",
+        "committer/storage/vended_scopes.py",
+        "    return below or [_scope(place)]\n",
+        "    return [_scope(place)]\n",
+        ("tests/storage/test_vended.py -k wider",),
+    ),
+    Mutant(
+        "half_of_our_keys_is_mixed_with_vended_ones",
+        "committer/catalog/vended_credentials.py",
+        "        if _has_secret(vended, secrets)\n",
+        "        if not secrets\n",
+        ("tests/catalog/test_vended_credentials.py -k half",),
+    ),
+    Mutant(
+        "lasting_keys_travel_with_a_task",
+        "workers/vended_keys.py",
+        "    if not (key and secret and token) or vended.expires_ms is None:\n",
+        "    if not (key and secret):\n",
+        ("tests/workers/test_vended_keys.py",),
+    ),
+    Mutant(
+        "secrets_of_a_load_are_taken_for_renewed_ones",
+        "committer/catalog/rest/rest_credentials.py",
+        "without_secrets(found.config)",
+        "dict(found.config)",
+        ("tests/catalog/rest/test_rest_credentials.py -k secrets",),
+    ),
     # --- Storage ---
     Mutant(
         "equal_content_is_not_compared",

@@ -79,8 +79,8 @@ COMMAND = (
     Mutant(
         "reader_makes_a_catalog",
         "committer/table_reader.py",
-        "self._world, create=False)",
-        "self._world, create=True)",
+        "create=False, vended=storage",
+        "create=True, vended=storage",
         ("tests/test_table_reader.py -k not_made",),
     ),
     Mutant(

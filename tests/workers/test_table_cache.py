@@ -1,10 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from committer.catalog.staging import read_table
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from committer.ports.catalog_capabilities import CatalogCapabilities
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.table_identifier import TableIdentifier
 from tests.support.builders.fixtures import table_dir, table_names
+from tests.support.builders.table_builders import build_table
+from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.workers.publishing import FLIGHTS, build_bench
 from workers.table_cache import TableCache, parse_without_history
@@ -38,6 +46,35 @@ async def test_metadata_is_read_again_only_when_the_pointer_has_moved() -> None:
     storage.gets = 0
     assert (await cache.current(FLIGHTS)).metadata_location != first.metadata_location
     assert storage.gets == 1
+
+
+class _ServerCatalog(MemoryCatalog):
+    """Writes metadata itself, and does not say where."""
+
+    capabilities = CatalogCapabilities(kind="server", metadata_writer="catalog")
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        return f"digest:{await super().current_location(identifier)}"
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        location = await super().current_location(identifier)
+        table = await read_table(self.files, identifier, location)
+        return replace(table, metadata_location=await self.current_location(identifier))
+
+    files: MemoryStorage
+
+
+async def test_metadata_that_the_catalog_keeps_is_asked_of_it() -> None:
+    storage = _CountingStorage()
+    catalog = _ServerCatalog(storage=storage)
+    catalog.files = storage
+    await catalog.create_namespace(("db",))
+    table = build_table(warehouse="memory://warehouse")
+    await catalog.create_table(table)
+    cache = TableCache(catalog=catalog, storage=MemoryStorage())
+    first = await cache.current(table.identifier)
+    assert first.metadata == table.metadata
+    assert await cache.current(table.identifier) is first
 
 
 @pytest.mark.parametrize("name", table_names())

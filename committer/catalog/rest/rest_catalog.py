@@ -18,6 +18,7 @@ from committer.catalog.namespaces import (
 from committer.catalog.rest.rest_answer import Answer
 from committer.catalog.rest.rest_auth import Auth
 from committer.catalog.rest.rest_client import RestClient
+from committer.catalog.rest.rest_credentials import RestCredentials, asking_for_credentials
 from committer.catalog.rest.rest_namespaces import RestNamespaces
 from committer.catalog.rest.rest_options import BasicOptions, OAuth2Options, RestOptions
 from committer.catalog.rest.rest_paths import REGISTER, RENAME, is_addressable
@@ -39,6 +40,7 @@ from committer.iceberg.updates.requirement import AssertCreate, print_requiremen
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject, Storage
+from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 
@@ -67,8 +69,16 @@ class RestCatalog:
         kind="REST", metadata_writer="catalog", condition="requirements"
     )
 
-    def __init__(self, *, client: RestClient, storage: Storage, world: World) -> None:
+    def __init__(
+        self,
+        *,
+        client: RestClient,
+        storage: Storage,
+        world: World,
+        vended: CredentialKeeper | None = None,
+    ) -> None:
         self.client = client
+        self._credentials = RestCredentials(client, vended)
         self._storage = storage
         self._namespaces = RestNamespaces(client)
         self._world = world
@@ -83,12 +93,16 @@ class RestCatalog:
         world: World,
         auth: Auth | OAuth2Options | BasicOptions | None = None,
         properties: Mapping[str, str] | None = None,
+        vended: CredentialKeeper | None = None,
     ) -> RestCatalog:
         """Connect, and read the server's configuration. `storage`: where the first metadata file of
-        a new table is written. Errors: as `RestClient.open`.
+        a new table is written. `vended`: is given the credentials that the server vends for files
+        of tables; None: the server is not asked for any. Errors: as `RestClient.open`.
         """
+        if vended is not None:
+            options = asking_for_credentials(options)
         client = await RestClient.open(options, world=world, auth=auth, properties=properties)
-        return cls(client=client, storage=storage, world=world)
+        return cls(client=client, storage=storage, world=world, vended=vended)
 
     # --- Reading ---
 
@@ -100,6 +114,7 @@ class RestCatalog:
         answer = await self._ask(identifier)
         found = await read_table_answer(answer, identifier)
         self._keep(found)
+        self._credentials.note(found)
         return found
 
     async def current_location(self, identifier: TableIdentifier) -> str:
@@ -110,9 +125,10 @@ class RestCatalog:
         if answer.status == 304:
             return seen.location
         location = location_in(answer)
-        if location is None:
+        if location is None or self._credentials.are_wanted:
             found = await read_table_answer(answer, identifier)
             location = found.table.metadata_location
+            self._credentials.note(found)
         self._note(identifier, _Seen(location, answer.headers.get("etag", "")))
         return location
 
@@ -142,6 +158,10 @@ class RestCatalog:
             self._seen[identifier] = seen
             if len(self._seen) > _ETAGS_MAX:
                 self._seen.popitem(last=False)
+
+    def _forget(self, identifier: TableIdentifier) -> None:
+        self._seen.pop(identifier, None)
+        self._credentials.forget(identifier)
 
     # --- Swapping ---
 
@@ -208,7 +228,9 @@ class RestCatalog:
         path = self.client.paths.register(identifier.namespace)
         answer = await self.client.change("POST", path, body)
         if answer.is_success:
-            return self._keep(await read_table_answer(answer, identifier))
+            registered = await read_table_answer(answer, identifier)
+            self._credentials.note(registered)
+            return self._keep(registered)
         if answer.status == 409:
             found = await self._existing(identifier)
             if found is not None and found.metadata_location == location:
@@ -231,7 +253,7 @@ class RestCatalog:
         query = {"purgeRequested": "false"}
         path = self.client.paths.table(identifier)
         answer = await self.client.change("DELETE", path, query=query)
-        self._seen.pop(identifier, None)
+        self._forget(identifier)
         if answer.status == 404 and answer.error is not None:
             raise _absent(identifier)
         answer.require_success()
@@ -247,7 +269,7 @@ class RestCatalog:
         await self._namespaces.require(to.namespace)
         body = {"source": _named(identifier), "destination": _named(to)}
         answer = await self.client.change("POST", self.client.paths.rename(), body)
-        self._seen.pop(identifier, None)
+        self._forget(identifier)
         if answer.status == 409:
             raise _taken(to)
         answer.require_success()

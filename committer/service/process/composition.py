@@ -206,7 +206,13 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     with named_setting("catalog.uri"):
         if create and uri.startswith(_SQLITE_PATH):
             _make_place(Path(uri.removeprefix(_SQLITE)), settings)
-        return await backends.open_catalog(properties, parts.storage, parts.world, create=create)
+        return await backends.open_catalog(
+            properties,
+            parts.storage,
+            parts.world,
+            create=create,
+            vended=parts.storages.vended,
+        )
 
 
 async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:

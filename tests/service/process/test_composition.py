@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
+from committer.ports.table_credentials import VendedCredential
+from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import (
     RequestParts,
     open_known_catalog,
@@ -25,8 +27,10 @@ from tests.support.builders.request_builders import build_request
 from tests.support.builders.signing import OLD, print_keys
 from tests.support.builders.table_builders import build_table
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
+from tests.support.servers.fake_rest_access import s3_keys
 from tests.support.servers.moto_server import MotoServer
 from tests.support.servers.postgres_server import PostgresServer
+from tests.support.servers.s3_server import VENDED, S3Server
 
 
 def parts_in(folder: Path) -> RequestParts:
@@ -46,8 +50,10 @@ async def test_the_file_of_keys_may_be_a_path_or_a_location(spelled: str, tmp_pa
 
 
 def test_a_place_of_keys_that_no_storage_serves_is_named_by_its_setting(tmp_path: Path) -> None:
-    security = SecuritySettings(keys="gs://bucket/keys.toml")
-    with pytest.raises(SettingsError, match=r"`security\.keys` \(FRAZIL_SECURITY__KEYS\): .*`gs:`"):
+    security = SecuritySettings(keys="ftp://bucket/keys.toml")
+    with pytest.raises(
+        SettingsError, match=r"`security\.keys` \(FRAZIL_SECURITY__KEYS\): .*`ftp:`"
+    ):
         open_request_parts(Settings(home=tmp_path, security=security))
 
 
@@ -102,8 +108,8 @@ async def test_glue_that_shows_no_database_is_refused_while_requests_wait(
 @pytest.mark.parametrize(
     ("inbox", "warehouse", "named"),
     [
-        ("gs://bucket/requests", "", r"`inbox` \(FRAZIL_INBOX\): .*no storage for `gs:`"),
-        ("", "gs://bucket", r"`catalog\.warehouse` \(FRAZIL_CATALOG__WAREHOUSE\): .*`gs:`"),
+        ("ftp://bucket/requests", "", r"`inbox` \(FRAZIL_INBOX\): .*no storage for `ftp:`"),
+        ("", "ftp://bucket", r"`catalog\.warehouse` \(FRAZIL_CATALOG__WAREHOUSE\): .*`ftp:`"),
     ],
 )
 def test_a_place_that_no_storage_serves_is_named_by_its_setting(
@@ -180,3 +186,29 @@ def test_parts_without_a_queue_import_neither_its_client_nor_the_log() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert ended.stdout.split() == []
+
+
+@pytest.mark.server
+async def test_a_vended_credential_is_never_used_for_requests(
+    tmp_path: Path, s3_server: S3Server
+) -> None:
+    """Here it opens another bucket than that of the requests, so whatever uses it fails."""
+    if not s3_server.is_seaweedfs:
+        pytest.skip("the keys of FRAZIL_TEST_S3_URL open every bucket: nothing is vended")
+    root = s3_server.new_root()
+    properties = {"s3.endpoint": s3_server.url, "client.region": s3_server.region}
+    catalog = CatalogSettings(properties=properties)
+    settings = Settings(home=tmp_path, inbox=root, queue=QueueSettings(url="none"), catalog=catalog)
+    parts = open_request_parts(settings)
+    assert parts.storages.vended is not None
+    keys = VendedCredential("", s3_keys(*VENDED))
+    parts.storages.vended.keep(TableIdentifier(("db",), "t"), (root,), (keys,), _refused)
+    with pytest.raises(AccessError):
+        await parts.storage.get(f"{root}/new/x")
+    assert [key async for key in parts.inbox.list()] == []
+    assert [key async for key in parts.quarantine.list()] == []
+    await parts.close()
+
+
+async def _refused() -> tuple[VendedCredential, ...]:
+    raise AccessError("the catalog gives none")
