@@ -22,8 +22,8 @@ from committer.errors import (
 )
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, SwapAnswer, Unknown
 from committer.request.table_identifier import TableIdentifier
-from tests.contract.catalogs import WAREHOUSE
 from tests.contract.interfered_storage import InterferedStorage
+from tests.contract.plain_namespaces import WAREHOUSE
 from tests.contract.postgres_harness import ALLOW, COMMIT, REFUSE, PostgresHarness
 from tests.integration.real_harness import until
 from tests.support.builders.table_builders import build_swap, build_table

@@ -20,24 +20,27 @@ from committer.real_world import RealWorld
 from tests.contract.glue_harness import GlueHarness
 from tests.contract.http_faults import HTTP_FAULTS
 from tests.contract.interfered_storage import InterferedStorage
+from tests.contract.plain_namespaces import PlainNamespaces
 from tests.contract.postgres_harness import PostgresHarness
+from tests.contract.rest_harness import InterferedFiles, RestHarness
 from tests.contract.sql_faults import SqlFaults
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.servers.dynamodb_server import DynamoDbServer
 from tests.support.servers.http_proxy import HttpProxy
 
-WAREHOUSE = "memory://warehouse"
-
 
 class CatalogHarness(Protocol):
-    """One back end, and a client of it."""
+    """One back end, and a client of it. `warehouse`: where its tables lie."""
+
+    @property
+    def warehouse(self) -> str: ...
 
     @property
     def catalog(self) -> Catalog: ...
 
     @property
-    def storage(self) -> InterferedStorage: ...
+    def storage(self) -> InterferedStorage | InterferedFiles: ...
 
     def befall(self, fault: Fault) -> AbstractContextManager[None]:
         """Apply the fault to the one swap that is made inside the block."""
@@ -48,10 +51,16 @@ class CatalogHarness(Protocol):
     async def another(self) -> Catalog:
         """Open a second client of the same back end."""
 
+    def own_properties(self, namespace: str) -> dict[str, str]:
+        """Return the properties that the back end gives to every namespace."""
+
+    def default_location(self, namespace: str) -> str | None:
+        """Return the folder that the back end gives to every namespace."""
+
     async def close(self) -> None: ...
 
 
-class MemoryHarness:
+class MemoryHarness(PlainNamespaces):
     def __init__(self) -> None:
         self.storage = InterferedStorage()
         self._faulty = FaultyCatalog(MemoryCatalog(storage=self.storage))
@@ -73,7 +82,7 @@ class MemoryHarness:
         await self.storage.close()
 
 
-class SqliteHarness:
+class SqliteHarness(PlainNamespaces):
     """A database file."""
 
     def __init__(
@@ -127,7 +136,7 @@ def make_schema_v0(path: Path) -> None:
         )
 
 
-class DynamoDbHarness:
+class DynamoDbHarness(PlainNamespaces):
     """A DynamoDB table of its own, behind a proxy that only this client goes through."""
 
     def __init__(self, *, proxy: HttpProxy, server: DynamoDbServer, storage: InterferedStorage):
@@ -198,6 +207,8 @@ async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]
             return await PostgresHarness.open(fixture("postgres_server"), schema_version="V0")
         case "glue":
             return await GlueHarness.open(fixture("moto_server"))
+        case "rest":
+            return await RestHarness.open(fixture("rest_server"))
         case "sqlite-v0":
             make_schema_v0(folder / "catalog.db")
     return await SqliteHarness.open(folder / "catalog.db")
@@ -207,12 +218,15 @@ def _on_a_server(*adapters: str) -> tuple[ParameterSet, ...]:
     return tuple(pytest.param(one, marks=pytest.mark.server) for one in adapters)
 
 
+_MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_on_a_server("postgres", "postgres-v0"))
 # They may refuse a change for what it says; the others look at the condition alone.
-JUDGING = ("memory", "sqlite", "sqlite-v0", *_on_a_server("postgres", "postgres-v0"))
+JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
 # Their namespaces have levels, and their names any characters.
 NESTED = (*JUDGING, *_on_a_server("dynamodb"))
 # Their rename is one step.
 RENAMING = NESTED
 FLAT = _on_a_server("glue")
 WITHOUT_RENAME = _on_a_server("glue")
+# They hold a pointer to a metadata file that the committer writes.
+POINTERS = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue"))
 ADAPTERS = (*NESTED, *FLAT)

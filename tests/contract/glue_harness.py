@@ -11,12 +11,13 @@ from committer.ports.catalog import Catalog
 from committer.real_world import RealWorld
 from tests.contract.http_faults import HTTP_FAULTS
 from tests.contract.interfered_storage import InterferedStorage
+from tests.contract.plain_namespaces import PlainNamespaces
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.servers.http_proxy import HttpProxy
 from tests.support.servers.moto_server import MotoServer
 
 
-class GlueHarness:
+class GlueHarness(PlainNamespaces):
     """An account of its own, behind a proxy that only this client goes through."""
 
     def __init__(self, *, proxy: HttpProxy, server: MotoServer) -> None:

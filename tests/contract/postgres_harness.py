@@ -13,6 +13,7 @@ from committer.catalog.sql import SchemaVersion, SqlCatalog
 from committer.catalog.sql_engine import open_engine
 from committer.ports.catalog import Catalog
 from tests.contract.interfered_storage import InterferedStorage
+from tests.contract.plain_namespaces import PlainNamespaces
 from tests.support.faults.fault_proxy import Fault as NetworkFault
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.faults.faulty_catalog import Fault
@@ -35,7 +36,7 @@ _FAULTS = {
 }
 
 
-class PostgresHarness:
+class PostgresHarness(PlainNamespaces):
     """A place of its own on a server, and a client that alone goes through the proxy."""
 
     def __init__(self, server: PostgresServer, proxy: FaultProxy, uri: str) -> None:

@@ -28,6 +28,7 @@ from committer.catalog.rest.rest_table import TableAnswer, location_in, read_tab
 from committer.catalog.staging import read_registered, write_first_metadata
 from committer.errors import (
     AccessError,
+    InvalidMetadataError,
     NoSuchNamespaceError,
     NoSuchTableError,
     NotFoundError,
@@ -143,6 +144,9 @@ class RestCatalog:
         answer = await self.client.read(self.client.paths.table(identifier), headers=headers)
         if answer.is_success or answer.status == 304:
             return answer
+        if answer.is_error(404, "NotFoundException"):
+            # Of a file: the table is there, and a request for it is not to blame.
+            raise InvalidMetadataError(f"table {identifier}: its metadata file is gone: {answer}")
         if answer.status in _NO_SUCH_NAME or (answer.status == 404 and answer.error is not None):
             self._seen.pop(identifier, None)
             raise _absent(identifier)

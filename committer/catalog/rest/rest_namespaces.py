@@ -30,16 +30,29 @@ class RestNamespaces:
         """Errors: `NoSuchNamespaceError`."""
         await self._loaded(namespace)
 
+    async def _exists(self, namespace: Namespace) -> bool:
+        try:
+            await self.require(namespace)
+        except NoSuchNamespaceError:
+            return False
+        return True
+
     async def tables(self, namespace: Namespace) -> list[TableIdentifier]:
         join_namespace(namespace)
         found: set[TableIdentifier] = set()
         async for page in self._client.pages(self._client.paths.tables(namespace)):
+            if _is_absent(page) and await self._below(namespace):
+                return []  # it is there only because another one is below it
             _require(page, namespace)
             found.update(one for one in _identifiers(page) if one.namespace == namespace)
         return sorted(found)
 
     async def create(self, namespace: Namespace) -> None:
+        """Create the namespace, and those above it, which not every server implies."""
         join_namespace(namespace)
+        above = namespace[:-1]
+        if above and not await self._exists(above):
+            await self.create(above)
         body = {"namespace": list(namespace), "properties": {}}
         answer = await self._client.change("POST", self._client.paths.namespaces(), body)
         if answer.status != 409:  # else it is there
@@ -103,9 +116,13 @@ class RestNamespaces:
 
 def _require(answer: Answer, namespace: Namespace) -> None:
     """Errors: `NoSuchNamespaceError`; those of the answer."""
-    if answer.status == 404 and answer.error is not None:
+    if _is_absent(answer):
         raise NoSuchNamespaceError(f"no namespace {'.'.join(namespace)}")
     answer.require_success()
+
+
+def _is_absent(answer: Answer) -> bool:
+    return answer.status == 404 and answer.error is not None
 
 
 def _identifiers(page: Answer) -> list[TableIdentifier]:

@@ -1,0 +1,100 @@
+"""Iceberg's own REST catalog with a client of it, for the contract suite."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from committer.catalog.rest.rest_catalog import RestCatalog
+from committer.catalog.rest.rest_options import RestOptions
+from committer.errors import NoSuchNamespaceError
+from committer.ports.catalog import Catalog
+from committer.real_world import RealWorld
+from committer.storage.local import LocalStorage
+from tests.support.faults.faulty_catalog import Fault
+from tests.support.servers.http_proxy import Answer, HttpProxy
+from tests.support.servers.http_proxy import Fault as HttpFault
+from tests.support.servers.rest_server import RestServer
+
+
+class InterferedFiles(LocalStorage):
+    """Files, of which no test interferes with the reads: the server has the pointer."""
+
+    before_get: Callable[[str], Awaitable[None]] | None = None
+
+
+class RestHarness:
+    """Iceberg's own REST catalog, emptied, behind a proxy that only this client goes through."""
+
+    def __init__(self, *, proxy: HttpProxy, server: RestServer) -> None:
+        self.proxy = proxy
+        self.storage = InterferedFiles()
+        self.warehouse = server.warehouse
+        self.catalog: RestCatalog
+        self._server = server
+        self._others: list[Catalog] = []
+
+    @classmethod
+    async def open(cls, server: RestServer) -> RestHarness:
+        proxy = await HttpProxy(server.url).__aenter__()
+        harness = cls(proxy=proxy, server=server)
+        harness.catalog = await harness.client(proxy.url)
+        await harness.empty()
+        return harness
+
+    async def client(self, url: str, *, read_timeout_s: float = 60.0) -> RestCatalog:
+        """Open a client at this address."""
+        options = RestOptions(uri=url, read_timeout_s=read_timeout_s)
+        return await RestCatalog.open(options=options, storage=self.storage, world=RealWorld())
+
+    async def empty(self) -> None:
+        """Remove what another test has left."""
+        for namespace in reversed(await self.catalog.list_namespaces()):
+            for table in await self.catalog.list_tables(namespace):
+                await self.catalog.drop_table(table)
+            with suppress(NoSuchNamespaceError):  # implied by another one
+                await self.catalog.drop_namespace(namespace)
+        shutil.rmtree(self.warehouse.removeprefix("file://"), ignore_errors=True)
+
+    @contextmanager
+    def befall(self, fault: Fault) -> Iterator[None]:
+        self.proxy.plan(b'"requirements"', _REST_FAULTS[fault])
+        yield
+        assert not self.proxy.is_planned, "the fault met no swap"
+
+    async def land_late(self) -> None:
+        await self.proxy.land_late()
+
+    async def another(self) -> RestCatalog:
+        other = await self.client(self._server.url)
+        self._others.append(other)
+        return other
+
+    def own_properties(self, namespace: str) -> dict[str, str]:
+        return {"location": f"{self.warehouse}/{namespace}"}
+
+    def default_location(self, namespace: str) -> str | None:
+        return f"{self.warehouse}/{namespace}"
+
+    async def close(self) -> None:
+        for catalog in (*self._others, self.catalog):
+            await catalog.close()
+        await self.proxy.__aexit__(None, None, None)
+        await self.storage.close()
+
+
+def rest_error(status: int, kind: str) -> Answer:
+    """Return an error as the REST protocol words it."""
+    error = {"message": "refused by the test", "type": kind, "code": status}
+    return Answer(status, json.dumps({"error": error}).encode(), "application/json")
+
+
+_REST_FAULTS: dict[Fault, HttpFault | Answer] = {
+    Fault.LOST_REPLY: HttpFault.CUT_ANSWER,
+    Fault.REQUEST_LOST: HttpFault.CUT_REQUEST,
+    Fault.LANDS_LATE: HttpFault.LANDS_LATE,
+    Fault.REJECTED: rest_error(400, "ValidationException"),
+    Fault.UNAVAILABLE: rest_error(429, "TooManyRequestsException"),
+}
