@@ -33,6 +33,8 @@ from committer.storage.vended import VendedStorage
 
 if TYPE_CHECKING:
     from committer.aws.client import AwsOptions, AwsService
+    from committer.catalog.rest.rest_auth import SignedAuth
+    from committer.catalog.rest.rest_options import BasicOptions, OAuth2Options
 
 _DYNAMODB_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 # Iceberg's own default for `dynamodb.table-name`.
@@ -156,6 +158,51 @@ async def open_catalog(
                 catalog_id=properties.get("glue.id"),
                 skip_archive=properties.get("glue.skip-archive").lower() != "false",
             )
+        case CatalogKind.REST:
+            return await _open_rest(properties, storage, world)
+
+
+async def _open_rest(properties: CatalogProperties, storage: Storage, world: World) -> Catalog:
+    with named_extra(str(properties), "rest"):
+        from committer.catalog.rest.rest_catalog import RestCatalog
+        from committer.catalog.rest.rest_properties import rest_options
+
+    return await RestCatalog.open(
+        options=rest_options(properties),
+        storage=storage,
+        world=world,
+        auth=_rest_auth(properties),
+        properties=properties.values,
+    )
+
+
+def _rest_auth(
+    properties: CatalogProperties,
+) -> SignedAuth | OAuth2Options | BasicOptions | None:
+    from committer.catalog.rest.rest_auth import SignedAuth
+    from committer.catalog.rest.rest_properties import (
+        SIGNING_NAME,
+        AuthType,
+        auth_type,
+        basic_options,
+        oauth2_options,
+    )
+
+    match auth_type(properties):
+        case AuthType.NONE:
+            return None
+        case AuthType.BASIC:
+            return basic_options(properties)
+        case AuthType.OAUTH2:
+            return oauth2_options(properties)
+        case AuthType.SIGV4:
+            options = _aws_options(properties, "rest", f"{properties} with SigV4")
+            from committer.aws.request_signer import RequestSigner
+
+            region = properties.get("rest.signing-region") or options.region
+            name = properties.get("rest.signing-name") or SIGNING_NAME
+            signer = RequestSigner.open(replace(options, region=region), name=name)
+            return SignedAuth(signer.sign)
 
 
 def _driver_properties(properties: CatalogProperties) -> dict[str, str]:
@@ -234,7 +281,9 @@ def _open_adls(properties: CatalogProperties, world: World) -> Storage:
     return open_adls(options, world=world)
 
 
-def _aws_options(properties: CatalogProperties, service: AwsService, subject: str) -> AwsOptions:
+def _aws_options(
+    properties: CatalogProperties, service: AwsService | Literal["rest"], subject: str
+) -> AwsOptions:
     """Choose the options of a client. Errors: `SettingsError` where the extra is missing."""
     with named_extra(subject, "aws"):
         from committer.aws.client import AwsOptions

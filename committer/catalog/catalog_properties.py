@@ -22,12 +22,15 @@ class CatalogKind(StrEnum):
     DYNAMODB = "dynamodb"
     HADOOP = "hadoop"
     GLUE = "glue"
+    REST = "rest"
 
 
 # What Java calls some of them.
 _OTHER_NAMES = {"jdbc": CatalogKind.SQL}
 _SCHEMES = {
     "dynamodb": CatalogKind.DYNAMODB,
+    "http": CatalogKind.REST,
+    "https": CatalogKind.REST,
     "jdbc": CatalogKind.SQL,
     "mariadb": CatalogKind.SQL,
     "mysql": CatalogKind.SQL,
@@ -62,6 +65,16 @@ class CatalogProperties:
     def warehouse(self) -> str:
         """The location below which new tables are created, without a slash at its end."""
         return self.get("warehouse").rstrip("/")
+
+    @property
+    def has_own_places(self) -> bool:
+        """Whether the catalog itself knows where tables go: `warehouse` is a name to it, or none is
+        needed.
+        """
+        named = self.get("type").lower()
+        return named == CatalogKind.REST or (
+            not named and urlsplit(self.uri).scheme.lower() in ("http", "https")
+        )
 
     @property
     def kind(self) -> CatalogKind:

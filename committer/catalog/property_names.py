@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from committer.catalog.rest.rest_property_names import HEADER_PREFIX, REST, REST_FORMS
+
 _ENDPOINT = re.compile(r"https?://[^/?#]+/?")
 _FLAG = re.compile(r"true|false", re.IGNORECASE)
 _NUMBER = re.compile(r"[0-9]{1,15}")
@@ -20,13 +22,15 @@ _SCHEMA_VERSION = re.compile(r"V[01]", re.IGNORECASE)
 _SSL_MODE = re.compile(r"disable|allow|prefer|require|verify-ca|verify-full")
 
 _GENERAL = {
-    "type": "Kind of catalog: `sql` (or `jdbc`), `dynamodb`, `hadoop` (tables of a file"
+    "type": "Kind of catalog: `sql` (or `jdbc`), `rest`, `dynamodb`, `hadoop` (tables of a file"
     " system), `glue`. Default: as the scheme of `uri` says.",
-    "uri": "Where the catalog is: a SQLAlchemy URL (`sqlite:…`, `postgresql:…`), a JDBC one"
+    "uri": "Where the catalog is: the address of a REST catalog,"
+    " a SQLAlchemy URL (`sqlite:…`, `postgresql:…`), a JDBC one"
     " (`jdbc:…`), or `dynamodb://<table>`. Default: `sqlite:///<home>/catalog.db`.",
     "warehouse": "Location below which new tables are created: `file://…`, `s3://<bucket>/…`,"
     " `gs://<bucket>/…` or `abfss://<container>@<account>.dfs.core.windows.net/…`."
-    " Default: `file://<home>/warehouse`.",
+    " Default: `file://<home>/warehouse`. A REST catalog's: the name or location that it knows;"
+    " default: none.",
 }
 
 
@@ -124,6 +128,7 @@ CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
         **_GLUE,
         **_GCS,
         **_ADLS,
+        **REST,
     }
 )
 """Meaning by name. What `client.…` says holds where the service's own property is not set."""
@@ -143,6 +148,7 @@ _FORMS = {
     "glue.id": (re.compile(r"[0-9]{12}(:.+)?"), "an account of 12 digits"),
     "glue.skip-archive": (_FLAG, "true or false"),
     "hadoop.no-other-writers": (_FLAG, "true or false"),
+    **REST_FORMS,
     "s3.path-style-access": (_FLAG, "true or false"),
     "s3.force-virtual-addressing": (_FLAG, "true or false"),
 }
@@ -150,7 +156,7 @@ _FORMS = {
 
 def is_known(name: str) -> bool:
     """Return whether Frazil reads a property of this name."""
-    return name in CATALOG_PROPERTIES
+    return name in CATALOG_PROPERTIES or name.startswith(HEADER_PREFIX)
 
 
 def expected_form(name: str, value: str) -> str | None:

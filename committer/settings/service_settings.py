@@ -173,7 +173,7 @@ class Settings(BaseSettings):
             "catalog": self.catalog.model_copy(
                 update={
                     "uri": self.catalog.uri or self._default_uri(home),
-                    "warehouse": (self.catalog.warehouse or f"file://{home}/warehouse").rstrip("/"),
+                    "warehouse": self.catalog.warehouse.rstrip("/") or self._default_place(home),
                 }
             ),
         }
@@ -181,12 +181,17 @@ class Settings(BaseSettings):
             object.__setattr__(self, name, value)
         return self
 
+    def _default_place(self, home: Path) -> str:
+        """Return where new tables go; empty where the catalog knows."""
+        return "" if self.catalog.all_properties.has_own_places else f"file://{home}/warehouse"
+
     def _default_uri(self, home: Path) -> str:
         return "" if self.catalog.type else default_places.catalog_uri(home)
 
     @model_validator(mode="after")
     def _inbox_outside_the_warehouse(self) -> Self:
-        if is_inside(self.inbox, self.catalog.warehouse):
+        place = self.catalog.warehouse
+        if place and is_inside(self.inbox, place):
             raise ValueError(
                 f"inbox `{self.inbox}` lies inside the warehouse `{self.catalog.warehouse}`: an"
                 " engine's orphan clean-up could remove requests; put it outside"

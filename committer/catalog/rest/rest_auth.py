@@ -73,6 +73,22 @@ class FixedAuth:
         return False
 
 
+Sign = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Mapping[str, str]]]
+
+
+class SignedAuth:
+    """A signature for each request. `sign`: see `committer.aws.request_signer`."""
+
+    def __init__(self, sign: Sign) -> None:
+        self._sign = sign
+
+    async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
+        return await self._sign(request.method, request.url, request.headers, request.body)
+
+    async def renew(self, refused: Mapping[str, str]) -> bool:
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A bearer token. Times are those of the loop's clock."""

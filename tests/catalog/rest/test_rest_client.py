@@ -9,16 +9,20 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from committer.backends import open_catalog
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.rest.rest_answer import LostAnswerError
 from committer.catalog.rest.rest_client import RestClient
 from committer.catalog.rest.rest_options import BasicOptions, OAuth2Options, RestOptions, TlsOptions
 from committer.catalog.rest.rest_paths import DEFAULT_ENDPOINTS, REGISTER, Paths
+from committer.catalog.rest.rest_properties import AuthType, auth_type
 from committer.errors import AccessError, CatalogUnavailableError, SettingsError
 from committer.ports.world import World
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.fake_rest import FakeRest
+from tests.support.servers.fake_rest_access import SigV4Check
 from tests.support.servers.fake_rest_features import Planned
 from tests.support.servers.http_proxy import Answer as Said
 from tests.support.servers.http_proxy import Fault, HttpProxy
@@ -301,3 +305,71 @@ async def test_an_error_names_the_address_and_the_code_and_fits_a_line(fake: Fak
     error = answer.as_error()
     assert isinstance(error, AccessError)
     assert f"GET {fake.url}/v1/fake/namespaces: HTTP 403 ForbiddenException" in str(error)
+
+
+# --- From properties -----------------------------------------------------------------------------
+
+
+def catalog_of(**values: str) -> CatalogProperties:
+    named = {name.replace("__", "."): text for name, text in values.items()}
+    return CatalogProperties("prod", {key.replace("_", "-"): text for key, text in named.items()})
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({}, AuthType.NONE),
+        ({"token": "t"}, AuthType.OAUTH2),
+        ({"credential": "a:b"}, AuthType.OAUTH2),
+        ({"rest__sigv4_enabled": "true"}, AuthType.SIGV4),
+        ({"rest__auth__type": "sigv4"}, AuthType.SIGV4),
+        ({"auth__type": "noop", "token": "t"}, AuthType.NONE),
+        ({"rest__auth__type": "Basic"}, AuthType.BASIC),
+    ],
+)
+def test_how_a_client_proves_itself_is_read_as_other_clients_read_it(
+    values: dict[str, str], found: AuthType
+) -> None:
+    assert auth_type(catalog_of(**values)) is found
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"rest__auth__type": "google"}, "`rest.auth.type` google"),
+        ({"rest__auth__type": "oauth2"}, "`credential`"),
+        ({"rest__auth__type": "basic"}, "`rest.auth.basic.username`"),
+        ({"ssl__client__key": "k.pem"}, "`ssl.client.cert`"),
+    ],
+)
+async def test_half_of_a_configuration_is_named_by_its_property(
+    values: dict[str, str], said: str
+) -> None:
+    properties = catalog_of(uri="http://127.0.0.1:1", **values)
+    storage = MemoryStorage(world=RealWorld())
+    with pytest.raises(SettingsError, match=said):
+        await open_catalog(properties, storage, RealWorld(), create=False)
+
+
+async def test_a_request_is_signed_as_aws_wants_it(fake: FakeRest) -> None:
+    fake.features.signing = SigV4Check("key", "hush", "eu-central-1", "glue")
+    signed = {
+        "uri": fake.url,
+        "rest__sigv4_enabled": "true",
+        "rest__signing_region": "eu-central-1",
+        "rest__signing_name": "glue",
+        "rest__access_key_id": "key",
+        "header__X_Team": "ice",
+    }
+    storage = MemoryStorage(world=RealWorld())
+    properties = catalog_of(**signed, rest__secret_access_key="hush")
+    catalog = await open_catalog(properties, storage, RealWorld(), create=False)
+    try:
+        await catalog.create_namespace(("a b", "é"))
+        assert await catalog.list_namespaces() == [("a b",), ("a b", "é")]
+    finally:
+        await catalog.close()
+    wrong = catalog_of(**signed, rest__secret_access_key="0th3r")
+    with pytest.raises(AccessError, match="SignatureDoesNotMatch") as error:
+        await open_catalog(wrong, storage, RealWorld(), create=False)
+    assert "0th3r" not in str(error.value)

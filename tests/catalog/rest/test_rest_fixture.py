@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
@@ -9,10 +10,10 @@ import pytest
 from committer.catalog.rest.rest_catalog import RestCatalog
 from committer.catalog.rest.rest_options import RestOptions
 from committer.catalog.rest.rest_paths import REGISTER, RENAME
-from committer.ports.pointer_swap import Committed
+from committer.ports.pointer_swap import Committed, Conflict
 from committer.real_world import RealWorld
 from committer.storage.local import LocalStorage
-from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.builders.table_builders import build_head_swap, build_swap, build_table
 from tests.support.servers.http_proxy import HttpProxy
 from tests.support.servers.rest_server import RestServer
 
@@ -54,3 +55,34 @@ async def test_whether_a_table_moved_is_asked_without_its_metadata(
     assert [one.header("if-none-match") is not None for one in proxy.received[-2:]] == [True, True]
     assert [one.header("accept-encoding") for one in proxy.received[-2:]] == ["identity"] * 2
     assert proxy.statuses[-1] == 304
+
+
+async def test_of_eight_swappers_one_wins_in_each_of_twenty_races(
+    catalog: RestCatalog, rest_server: RestServer
+) -> None:
+    table = build_table("races.flights", warehouse=rest_server.warehouse)
+    await catalog.create_namespace(("races",))
+    await catalog.create_table(table)
+    options = RestOptions(uri=rest_server.url)
+    rivals = [
+        await RestCatalog.open(options=options, storage=LocalStorage(), world=RealWorld())
+        for _ in range(8)
+    ]
+    base = await catalog.load(table.identifier)
+    try:
+        for number in range(20):
+            swaps = [build_head_swap(base, properties={"race": str(number)}) for _ in rivals]
+            answers = await asyncio.gather(
+                *(rival.swap(swap) for rival, swap in zip(rivals, swaps, strict=True))
+            )
+            won = [one for one in answers if isinstance(one, Committed)]
+            # Who loses may be told nothing, where the server's database was locked.
+            assert len(won) <= 1
+            base = await catalog.load(table.identifier)
+            assert len(base.metadata.snapshots) == number + 1
+            heads = [one.metadata.current_snapshot_id for one in swaps]
+            place = heads.index(base.metadata.current_snapshot_id)
+            assert not isinstance(answers[place], Conflict)
+    finally:
+        for rival in rivals:
+            await rival.close()
