@@ -67,6 +67,11 @@ class CatalogProperties:
         return self.get("warehouse").rstrip("/")
 
     @property
+    def place(self) -> str:
+        """The location below which new tables are created; empty where the catalog alone knows."""
+        return "" if self.has_own_places and "://" not in self.warehouse else self.warehouse
+
+    @property
     def has_own_places(self) -> bool:
         """Whether the catalog itself knows where tables go: `warehouse` is a name to it, or none is
         needed.

@@ -96,7 +96,11 @@ async def _check_opened(report: CatalogReport, catalog: Catalog) -> None:
 
 
 def _places(settings: Settings) -> tuple[tuple[str, str], ...]:
-    return ("catalog.warehouse", settings.catalog.warehouse), ("inbox", settings.inbox)
+    places = (
+        ("catalog.warehouse", settings.catalog.all_properties.place),
+        ("inbox", settings.inbox),
+    )
+    return tuple(one for one in places if one[1])
 
 
 def _naming(setting: str, error: FrazilError) -> str:

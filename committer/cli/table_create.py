@@ -114,7 +114,7 @@ def _parse_schema(text: str) -> Schema:
 async def _named_by_namespace(parts: Parts, identifier: TableIdentifier) -> str:
     """Return the location where the table's namespace wants it; empty if the warehouse decides."""
     folder = await parts.catalog.default_location(identifier.namespace)
-    if folder is None and "://" not in parts.settings.catalog.warehouse:
+    if folder is None and not parts.settings.catalog.all_properties.place:
         # A catalog that knows where tables go says so of a namespace that is there.
         await parts.catalog.create_namespace(identifier.namespace)
         folder = await parts.catalog.default_location(identifier.namespace)

@@ -165,8 +165,8 @@ def open_request_parts(settings: Settings) -> RequestParts:
         storage = backends.open_storage(properties, world, prune_below=settings.inbox)
         storage.adapter(settings.inbox)
     with named_setting("catalog.warehouse"):
-        if not (properties.has_own_places and "://" not in settings.catalog.warehouse):
-            storage.adapter(settings.catalog.warehouse)
+        if properties.place:
+            storage.adapter(properties.place)
     if settings.security.keys:
         with named_setting("security.keys"):
             storage.adapter(settings.security.keys)
