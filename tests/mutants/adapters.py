@@ -489,8 +489,8 @@ ADAPTERS = (
     Mutant(
         "missing_metadata_file_is_a_missing_table",
         "committer/catalog/rest/rest_catalog.py",
-        '        if answer.is_error(404, "NotFoundException"):\n',
-        '        if answer.is_error(404, ""):\n',
+        '        if answer.is_error(404, "NotFoundException"):\n            # Of a file',
+        '        if answer.is_error(404, ""):\n            # Of a file',
         ("tests/catalog/rest/test_rest_swap.py",),
     ),
 )
