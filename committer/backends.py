@@ -112,7 +112,7 @@ async def open_catalog(
     world: World,
     *,
     create: bool,
-    vended: CredentialKeeper | None = None,  # noqa: ARG001  # for a catalog that vends
+    vended: CredentialKeeper | None = None,
 ) -> Catalog:
     """Connect to the catalog. `create`: make one that is missing. `vended`: is given the
     credentials that a catalog vends for files of tables; None: it is not asked for any.
@@ -159,10 +159,12 @@ async def open_catalog(
                 skip_archive=properties.get("glue.skip-archive").lower() != "false",
             )
         case CatalogKind.REST:
-            return await _open_rest(properties, storage, world)
+            return await _open_rest(properties, storage, world, vended)
 
 
-async def _open_rest(properties: CatalogProperties, storage: Storage, world: World) -> Catalog:
+async def _open_rest(
+    properties: CatalogProperties, storage: Storage, world: World, vended: CredentialKeeper | None
+) -> Catalog:
     with named_extra(str(properties), "rest"):
         from committer.catalog.rest.rest_catalog import RestCatalog
         from committer.catalog.rest.rest_properties import rest_options
@@ -173,6 +175,7 @@ async def _open_rest(properties: CatalogProperties, storage: Storage, world: Wor
         world=world,
         auth=_rest_auth(properties),
         properties=properties.values,
+        vended=vended,
     )
 
 
