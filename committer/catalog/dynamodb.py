@@ -207,14 +207,17 @@ class DynamoDbCatalog:
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         layout.table_key(to)
+        item = await self._table_item(identifier)
+        layout.parse_pointer(identifier, item)
+        await self._require_namespace(to.namespace)
+        if to == identifier:
+            raise _taken(to)
         for _ in range(_ROUNDS_MAX):
-            item = await self._table_item(identifier)
-            layout.parse_pointer(identifier, item)
-            await self._require_namespace(to.namespace)
-            if to == identifier:
-                raise _taken(to)
             if await self._move(identifier, to, item):
                 return
+            # Nothing else is asked between this read and the move: swaps must not come first again.
+            item = await self._table_item(identifier)
+            layout.parse_pointer(identifier, item)
         raise CatalogUnavailableError(
             f"table {identifier}: it changes faster than it can be renamed"
         )

@@ -8,9 +8,11 @@ import typer
 
 from committer.cli.command_session import read_settings, run_with_parts
 from committer.cli.common_options import AsJson
+from committer.cli.migrate_command import migrate
 from committer.cli.option_groups import grouped
 from committer.cli.printing import print_json, print_json_lines, print_table, say
 from committer.cli.printing import show as show_views
+from committer.cli.purge_command import purge
 from committer.cli.table_accept import accept
 from committer.cli.table_create import create
 from committer.cli.table_inspect import inspect, print_kind
@@ -29,6 +31,8 @@ app.command()(create)
 app.command()(register)
 app.command()(rename)
 app.command()(drop)
+app.command()(migrate)
+app.command()(purge)
 app.command("set")(set_)
 app.command()(accept)
 app.command()(grouped(inspect))

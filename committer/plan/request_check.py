@@ -26,6 +26,7 @@ from committer.plan.data_locations import (
     is_name_too_long,
     names_attempt,
 )
+from committer.plan.former_catalogs import parse_former_catalogs
 from committer.plan.submitted_manifest import CheckedManifest, HeaderCheck, encode_inline_files
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest, ManifestReference
@@ -93,6 +94,7 @@ class CheckBasis:
     places: AllowedPlaces
     branches: frozenset[str]
     property_key_chars_max: int | None = None
+    former_catalogs: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -110,6 +112,7 @@ class CheckBasis:
             AllowedPlaces.of(metadata),
             frozenset({"main", *branches}),
             property_key_chars_max,
+            parse_former_catalogs(metadata.properties),
         )
 
 
@@ -163,7 +166,7 @@ class Checker:
     def check_target(self, request: CommitRequest) -> None:
         """Check, before the ledger of this table is asked, that a request is for this table."""
         basis = self.basis
-        if request.catalog != basis.catalog:
+        if request.catalog != basis.catalog and request.catalog not in basis.former_catalogs:
             raise _refused(
                 Reason.CATALOG_MISMATCH,
                 f"it is for catalog `{request.catalog}`, this committer serves `{basis.catalog}`",

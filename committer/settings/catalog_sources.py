@@ -58,6 +58,18 @@ def resolve_catalog(sources: CatalogSources) -> CatalogProperties:
     return CatalogProperties(name or DEFAULT_NAME, _merged([own, theirs]))
 
 
+def other_catalog(name: str, environment: Mapping[str, str | None]) -> CatalogProperties:
+    """Return a catalog of PyIceberg's configuration beside the one that the settings name.
+
+    Errors: `SettingsError` where there is none of this name, or a property has not its form.
+    """
+    values = _pyiceberg(name, environment)
+    if not values:
+        raise _not_configured(CatalogSources(environment=environment, asked_for=name), "--to")
+    _check_forms(values, " in PyIceberg's configuration")
+    return CatalogProperties(name, values)
+
+
 def _merged(layers: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Merge what is not empty; the first layer is the strongest."""
     merged: dict[str, str] = {}
@@ -104,10 +116,10 @@ def _pyiceberg(name: str, environment: Mapping[str, str | None]) -> dict[str, st
     return read_pyiceberg_catalogs(environment).get(name.lower(), {})
 
 
-def _not_configured(sources: CatalogSources) -> SettingsError:
+def _not_configured(sources: CatalogSources, option: str = "--catalog") -> SettingsError:
     known = ", ".join(f"`{name}`" for name in sorted(read_pyiceberg_catalogs(sources.environment)))
     return SettingsError(
-        f"--catalog {sources.asked_for}: no catalog of this name is configured, neither in Frazil's"
+        f"{option} {sources.asked_for}: no catalog of this name is configured, neither in Frazil's"
         " settings (`catalog.name`, `catalog.uri`) nor in PyIceberg's"
         + (f", which have {known}" if known else "")
     )

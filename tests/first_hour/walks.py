@@ -297,7 +297,14 @@ CHANGE_A_SCHEMA = Walk(
 
 TUNE = Walk(f"{_HOW_TO}/tune.md", [LeftOut(block=1, reason="a picture")])
 
-MAINTAIN_TABLES = Walk(f"{_HOW_TO}/maintain-tables.md", [*_filled(), Run(block=1)])
+MAINTAIN_TABLES = Walk(
+    f"{_HOW_TO}/maintain-tables.md",
+    [
+        *_filled(),
+        Run(block=1),
+        LeftOut(block=2, reason="it waits for a yes: tests/cli/test_table_purge.py"),
+    ],
+)
 
 REMOVE_ORPHANS = Walk(
     f"{_HOW_TO}/remove-orphans.md",
@@ -358,6 +365,11 @@ CHOOSE_A_CATALOG = Walk(
     [LeftOut(block=1, reason="needs a second catalog: tests/cli/test_catalog_check.py")],
 )
 
+MIGRATE_A_TABLE = Walk(
+    f"{_HOW_TO}/migrate-a-table.md",
+    [LeftOut(block=1, reason="needs a second catalog: tests/cli/test_table_migrate.py")],
+)
+
 WALKS = (
     README,
     CHANGE_A_SCHEMA,
@@ -365,6 +377,7 @@ WALKS = (
     HANDLE_QUARANTINE,
     INSPECT_A_TABLE,
     MAINTAIN_TABLES,
+    MIGRATE_A_TABLE,
     PLAN_A_SCAN,
     PUBLISH_BY_HAND,
     PUBLISH_FROM_SPARK,

@@ -231,4 +231,72 @@ MUTANTS: tuple[Mutant, ...] = (
         "iter_raw_blocks(buf, header)",
         ("tests/iceberg/splice/test_work_left.py -k large_block",),
     ),
+    # --- Migration ---
+    Mutant(
+        "requests_of_a_moved_table_are_quarantined",
+        "committer/service/requests/moved_table.py",
+        "        if move is None or move.to == self.catalog_name:\n",
+        "        if move is not None or move is None:\n",
+        ("tests/service/admin/test_table_migration.py -k keeps_the_requests",),
+    ),
+    Mutant(
+        "note_on_a_table_that_came_back_is_believed",
+        "committer/service/requests/moved_table.py",
+        "        if move is None or move.to == self.catalog_name:\n",
+        "        if move is None:\n",
+        ("tests/service/admin/test_table_migration.py -k goes_back",),
+    ),
+    Mutant(
+        "requests_of_the_catalog_before_are_a_mismatch",
+        "committer/plan/request_check.py",
+        " and request.catalog not in basis.former_catalogs:\n",
+        ":\n",
+        ("tests/service/admin/test_table_migration.py -k one_inbox_is_served",),
+    ),
+    Mutant(
+        "table_is_migrated_without_a_fence",
+        "committer/service/admin/table_migration.py",
+        "        self._fences = source.catalog.capabilities.has_atomic_rename\n",
+        "        self._fences = False\n",
+        (
+            "tests/service/admin/test_table_migration.py -k cannot_fence",
+            "tests/catalog/test_migration_races.py",
+        ),
+    ),
+    Mutant(
+        "note_is_written_behind_the_fence",
+        "committer/service/admin/table_migration.py",
+        "        await self._source.moves.put(table.metadata.require_uuid(), note)\n"
+        "        if table.identifier != self._standing:\n"
+        "            await self._fence()\n",
+        "        if table.identifier != self._standing:\n"
+        "            await self._fence()\n"
+        "            return\n"
+        "        await self._source.moves.put(table.metadata.require_uuid(), note)\n",
+        ("tests/service/admin/test_table_migration.py -k running_writers",),
+    ),
+    Mutant(
+        "request_leaves_the_old_inbox_before_it_is_in_the_new_one",
+        "committer/service/admin/table_migration.py",
+        "            await create_or_equal(target.storage, copy)\n"
+        "            await source.inbox.delete((key,))\n",
+        "            await source.inbox.delete((key,))\n"
+        "            await create_or_equal(target.storage, copy)\n",
+        ("tests/service/admin/test_table_migration.py -k crash_at_any_call",),
+    ),
+    # --- Purge ---
+    Mutant(
+        "location_of_two_tables_is_purged",
+        "committer/service/admin/table_purge.py",
+        "                if at.is_within(own) or own.is_within(at):\n",
+        "                if own == at:\n",
+        ("tests/cli/test_table_purge.py -k another_table_shares",),
+    ),
+    Mutant(
+        "table_is_purged_under_its_waiting_requests",
+        "committer/service/admin/table_purge.py",
+        "        async for waiting in Inbox(self.storage, self.inbox_root).list(uuid):\n",
+        '        async for waiting in Inbox(self.storage, self.inbox_root).list(uuid, "none"):\n',
+        ("tests/cli/test_table_purge.py -k requests_wait",),
+    ),
 )

@@ -112,7 +112,7 @@ class OrphanFinder:
         Errors: `UnsupportedError` where another table cannot be read.
         """
         others = [self._sources.inbox_root]
-        async for other in _other_tables(self._sources.catalog, self.table.identifier):
+        async for other in other_tables(self._sources.catalog, self.table.identifier):
             others += places_of(other.metadata)
         self._ground = SearchScope.of(self.table.metadata, others)
         return self._ground
@@ -271,7 +271,7 @@ async def _request(waiting: Inbox | Quarantine, key: str) -> EncodedRequest | No
     return read_request(found if isinstance(found, bytes) else found[1], key=key)
 
 
-async def _other_tables(catalog: Catalog, but: TableIdentifier) -> AsyncIterator[LoadedTable]:
+async def other_tables(catalog: Catalog, but: TableIdentifier) -> AsyncIterator[LoadedTable]:
     """Yield all other tables of a catalog.
     Errors: `UnsupportedError` for one that cannot be read."""
     for namespace in await catalog.list_namespaces():

@@ -34,6 +34,7 @@ from committer.settings.setting_names import named_setting
 from committer.storage.inbox import Inbox, Quarantine, skips_of
 from committer.storage.journal import Journal
 from committer.storage.key_file import KeyFile
+from committer.storage.moves import Moves
 from committer.storage.replays import Replays
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class RequestParts:
         self.replays = Replays(storage, root)
         self.journal = Journal(storage, root)
         self.high_water_marks = HighWaterMarkStore.at(storage, root)
+        self.moves = Moves(storage, root)
         keys = self.settings.security.keys
         self.key_file = KeyFile(storage, keys, self.world) if keys else None
 

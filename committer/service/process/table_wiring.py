@@ -12,6 +12,7 @@ from committer.service.checks.large_checks import LargeChecks
 from committer.service.process.process_wiring import ProcessWiring
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.inbox_lookup import InboxLookup
+from committer.service.requests.moved_table import MovedTable
 from committer.service.requests.pending import Waiting
 from committer.service.settle.high_water_check import HighWaterCheck
 from committer.service.table.admission import Admission
@@ -95,7 +96,8 @@ class TableWiring:
             # Upkeep is the last: it begins what is due, and may take long.
             observers=(cached_table, batches, pacer, verdicts, report, upkeep),
         )
-        admission, requests_max = self._admission(waiting, evidence), process.policy.requests_max
+        admission = self._admission(identifier, table_uuid, waiting, evidence)
+        requests_max = process.policy.requests_max
         rounds = TableRounds(
             waiting, cached_table, admission, verdicts, batches, commit_loop, requests_max
         )
@@ -112,15 +114,24 @@ class TableWiring:
         ledger = LedgerUpkeep(table_uuid, settled, before, process.recently_quarantined)
         return TableUpkeep(files, waiting, ledger)
 
-    def _admission(self, waiting: Waiting, evidence: EvidenceReader) -> Admission:
+    def _admission(
+        self,
+        identifier: TableIdentifier,
+        table_uuid: UUID,
+        waiting: Waiting,
+        evidence: EvidenceReader,
+    ) -> Admission:
         process, parts = self._process, self._process.parts
+        name = parts.settings.catalog.name
+        inbox_lookup = InboxLookup(parts.inbox, parts.quarantine, waiting)
         large_checks = LargeChecks(waiting, self._checks, parts.storage, process.metrics)
         return Admission(
-            parts.settings.catalog.name,
+            name,
             self._catalog.capabilities.property_key_chars_max,
             waiting,
-            InboxLookup(parts.inbox, parts.quarantine, waiting),
+            inbox_lookup,
             process.signatures,
             evidence,
             ContentChecks(waiting, large_checks, parts.storage, process.metrics),
+            MovedTable(identifier, table_uuid, name, parts.moves, inbox_lookup),
         )

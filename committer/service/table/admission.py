@@ -24,6 +24,7 @@ from committer.plan.state import TableState
 from committer.reason import Reason
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.inbox_lookup import InboxLookup, Place
+from committer.service.requests.moved_table import MovedTable
 from committer.service.requests.pending import Pending, Waiting
 from committer.service.requests.signature_check import Signatures
 from committer.service.table.admission_outcome import (
@@ -45,6 +46,7 @@ class Admission:
     signatures: Signatures
     evidence: EvidenceReader
     content_checks: ContentChecks
+    moved: MovedTable
 
     def __post_init__(self) -> None:
         self._checker: Checker | None = None
@@ -85,6 +87,19 @@ class Admission:
                     unproven.append((pending, answer))
         landing.extend(await self._look_up(unproven, state, generation, outcome))
         await self.content_checks.check_all(landing, checker, outcome)
+        return outcome
+
+    async def without_table(self, waiting: Sequence[Pending], generation: int) -> AdmissionOutcome:
+        """Look at the requests of a table that the catalog does not have.
+
+        Errors: those of `MovedTable.left`.
+        """
+        outcome = AdmissionOutcome()
+        left = await self.moved.left(waiting, generation)
+        if left is None:
+            outcome.refused.extend(_unknown_table(one, self.catalog_name) for one in waiting)
+        else:
+            outcome.left_before.extend(left)
         return outcome
 
     async def close(self) -> None:
@@ -190,3 +205,13 @@ def _unproven(pending: Pending, why: str | None) -> QuarantineVerdict:
         else f"{where} may have landed already, and no manifest list proves it: {why}"
     )
     return QuarantineVerdict(pending, Reason.EPOCH_LANDED_UNPROVEN, message)
+
+
+def _unknown_table(pending: Pending, catalog_name: str) -> QuarantineVerdict:
+    """Return the verdict on a request for a table that the catalog does not have."""
+    identifier = pending.sealed.request.identifier
+    return QuarantineVerdict(
+        pending,
+        Reason.TABLE_UNKNOWN,
+        f"the catalog `{catalog_name}` has no table `{identifier}`",
+    )

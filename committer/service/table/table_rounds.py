@@ -15,7 +15,7 @@ from committer.service.table.admission_outcome import AdmissionOutcome
 from committer.service.table.cached_table import CachedTable
 from committer.service.table.commit_loop import CommitLoop
 from committer.service.table.inflight_batch import BatchSelector
-from committer.service.table.verdicts import Verdicts, unknown_table
+from committer.service.table.verdicts import Verdicts
 
 
 @dataclass(eq=False)
@@ -58,8 +58,8 @@ class TableRounds:
         self.is_gone = True
         self.batches.drop()
         self.cached_table.forget()
-        name = self.admission.catalog_name
-        await self.verdicts.quarantine_all([unknown_table(one, name) for one in self._ready()])
+        ready, generation = self._ready(), self.cached_table.generation
+        await self.verdicts.conclude(await self.admission.without_table(ready, generation))
 
     async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome]:
         """Admit on a cached table, which may lag behind: it lets requests land (the swap finds

@@ -207,13 +207,3 @@ def _log_quarantined(one: QuarantineVerdict) -> None:
         reason=one.reason.value,
         message=one.message,
     )
-
-
-def unknown_table(pending: Pending, catalog_name: str) -> QuarantineVerdict:
-    """Return the verdict on a request for a table that the catalog does not have."""
-    identifier = pending.sealed.request.identifier
-    return QuarantineVerdict(
-        pending,
-        Reason.TABLE_UNKNOWN,
-        f"the catalog `{catalog_name}` has no table `{identifier}`",
-    )

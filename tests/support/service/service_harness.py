@@ -29,7 +29,12 @@ from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
-from committer.settings.service_settings import SecuritySettings, ServiceSettings, Settings
+from committer.settings.service_settings import (
+    CatalogSettings,
+    SecuritySettings,
+    ServiceSettings,
+    Settings,
+)
 from committer.storage.high_water_mark_objects import HighWaterMarks
 from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.journal import Journal
@@ -49,7 +54,8 @@ KEYS = "memory://secrets/keys.toml"
 class ServiceHarness:
     """All parts of a service on servers that outlive it: each `running()` is a new process.
 
-    `wrap` puts a storage of the test's own before the memory; `has_keys`: the keys are at `KEYS`.
+    `wrap` puts a storage of the test's own before the memory; `has_keys`: the keys are at `KEYS`;
+    `beside`: a service whose storage and clock this one shares.
     """
 
     def __init__(
@@ -63,22 +69,28 @@ class ServiceHarness:
         require_signature: bool = False,
         wrap: Callable[[Storage], Storage] = lambda storage: storage,
         checks: Checks | None = None,
+        catalog_name: str = "frazil",
+        root: str = INBOX,
+        beside: ServiceHarness | None = None,
     ) -> None:
-        self.world = LoopWorld(seed=seed)
-        self.storage = CountingStorage(wrap(MemoryStorage(world=self.world)))
+        self.catalog_name = catalog_name
+        self.root = root
+        self.world: LoopWorld = beside.world if beside else LoopWorld(seed=seed)
+        memory = beside.storage.inner if beside else wrap(MemoryStorage(world=self.world))
+        self.storage: CountingStorage = CountingStorage(memory)
         self.inbox_storage = CountingStorage(self.storage.inner)
         self.catalog = FaultyCatalog(MemoryCatalog(storage=self.storage.inner))
         self.server = MemoryServer(world=self.world)
         self.queue = MemoryQueue(self.server, consumer="committer") if with_queue else None
         self.publisher_queue = MemoryQueue(self.server, consumer="publisher")
-        self.inbox = Inbox(self.inbox_storage, INBOX)
-        self.quarantine = Quarantine(self.storage.inner, INBOX)
-        self.journal = Journal(self.inbox_storage, INBOX)
-        self.high_water_marks = HighWaterMarks(self.inbox_storage, INBOX)
+        self.inbox = Inbox(self.inbox_storage, root)
+        self.quarantine = Quarantine(self.storage.inner, root)
+        self.journal = Journal(self.inbox_storage, root)
+        self.high_water_marks = HighWaterMarks(self.inbox_storage, root)
         self.health = Health(self.world)
         self.metrics = Metrics()
         self.work: WorkWiring | None = None
-        self.status_collector = StatusCollector(Identity("frazil", INBOX), self)
+        self.status_collector = StatusCollector(Identity(catalog_name, root), self)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
         self._breaker_threshold = breaker_threshold
         self.has_keys = has_keys
@@ -153,7 +165,12 @@ class ServiceHarness:
             require_signature=self._require_signature, keys=KEYS if self.has_keys else ""
         )
         parts = RequestParts(
-            settings=Settings(inbox=INBOX, service=service, security=security),
+            settings=Settings(
+                inbox=self.root,
+                service=service,
+                security=security,
+                catalog=CatalogSettings(name=self.catalog_name),
+            ),
             world=self.world,
             storages=Storages(self.storage, self.inbox_storage),
             queue=self.queue,

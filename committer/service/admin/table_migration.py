@@ -1,0 +1,275 @@
+"""Moves a table from one catalog to another while writers run.
+
+The steps, each of which may be repeated, and after each of which a crash is continued by running
+all of them again:
+
+1. Note in the old inbox root that the table moves: committers then keep its requests.
+2. Fence: rename the table in the old catalog. From then on no swap of its old name can land, of a
+   committer or of an engine, however late it arrives; and the last metadata is known.
+3. Register that metadata in the new catalog, and keep the old one's name in the table's properties,
+   so that requests which name it stay valid.
+4. Drop the fenced name from the old catalog. Files stay.
+5. Carry over the requests that wait in the old inbox.
+
+The ledger of what has landed is part of the metadata, so no request lands twice, whichever
+committer it reaches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.errors import (
+    NoSuchTableError,
+    NotFoundError,
+    TableAlreadyExistsError,
+    TransientError,
+    UnsupportedError,
+)
+from committer.iceberg.updates.metadata_update import SetProperties, Update
+from committer.plan.former_catalogs import FORMER_CATALOGS_PROPERTY, with_former_catalog
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject, Storage, create_or_equal
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
+from committer.service.admin.table_change import change_table
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.storage.inbox import Inbox
+from committer.storage.moves import Move, Moves
+
+FENCED = "__frazil_migrating"
+"""The end of the name under which a table waits in its old catalog."""
+FENCE_ATTEMPTS_MAX = 30
+FENCE_PAUSE_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationSide:
+    """A catalog and its committer's inbox. `root`: where that is."""
+
+    name: str
+    catalog: Catalog
+    storage: Storage
+    root: str
+
+    @property
+    def inbox(self) -> Inbox:
+        return Inbox(self.storage, self.root)
+
+    @property
+    def moves(self) -> Moves:
+        return Moves(self.storage, self.root)
+
+    @property
+    def high_water_marks(self) -> HighWaterMarkStore:
+        return HighWaterMarkStore.at(self.storage, self.root)
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """The table in its new catalog. `carried`: requests that went over; `waiting`: those that wait
+    for the new committer in the inbox that both share."""
+
+    table: LoadedTable
+    carried: int
+    waiting: int
+
+
+class TableMigration:
+    """One table's way. `is_quiet`: by the operator's word nothing commits to it meanwhile, so it
+    need not be fenced."""
+
+    def __init__(
+        self,
+        identifier: TableIdentifier,
+        *,
+        source: MigrationSide,
+        target: MigrationSide,
+        world: World,
+        is_quiet: bool = False,
+    ) -> None:
+        self._identifier = identifier
+        self._source = source
+        self._target = target
+        self._world = world
+        self._fences = source.catalog.capabilities.has_atomic_rename
+        self._is_quiet = is_quiet
+        fenced = TableIdentifier(identifier.namespace, f"{identifier.name}{FENCED}")
+        self._standing = fenced if self._fences else identifier
+
+    async def look(self) -> LoadedTable | None:
+        """Return the table in its old catalog, under whichever name; None where it has left.
+
+        Errors: `UnsupportedError`, `TableAlreadyExistsError`, `NotFoundError` for what forbids to
+        begin; `NoSuchTableError` where neither catalog has it.
+        """
+        named = await self._found(self._source, self._identifier)
+        standing = await self._found(self._source, self._standing) if self._fences else None
+        if named and standing:
+            raise UnsupportedError(
+                f"catalog `{self._source.name}` has {self._standing}, which waits to be moved, and"
+                f" a new table {self._identifier}: rename or drop the new one first"
+            )
+        if named:
+            await self._check(named)
+        elif standing is None and await self._found(self._target, self._identifier) is None:
+            raise NoSuchTableError(
+                f"no table {self._identifier}, neither in catalog `{self._source.name}` nor in"
+                f" `{self._target.name}`"
+            )
+        return named or standing
+
+    async def _check(self, table: LoadedTable) -> None:
+        if not self._fences and not self._is_quiet:
+            raise UnsupportedError(
+                f"a catalog of the kind {self._source.catalog.capabilities.kind} cannot rename a"
+                f" table in one step, so {self._identifier} cannot be fenced: stop all of its"
+                " writers and committers, then say so by --no-active-writers"
+            )
+        if not self._fences and await self._found(self._target, self._identifier):
+            return
+        if await self._found(self._target, self._identifier):
+            raise TableAlreadyExistsError(
+                f"catalog `{self._target.name}` has a table {self._identifier} already"
+            )
+        try:
+            await self._target.storage.head(table.metadata_location)
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"the storage settings of catalog `{self._target.name}` do not reach the table's"
+                f" files: {table.metadata_location} is not there"
+            ) from error
+
+    async def run(self) -> Migrated:
+        """Do what is left to do. Errors: as `look`, and those of the ports."""
+        table = await self.look()
+        if table is not None:
+            await self._begin(table)
+            await self._hand_over(await self._source.catalog.load(self._standing))
+        moved = await self._target.catalog.load(self._identifier)
+        await self._check_note(moved.metadata.require_uuid())
+        moved = await self._accept_requests_of_before()
+        return await self._carry(moved)
+
+    # --- The steps -------------------------------------------------------------------------------
+
+    async def _begin(self, table: LoadedTable) -> None:
+        """Note, then fence. Both may have been done before."""
+        target = self._target
+        await target.catalog.create_namespace(self._identifier.namespace)
+        note = Move(
+            table=str(self._identifier),
+            came_from=self._source.name,
+            to=target.name,
+            inbox=target.root,
+        )
+        await self._source.moves.put(table.metadata.require_uuid(), note)
+        if table.identifier != self._standing:
+            await self._fence()
+
+    async def _fence(self) -> None:
+        """Rename the table, also against writers that commit as fast as they can. A rename whose
+        answer was lost may have been applied.
+        """
+        catalog = self._source.catalog
+        for attempt in range(FENCE_ATTEMPTS_MAX):
+            try:
+                await catalog.rename_table(self._identifier, self._standing)
+            except NoSuchTableError:
+                await catalog.current_location(self._standing)
+            except TransientError:
+                if attempt == FENCE_ATTEMPTS_MAX - 1:
+                    raise
+                await self._world.sleep(FENCE_PAUSE_S * self._world.jitter())
+                continue
+            return
+
+    async def _hand_over(self, table: LoadedTable) -> None:
+        """Register the fenced table, and only then drop it where it was."""
+        table_uuid, target = table.metadata.require_uuid(), self._target
+        if not self._is_one_inbox:
+            await target.high_water_marks.keep(await self._source.high_water_marks.read(table_uuid))
+        try:
+            await target.catalog.register_table(self._identifier, table.metadata_location)
+        except TableAlreadyExistsError:
+            _must_continue(await target.catalog.load(self._identifier), table, target.name)
+        if not self._is_one_inbox:
+            await target.moves.delete(table_uuid)
+        now = await self._source.catalog.current_location(self._standing)
+        if now != table.metadata_location:
+            raise UnsupportedError(
+                f"a commit to {self._standing} in catalog `{self._source.name}` came between: it is"
+                f" in {now}, and not in catalog `{target.name}`; stop its writer, drop"
+                f" {self._identifier} from `{target.name}`, and run this again"
+            )
+        await self._source.catalog.drop_table(self._standing)
+
+    async def _check_note(self, table_uuid: UUID) -> None:
+        note = await self._source.moves.find(table_uuid)
+        if note is None or note.to != self._target.name:
+            raise NoSuchTableError(
+                f"no table {self._identifier} in catalog `{self._source.name}`, and the one in"
+                f" `{self._target.name}` did not come from there"
+            )
+
+    async def _accept_requests_of_before(self) -> LoadedTable:
+        """Make requests that name the old catalog valid in the new one."""
+
+        async def decide(table: LoadedTable) -> tuple[Update, ...]:
+            named = with_former_catalog(table.metadata.properties, self._source.name)
+            return (SetProperties({FORMER_CATALOGS_PROPERTY: named}),) if named else ()
+
+        target = self._target
+        return await change_table(
+            target.catalog, target.storage, self._world, self._identifier, decide
+        )
+
+    async def _carry(self, moved: LoadedTable) -> Migrated:
+        """Copy the requests to the new inbox, and remove each from the old one once it is durable.
+
+        A request keeps its key, so a copy that is made again is the same object, and one that has
+        landed since is a duplicate to the ledger.
+        """
+        source, target = self._source, self._target
+        table_uuid, count = moved.metadata.require_uuid(), 0
+        keys = [one.key async for one in source.inbox.list(table_uuid)]
+        if self._is_one_inbox:
+            return Migrated(moved, 0, len(keys))
+        for key in keys:
+            try:
+                content = await source.inbox.get(key)
+            except NotFoundError:
+                continue
+            copy = NewObject(target.inbox.location(key), content)
+            await create_or_equal(target.storage, copy)
+            await source.inbox.delete((key,))
+            count += 1
+        return Migrated(moved, count, 0)
+
+    @property
+    def _is_one_inbox(self) -> bool:
+        return self._source.root.rstrip("/") == self._target.root.rstrip("/")
+
+    async def _found(self, side: MigrationSide, name: TableIdentifier) -> LoadedTable | None:
+        try:
+            return await side.catalog.load(name)
+        except NoSuchTableError:
+            return None
+
+
+def _must_continue(found: LoadedTable, fenced: LoadedTable, name: str) -> None:
+    """Refuse another table of the name, and an older state of this one."""
+    log = {entry.metadata_file for entry in found.metadata.metadata_log}
+    snapshots = {snapshot.snapshot_id for snapshot in found.metadata.snapshots}
+    if found.metadata.table_uuid == fenced.metadata.table_uuid and (
+        fenced.metadata_location in {found.metadata_location, *log}
+        or fenced.metadata.current_snapshot_id in snapshots
+    ):
+        return
+    raise TableAlreadyExistsError(
+        f"catalog `{name}` has a table {found.identifier} at {found.metadata_location}, which is"
+        f" not known to continue {fenced.metadata_location}: if it is another table, rename it; if"
+        f" it does continue it, drop {fenced.identifier}; then run this again"
+    )

@@ -1,0 +1,143 @@
+"""Drops a table and deletes its files: only those below its own location, and only if that is its
+own alone as far as can be known.
+
+The current metadata file is deleted last: after an interruption the table can be registered by it,
+and purged again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from committer.errors import UnsupportedError
+from committer.iceberg.values.locations import comparable_location
+from committer.plan.orphan_search import places_of
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import Storage
+from committer.request.table_identifier import TableIdentifier
+from committer.service.admin.orphan_finder import other_tables
+from committer.service.admin.table_migration import FENCED
+from committer.storage.inbox import Inbox
+from committer.storage.moves import Moves
+
+DELETED_AT_ONCE = 1_000
+# Writers that have begun before the drop may still add files while others are deleted.
+ROUNDS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePlan:
+    """What a purge deletes. `outside`: folders of the table elsewhere, where files stay."""
+
+    table: LoadedTable
+    objects: int
+    size_bytes: int
+    outside: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TablePurge:
+    """Purges a table of a catalog. `catalog_name`: by which notes on migrations know it;
+    `warehouse`: the folder that no purge may delete."""
+
+    identifier: TableIdentifier
+    catalog: Catalog
+    catalog_name: str
+    storage: Storage
+    inbox_root: str
+    warehouse: str
+
+    async def plan(self) -> PurgePlan:
+        """Look at what would be deleted. Errors: `UnsupportedError` naming what forbids it."""
+        table = await self.catalog.load(self.identifier)
+        await self._check(table)
+        objects = size_bytes = 0
+        async for info in self.storage.list(_folder(table)):
+            objects += 1
+            size_bytes += info.size_bytes
+        at = comparable_location(table.metadata.location)
+        outside = [
+            place
+            for place in places_of(table.metadata)
+            if not comparable_location(place).is_within(at)
+        ]
+        return PurgePlan(table, objects, size_bytes, tuple(outside))
+
+    async def run(self, plan: PurgePlan) -> int:
+        """Drop the table, then delete its files; return how many. Errors: as `plan`; those of the
+        ports; `UnsupportedError` where the table has become another one since.
+        """
+        table = await self.catalog.load(self.identifier)
+        if table.metadata.table_uuid != plan.table.metadata.table_uuid:
+            raise UnsupportedError(f"{self.identifier} is another table since it was looked at")
+        await self._check(table)
+        await self.catalog.drop_table(self.identifier)
+        deleted = 0
+        for _ in range(ROUNDS_MAX):
+            found = 0
+            async for batch in self._batches(table):
+                await self.storage.delete(batch)
+                found += len(batch)
+            deleted += found
+            if not found:
+                break
+        await self.storage.delete((table.metadata_location,))
+        return deleted + 1
+
+    async def _batches(self, table: LoadedTable) -> AsyncIterator[list[str]]:
+        """Yield the locations of all objects but the current metadata file."""
+        batch: list[str] = []
+        async for info in self.storage.list(_folder(table)):
+            if info.location == table.metadata_location:
+                continue
+            batch.append(info.location)
+            if len(batch) == DELETED_AT_ONCE:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    async def _check(self, table: LoadedTable) -> None:
+        if self.catalog.capabilities.maintains_tables:
+            kind = self.catalog.capabilities.kind
+            raise self._refused(f"a catalog of the kind {kind} deletes the files of its tables")
+        if self.identifier.name.endswith(FENCED):
+            raise self._refused("it is on its way to another catalog, which uses its files")
+        if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
+            raise self._refused("its property `gc.enabled` is false: others may use its files")
+        uuid = table.metadata.require_uuid()
+        note = await Moves(self.storage, self.inbox_root).find(uuid)
+        if note is not None and note.to != self.catalog_name:
+            raise self._refused(f"it has moved to catalog `{note.to}`, which uses its files")
+        async for waiting in Inbox(self.storage, self.inbox_root).list(uuid):
+            raise self._refused(
+                f"requests wait for it in `{self.inbox_root}`, such as {waiting.key}: let them"
+                " land, or remove them"
+            )
+        await self._check_location(table)
+
+    async def _check_location(self, table: LoadedTable) -> None:
+        """Refuse a location that holds the inbox, the warehouse, or is another table's too."""
+        own = comparable_location(table.metadata.location)
+        if not own.path.strip("/"):
+            raise self._refused(f"its location {table.metadata.location} is a whole storage")
+        for place in (self.inbox_root, self.warehouse):
+            if comparable_location(place).is_within(own):
+                raise self._refused(f"its location {table.metadata.location} holds {place}")
+        async for other in other_tables(self.catalog, self.identifier):
+            for place in places_of(other.metadata):
+                at = comparable_location(place)
+                if at.is_within(own) or own.is_within(at):
+                    raise self._refused(
+                        f"its location {table.metadata.location} meets {place} of table"
+                        f" {other.identifier}"
+                    )
+
+    def _refused(self, why: str) -> UnsupportedError:
+        return UnsupportedError(f"{self.identifier} is not purged: {why}")
+
+
+def _folder(table: LoadedTable) -> str:
+    return f"{table.metadata.location.rstrip('/')}/"
