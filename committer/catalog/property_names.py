@@ -23,10 +23,11 @@ _SSL_MODE = re.compile(r"disable|allow|prefer|require|verify-ca|verify-full")
 
 _GENERAL = {
     "type": "Kind of catalog: `sql` (or `jdbc`), `rest`, `dynamodb`, `hadoop` (tables of a file"
-    " system), `glue`. Default: as the scheme of `uri` says.",
+    " system), `glue`, `hive`. Default: as the scheme of `uri` says.",
     "uri": "Where the catalog is: the address of a REST catalog,"
     " a SQLAlchemy URL (`sqlite:…`, `postgresql:…`), a JDBC one"
-    " (`jdbc:…`), or `dynamodb://<table>`. Default: `sqlite:///<home>/catalog.db`.",
+    " (`jdbc:…`), `dynamodb://<table>`, or `thrift://<host>:<port>` (several addresses of one Hive"
+    " metastore by commas). Default: `sqlite:///<home>/catalog.db`.",
     "warehouse": "Location below which new tables are created: `file://…`, `s3://<bucket>/…`,"
     " `gs://<bucket>/…` or `abfss://<container>@<account>.dfs.core.windows.net/…`."
     " Default: `file://<home>/warehouse`. A REST catalog's: the name or location that it knows;"
@@ -117,6 +118,17 @@ _HADOOP = {
     " Required on an object store, where Iceberg Java overwrites versions of other writers."
     " Default: `false`.",
 }
+_HIVE = {
+    "ugi": "The user that a Hive metastore sees, or `user:group,group`. Default: the metastore's"
+    " own user.",
+    "iceberg.engine.hive.lock-enabled": "`false`: tables of a Hive metastore without the table"
+    " property `engine.hive.lock-enabled` are committed to without the metastore's lock, as all"
+    " other engines have to do then. Default: `true`, as in Java.",
+    "hive.allow-unfenced-locks": "`true`: accept a Hive metastore that ignores the expected"
+    " parameter (before 2.3.10 and 4.0.1). Its locks alone keep commits apart then, and a commit"
+    " that is delayed for longer than a lock lives can overwrite another.",
+    "hive.kerberos-authentication": "Only `false`: Frazil does not speak Kerberos.",
+}
 CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
     {
         **_GENERAL,
@@ -129,6 +141,7 @@ CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
         **_GCS,
         **_ADLS,
         **REST,
+        **_HIVE,
     }
 )
 """Meaning by name. What `client.…` says holds where the service's own property is not set."""
@@ -149,6 +162,9 @@ _FORMS = {
     "glue.skip-archive": (_FLAG, "true or false"),
     "hadoop.no-other-writers": (_FLAG, "true or false"),
     **REST_FORMS,
+    "hive.allow-unfenced-locks": (_FLAG, "true or false"),
+    "hive.kerberos-authentication": (_FLAG, "true or false"),
+    "iceberg.engine.hive.lock-enabled": (_FLAG, "true or false"),
     "s3.path-style-access": (_FLAG, "true or false"),
     "s3.force-virtual-addressing": (_FLAG, "true or false"),
 }

@@ -18,6 +18,7 @@ from committer.catalog.sql_engine import open_engine
 from committer.ports.catalog import Catalog
 from committer.real_world import RealWorld
 from tests.contract.glue_harness import GlueHarness
+from tests.contract.hive_harness import HiveHarness
 from tests.contract.http_faults import HTTP_FAULTS
 from tests.contract.interfered_storage import InterferedStorage
 from tests.contract.plain_namespaces import PlainNamespaces
@@ -209,6 +210,8 @@ async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]
             return await GlueHarness.open(fixture("moto_server"))
         case "rest":
             return await RestHarness.open(fixture("rest_server"))
+        case "hive":
+            return await HiveHarness.open(fixture("hive_server"))
         case "sqlite-v0":
             make_schema_v0(folder / "catalog.db")
     return await SqliteHarness.open(folder / "catalog.db")
@@ -224,9 +227,9 @@ JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
 # Their namespaces have levels, and their names any characters.
 NESTED = (*JUDGING, *_on_a_server("dynamodb"))
 # Their rename is one step.
-RENAMING = NESTED
-FLAT = _on_a_server("glue")
+RENAMING = (*NESTED, *_on_a_server("hive"))
+FLAT = _on_a_server("glue", "hive")
 WITHOUT_RENAME = _on_a_server("glue")
 # They hold a pointer to a metadata file that the committer writes.
-POINTERS = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue"))
+POINTERS = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue", "hive"))
 ADAPTERS = (*NESTED, *FLAT)

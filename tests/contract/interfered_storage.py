@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from committer.real_world import RealWorld
+from committer.storage.scheme import scheme_of
 from tests.support.memory.memory_storage import MemoryStorage
 
 
 class InterferedStorage(MemoryStorage):
-    """Lets a test act in the moment before a read."""
+    """Lets a test act in the moment before a read. `warehouse`: where the tables of tests are."""
 
-    def __init__(self) -> None:
-        super().__init__(world=RealWorld())
+    def __init__(self, warehouse: str = "memory://warehouse") -> None:
+        super().__init__(world=RealWorld(), schemes=(scheme_of(warehouse),))
+        self.warehouse = warehouse
         self.before_get: Callable[[str], Awaitable[None]] | None = None
 
     async def get(

@@ -493,4 +493,55 @@ ADAPTERS = (
         '        if answer.is_error(404, ""):\n            # Of a file',
         ("tests/catalog/rest/test_rest_swap.py",),
     ),
+    # --- Hive metastore ---
+    Mutant(
+        "hive_swap_expects_nothing",
+        "committer/catalog/hive/hive_layout.py",
+        '        "expected_parameter_key": LOCATION,\n',
+        "",
+        ("tests/catalog/hive/test_hive.py -k twenty",),
+    ),
+    Mutant(
+        "hive_conflict_after_others_built_on_the_swap",
+        "committer/catalog/hive/hive_catalog.py",
+        "        if swap.metadata_location in logged:\n",
+        "        if False:\n",
+        ("tests/catalog/hive/test_hive.py -k built_upon",),
+    ),
+    Mutant(
+        "hive_swap_that_was_resent_inside_is_a_conflict",
+        "committer/catalog/hive/hive_catalog.py",
+        "        if current.metadata_location == swap.metadata_location:\n",
+        "        if False:\n",
+        ("tests/catalog/hive/test_hive.py -k sent_twice_below",),
+    ),
+    Mutant(
+        "hive_lock_is_released_while_the_swap_is_in_doubt",
+        "committer/catalog/hive/hive_catalog.py",
+        "                lock.keep()\n",
+        "                pass\n",
+        ("tests/catalog/hive/test_hive_locks.py -k in_doubt",),
+    ),
+    Mutant(
+        "hive_table_that_others_lock_is_changed_without_the_lock",
+        "committer/catalog/hive/hive_catalog.py",
+        '        wants = self._locks_by_default if wish is None else wish.lower() == "true"\n',
+        "        wants = False\n",
+        ("tests/catalog/hive/test_hive_locks.py -k under_the_lock",),
+    ),
+    Mutant(
+        "hive_metastore_without_a_fence_is_accepted",
+        "committer/catalog/hive/hive_probe.py",
+        " and not allow_unfenced_locks:\n            raise",
+        " and False:\n            raise",
+        ("tests/catalog/hive/test_hive_locks.py -k ignores",),
+    ),
+    Mutant(
+        "hive_entry_loses_what_others_wrote",
+        "committer/catalog/hive/hive_layout.py",
+        "    return {**entry, **changed, _DESCRIPTOR: struct(descriptor)}\n",
+        "    known = {number: entry[number] for number in entry if number != _OWNER_FIELD}\n"
+        "    return {**known, **changed, _DESCRIPTOR: struct(descriptor)}\n",
+        ("tests/catalog/hive/test_hive.py -k others_wrote",),
+    ),
 )

@@ -1,9 +1,9 @@
-"""The jars of foreign engines for Spark, and DynamoDB Local: fetched once into `.cache/jars`.
+"""The jars of foreign engines for Spark, and servers in Java: fetched once into `.cache/jars`.
 
 By Maven where there is one, else by the resolver inside PySpark; that one cannot choose releases as
-DynamoDB Local needs it, so this server needs Maven. Each jar is compared with a hash that is
-written down here, whatever its source. `python -m tests.support.builders.jars` fetches all ahead of
-the tests.
+DynamoDB Local and a Hive metastore need it, so these need Maven. Each jar is compared with a hash
+that is written down here, whatever its source. `python -m tests.support.builders.jars` fetches all
+ahead of the tests.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -108,6 +109,23 @@ def rest_fixture() -> Path:
     return _project("rest-fixture")
 
 
+def hive_metastore() -> Path:
+    """Return the folder with a Hive metastore, unpacked in `home`, and the jars that it needs.
+
+    Errors: `NotHereError` where there is no Maven to fetch it.
+    """
+    folder = _project("hive-metastore")
+    with _locked():
+        if not (folder / "home").is_dir():
+            (archive,) = folder.glob("*.tar.gz")
+            with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
+                with tarfile.open(archive) as packed:
+                    packed.extractall(temporary, filter="data")
+                (unpacked,) = Path(temporary).iterdir()
+                unpacked.replace(folder / "home")
+    return folder
+
+
 def _project(name: str) -> Path:
     """Return the folder with what a Maven project of `tests/native` depends on."""
     listed = (NATIVE / f"{name}.sha256").read_text().split()
@@ -198,6 +216,7 @@ def main() -> None:
     try:
         dynamodb_local()
         rest_fixture()
+        hive_metastore()
     except NotHereError as error:
         # The tests that need it say so too, and are skipped.
         print(error, file=sys.stderr)

@@ -1,0 +1,1 @@
+"""A Hive metastore as catalog, in the layout of Iceberg Java's HiveCatalog."""

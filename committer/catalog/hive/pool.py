@@ -1,0 +1,140 @@
+"""Connections to the metastores of one catalog, for calls from worker threads."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from committer.catalog.hive.thrift_connection import Connection, LostAnswerError, MetastoreError
+from committer.catalog.hive.thrift_values import Struct, text, texts
+from committer.errors import CatalogUnavailableError, SettingsError
+
+_PORT = 9083
+_CONNECTIONS_MAX = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """How long to wait for a connection, and for an answer."""
+
+    connect_s: float = 10.0
+    read_s: float = 60.0
+
+
+class ConnectionPool:
+    """Asks the first metastore of the list that can be reached. All serve one database, so each
+    answers for the others.
+    """
+
+    def __init__(self, uris: str, *, ugi: str = "", timeouts: Timeouts) -> None:
+        """Parse the addresses, `thrift://host:port` and several by commas; connect later.
+
+        `ugi`: user, or `user:group,group`. Errors: `SettingsError`.
+        """
+        self._uris = uris
+        self._servers = parse_uris(uris)
+        self._ugi = ugi
+        self._timeouts = timeouts
+        self._idle: list[Connection] = []
+        self._lock = threading.Lock()
+        self._is_closed = False
+        self._executor = ThreadPoolExecutor(_CONNECTIONS_MAX, thread_name_prefix="hive-catalog")
+
+    async def call(self, name: str, arguments: Struct, *, fresh: bool = False) -> Struct:
+        """Send a call once. `fresh`: on a connection of its own.
+
+        Errors: `CatalogUnavailableError` where no metastore can be reached, so that nothing was
+        sent; `MetastoreError`; `LostAnswerError`.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(
+            self._executor, lambda: self._call(name, arguments, fresh)
+        )
+
+    async def close(self) -> None:
+        self._is_closed = True
+        await asyncio.to_thread(self._executor.shutdown)
+        while self._idle:
+            self._idle.pop().close()
+
+    def _call(self, name: str, arguments: Struct, fresh: bool) -> Struct:
+        with self._connection(fresh) as connection:
+            return connection.call(name, arguments)
+
+    @contextmanager
+    def _connection(self, fresh: bool) -> Iterator[Connection]:
+        connection = (None if fresh else self._take()) or self._connect()
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        with self._lock:
+            self._idle.append(connection)
+
+    def _take(self) -> Connection | None:
+        """Return an idle connection that its server has not closed in the meantime."""
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                connection = self._idle.pop()
+            if connection.is_idle():
+                return connection
+            connection.close()
+
+    def _connect(self) -> Connection:
+        causes = []
+        for place, (host, port) in enumerate(self._servers):
+            try:
+                connection = self._open(host, port)
+            except (OSError, LostAnswerError, MetastoreError) as error:
+                causes.append(f"{host}:{port}: {error}")
+                continue
+            # The next connection begins with the one that answered.
+            self._servers = (*self._servers[place:], *self._servers[:place])
+            return connection
+        raise CatalogUnavailableError(
+            f"catalog uri `{self._uris}`: no Hive metastore can be reached ({'; '.join(causes)})"
+        )
+
+    def _open(self, host: str, port: int) -> Connection:
+        connection = Connection(
+            host,
+            port,
+            connect_timeout_s=self._timeouts.connect_s,
+            read_timeout_s=self._timeouts.read_s,
+        )
+        if self._ugi:
+            user, _, groups = self._ugi.partition(":")
+            members = [group for group in groups.split(",") if group]
+            try:
+                connection.call("set_ugi", {1: text(user), 2: texts(members)})
+            except BaseException:
+                connection.close()
+                raise
+        return connection
+
+
+def parse_uris(uris: str) -> tuple[tuple[str, int], ...]:
+    """Parse `thrift://host:port`, several by commas. Errors: `SettingsError`."""
+    servers = []
+    for uri in uris.split(","):
+        parts = urlsplit(uri.strip())
+        try:
+            port = parts.port or _PORT
+        except ValueError:
+            port = 0
+        extra = parts.path.rstrip("/") or parts.query or parts.username
+        if parts.scheme != "thrift" or not parts.hostname or not port or extra:
+            raise SettingsError(
+                f"catalog uri `{uris}`: expected `thrift://HOST:PORT`, several of one metastore by"
+                " commas"
+            )
+        servers.append((parts.hostname, port))
+    return tuple(servers)

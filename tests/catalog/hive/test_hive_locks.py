@@ -1,0 +1,134 @@
+"""The metastore's lock: beside engines that commit under it, and on metastores without a fence."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from committer.catalog.hive.hive_catalog import HiveCatalog
+from committer.catalog.hive.table_lock import TableLocks
+from committer.errors import AccessError, CatalogUnavailableError, SettingsError
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, Unknown
+from committer.real_world import RealWorld
+from committer.request.table_identifier import TableIdentifier
+from tests.catalog.hive.old_metastore import old_metastore
+from tests.contract.hive_harness import ALTER, HiveHarness
+from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.faults.fault_proxy import Fault
+from tests.support.servers.hive_server import HiveServer
+
+pytestmark = pytest.mark.server
+
+FLIGHTS = TableIdentifier(("db",), "flights")
+LOCK_ENABLED = "engine.hive.lock-enabled"
+
+
+@pytest.fixture
+async def harness(hive_server: HiveServer) -> AsyncIterator[HiveHarness]:
+    harness = await HiveHarness.open(hive_server)
+    yield harness
+    await harness.close()
+
+
+async def create(harness: HiveHarness, **properties: str) -> LoadedTable:
+    table = build_table(warehouse=harness.storage.warehouse, properties=properties)
+    await harness.catalog.create_namespace(("db",))
+    await harness.catalog.create_table(table)
+    return table
+
+
+async def written(harness: HiveHarness, base: LoadedTable, **properties: str) -> Swap:
+    swap = build_swap(base, properties=properties or None)
+    await harness.storage.create(harness.catalog.objects_before(swap))
+    return swap
+
+
+def locks_of(client: HiveCatalog, wait_s_max: float) -> TableLocks:
+    """Return locks as another engine takes them."""
+    return TableLocks(client._metastore.pool, RealWorld(), wait_s_max=wait_s_max)
+
+
+@pytest.mark.parametrize("enabled", ["true", ""])
+async def test_table_that_others_lock_is_committed_to_under_the_lock(
+    harness: HiveHarness, enabled: str
+) -> None:
+    base = await create(harness, **({LOCK_ENABLED: enabled} if enabled else {}))
+    client = await harness.client(locks=not enabled, lock_wait_s_max=0.2)
+    swap = await written(harness, base)
+    engine = locks_of(await harness.another(), 5)
+    async with engine.held("db", "flights"):
+        with pytest.raises(CatalogUnavailableError, match="another engine has held"):
+            await client.swap(swap)
+        assert await harness.catalog.current_location(FLIGHTS) == base.metadata_location
+    assert isinstance(await client.swap(swap), Committed)
+    async with locks_of(await harness.another(), 0).held("db", "flights"):
+        pass  # the commit has released it, and so has the one that gave up
+
+
+async def test_table_whose_property_forbids_locks_is_committed_to_without(
+    harness: HiveHarness,
+) -> None:
+    base = await create(harness, **{LOCK_ENABLED: "false"})
+    client = await harness.client(locks=True, lock_wait_s_max=0.2)
+    async with locks_of(await harness.another(), 5).held("db", "flights"):
+        assert isinstance(await client.swap(await written(harness, base)), Committed)
+
+
+async def test_lock_of_a_swap_in_doubt_is_kept_for_the_next_attempt(harness: HiveHarness) -> None:
+    """The call may be applied yet, over what an engine that holds the lock has read."""
+    base = await create(harness)
+    uri = f"thrift://{harness.proxy.host}:{harness.proxy.port}"
+    client = await harness.client(uri, locks=True)
+    late = await written(harness, base, attempt="1")
+    harness.proxy.spoil(ALTER, Fault.LANDS_LATE)
+    assert isinstance(await client.swap(late), Unknown)
+    engine = locks_of(await harness.another(), 0)
+    with pytest.raises(CatalogUnavailableError, match="another engine has held"):
+        async with engine.held("db", "flights"):
+            pass
+    assert isinstance(await client.swap(await written(harness, base, attempt="2")), Committed)
+    async with engine.held("db", "flights"):
+        pass
+
+
+# --- Metastores that ignore the expected parameter -----------------------------------------------
+
+
+async def test_metastore_that_ignores_the_condition_is_refused(harness: HiveHarness) -> None:
+    async with old_metastore(harness.server.address) as uri:
+        client = await harness.client(uri)
+        with pytest.raises(SettingsError, match=r"2\.3\.10, 4\.0\.1.*hive\.allow-unfenced-locks"):
+            await client.probe()
+        await client.close()
+    assert await harness.catalog.list_tables(("default",)) == []
+
+
+async def test_by_the_operators_word_locks_alone_keep_commits_apart(harness: HiveHarness) -> None:
+    base = await create(harness)
+    async with old_metastore(harness.server.address) as uri:
+        clients = [await harness.client(uri, locks=True, unfenced=True) for _ in range(3)]
+        await clients[0].probe()
+        for number in range(3):
+            swaps = [await written(harness, base, by=f"{number}-{place}") for place in range(3)]
+            answers = await asyncio.gather(
+                *(client.swap(swap) for client, swap in zip(clients, swaps, strict=True))
+            )
+            (winner,) = [answer for answer in answers if isinstance(answer, Committed)]
+            assert sum(isinstance(answer, Conflict) for answer in answers) == 2
+            base = winner.table
+        for client in clients:
+            await client.close()
+
+
+async def test_table_without_locks_is_refused_where_there_is_nothing_but_locks(
+    harness: HiveHarness,
+) -> None:
+    base = await create(harness, **{LOCK_ENABLED: "false"})
+    async with old_metastore(harness.server.address) as uri:
+        client = await harness.client(uri, unfenced=True)
+        with pytest.raises(AccessError, match=r"engine\.hive\.lock-enabled.*allow-unfenced-locks"):
+            await client.swap(await written(harness, base))
+        await client.close()
+    assert await harness.catalog.current_location(FLIGHTS) == base.metadata_location

@@ -1,0 +1,129 @@
+"""A whole Frazil on a Hive metastore that is killed, checked by PyIceberg."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from committer.catalog.catalog_properties import CatalogProperties
+from committer.catalog.hive.hive_catalog import HiveCatalog
+from committer.ports.pointer_swap import LoadedTable
+from committer.real_world import RealWorld
+from committer.service.process.redis_server import private_server_url
+from committer.storage.local import LocalStorage
+from tests.contract.hive_harness import empty
+from tests.integration.real_harness import CATALOG, RealHarness, living_in, until
+from tests.integration.traffic import all_ids, producers
+from tests.support.servers.hive_server import HiveServer
+from workers.worker_settings import WorkerSettings
+
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
+EPOCHS = 10
+
+
+@dataclass(slots=True, kw_only=True)
+class HiveRealHarness(RealHarness):
+    hive: HiveServer
+
+    @property
+    def settings(self) -> WorkerSettings:
+        return WorkerSettings(
+            catalog=CatalogProperties(CATALOG, {"uri": self.hive.uri}),
+            inbox=f"file://{self.folder}/requests",
+            queue_url=private_server_url(self.folder / "queue"),
+        )
+
+    def environment(self) -> dict[str, str]:
+        return {
+            **RealHarness.environment(self),
+            "FRAZIL_CATALOG__URI": self.hive.uri,
+            "FRAZIL_CATALOG__WAREHOUSE": self.hive.warehouse,
+            **self.variables,
+        }
+
+
+@contextmanager
+def hive_real_harness(hive: HiveServer) -> Iterator[HiveRealHarness]:
+    empty(hive)
+
+    def build(folder: Path) -> HiveRealHarness:
+        return HiveRealHarness(folder, {}, hive=hive)
+
+    with living_in(build) as harness:
+        yield harness
+
+
+async def seen_by_pyiceberg(harness: HiveRealHarness, table: LoadedTable) -> list[int]:
+    catalog = await HiveCatalog.open(
+        uri=harness.hive.uri, storage=LocalStorage(), world=RealWorld()
+    )
+    location = await catalog.current_location(table.identifier)
+    await catalog.close()
+    rows = await asyncio.to_thread(lambda: StaticTable.from_metadata(location).scan().to_arrow())
+    return sorted(rows["id"].to_pylist())
+
+
+def command(harness: HiveRealHarness, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "committer", *words],
+        env=harness.environment(),
+        capture_output=True,
+        text=True,
+    )
+
+
+def is_committing(harness: HiveRealHarness) -> Callable[[], bool]:
+    """Return a question: has a commit landed since it was made?"""
+    before = len(harness.events("commit.landed"))
+    return lambda: len(harness.events("commit.landed")) > before
+
+
+async def test_rows_are_there_once_although_the_metastore_was_killed(
+    hive_server: HiveServer,
+) -> None:
+    with hive_real_harness(hive_server) as harness:
+        await harness.start()
+        table = await harness.create_table("db.flights")
+        async with producers(harness, table, 2) as published:
+            publishing = [asyncio.create_task(each.publish(EPOCHS)) for each in published]
+            await until(is_committing(harness), "a commit")
+            hive_server.kill()
+            await asyncio.gather(*publishing)
+            hive_server.start()
+            await until(harness.is_settled, "an empty inbox", timeout_s=90)
+        assert await seen_by_pyiceberg(harness, table) == sorted(all_ids(published))
+        checked = await asyncio.to_thread(command, harness, "catalog", "check")
+        assert checked.returncode == 0, checked.stderr
+        made = await asyncio.to_thread(
+            command, harness, "table", "create", "db.other", "--schema", "id long"
+        )
+        assert made.returncode == 0, made.stderr
+        listed = await asyncio.to_thread(command, harness, "table", "list")
+        assert "db.other" in listed.stdout
+
+
+async def test_metastore_that_is_down_is_named_with_its_address(tmp_path: Path) -> None:
+    environment = {
+        "FRAZIL_HOME": str(tmp_path),
+        "FRAZIL_CATALOG__URI": "thrift://127.0.0.1:1",
+        "PATH": "/usr/bin:/bin",
+    }
+    ended = await asyncio.to_thread(
+        lambda: subprocess.run(
+            [sys.executable, "-m", "committer", "table", "list"],
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+    )
+    assert ended.returncode == 1
+    assert "thrift://127.0.0.1:1" in ended.stderr
+    assert "Traceback" not in ended.stderr
