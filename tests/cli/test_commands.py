@@ -115,7 +115,7 @@ def test_a_name_that_is_taken_is_refused(frazil: Frazil) -> None:
             "identity of a fixed column is not supported",
         ),
         (("table", "create", "db.x", "--schema", "id long", "--property", "a"), "KEY=VALUE"),
-        (("table", "create", "db.x", "--schema", "id long", "--location", "gs://b/x"), "gs:"),
+        (("table", "create", "db.x", "--schema", "id long", "--location", "ftp://b/x"), "ftp:"),
         (("quarantine", "replay"), "--all"),
         (("quarantine", "discard", "a", "--all"), "--all"),
         (("nonsense",), "nonsense"),
@@ -137,7 +137,7 @@ def test_wrong_usage_is_exit_code_2_and_says_what_was_expected(
     ("variable", "value", "named"),
     [
         ("FRAZIL_CATALOG__URI", "foo", "`catalog.uri` (FRAZIL_CATALOG__URI)"),
-        ("FRAZIL_INBOX", "gs://b/x", "`inbox` (FRAZIL_INBOX)"),
+        ("FRAZIL_INBOX", "ftp://b/x", "`inbox` (FRAZIL_INBOX)"),
         ("FRAZIL_QUEUE__URL", "http://x", "queue.url"),
         ("FRAZIL_QUEUE__URL", "redis://localhost:99999", "`queue.url` (FRAZIL_QUEUE__URL)"),
         ("FRAZIL_COMMIT__MIN_INTERVAL_MS", "soon", "`commit.min_interval_ms`"),

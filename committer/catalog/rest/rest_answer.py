@@ -94,7 +94,7 @@ class Answer:
         return found
 
     def require_success(self) -> None:
-        """Errors: `as_error`, unless it is a success."""
+        """Return if the answer is a success. Errors: `as_error`."""
         if not self.is_success:
             raise self.as_error()
 

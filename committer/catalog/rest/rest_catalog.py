@@ -226,7 +226,7 @@ class RestCatalog:
         return await self._register(table)
 
     async def _register(self, table: LoadedTable) -> LoadedTable:
-        """Errors: `TableAlreadyExistsError` unless the pointer is this very one."""
+        """Register the table. Errors: `TableAlreadyExistsError`, unless by this very pointer."""
         identifier, location = table.identifier, table.metadata_location
         body = {"name": identifier.name, "metadata-location": location}
         path = self.client.paths.register(identifier.namespace)

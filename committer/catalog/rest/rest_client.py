@@ -283,7 +283,7 @@ async def _content(response: aiohttp.ClientResponse) -> bytes:
 
 
 def _check(options: RestOptions) -> None:
-    """Errors: `SettingsError` for what no request could be made of."""
+    """Check that requests can be made of the options. Errors: `SettingsError`."""
     try:
         is_address = URL(options.uri).host and urlsplit(options.uri).scheme in ("http", "https")
     except ValueError:

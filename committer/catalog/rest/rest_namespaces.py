@@ -27,7 +27,7 @@ class RestNamespaces:
         self._client = client
 
     async def require(self, namespace: Namespace) -> None:
-        """Errors: `NoSuchNamespaceError`."""
+        """Look the namespace up. Errors: `NoSuchNamespaceError`."""
         await self._loaded(namespace)
 
     async def _exists(self, namespace: Namespace) -> bool:
@@ -115,7 +115,7 @@ class RestNamespaces:
 
 
 def _require(answer: Answer, namespace: Namespace) -> None:
-    """Errors: `NoSuchNamespaceError`; those of the answer."""
+    """Check the answer. Errors: `NoSuchNamespaceError`; those of the answer."""
     if _is_absent(answer):
         raise NoSuchNamespaceError(f"no namespace {'.'.join(namespace)}")
     answer.require_success()
