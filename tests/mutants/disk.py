@@ -40,9 +40,8 @@ DISK = (
     Mutant(
         "name_that_is_not_utf_8_is_listed",
         "committer/storage/walk.py",
-        "            self._skip(base + ascii(name)[1:-1], SkipKind.NAME)\n"
-        "            return False\n",
-        "            return True\n",
+        "        self._skip(base + ascii(name)[1:-1], SkipKind.NAME)\n        return False\n",
+        "        return True\n",
         (_ENTRIES + " -k spell",),
     ),
     Mutant(

@@ -559,7 +559,7 @@ PROTOCOL = (
     Mutant(
         "metadata_files_of_the_catalog_are_orphans",
         "committer/service/admin/orphan_finder.py",
-        '        if kind is Kind.METADATA_FILE and writer == "catalog":\n',
+        '        if is_spanned is None and kind is Kind.METADATA_FILE and writer == "catalog":\n',
         '        if kind is Kind.METADATA_FILE and writer == "":\n',
         ("tests/service/admin/test_orphan_finder.py -k writes_them",),
     ),
