@@ -122,6 +122,14 @@ class TableMigration:
         return named or standing
 
     async def _check(self, table: LoadedTable) -> None:
+        can = self._source.catalog.capabilities
+        if not can.drops_pointer_only:
+            raise UnsupportedError(
+                f"a catalog of the kind {can.kind} has no pointer that could be removed without the"
+                f" files, so {self._identifier} cannot leave it: stop its writers for good, and"
+                " `frazil table register` its metadata file in catalog"
+                f" `{self._target.name}`"
+            )
         if not self._fences and not self._is_quiet:
             raise UnsupportedError(
                 f"a catalog of the kind {self._source.catalog.capabilities.kind} cannot rename a"

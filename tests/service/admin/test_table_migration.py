@@ -275,6 +275,16 @@ async def test_a_catalog_that_cannot_fence_needs_the_operators_word() -> None:
     assert await two.old.catalog.inner.list_tables(("db",)) == []
 
 
+async def test_a_catalog_whose_files_are_the_pointer_keeps_its_table() -> None:
+    two, created = await Two.open()
+    files = replace(two.old.catalog.inner.capabilities, drops_pointer_only=False)
+    two.old.catalog.inner.capabilities = files  # type: ignore[misc]  # this instance's own
+    with pytest.raises(UnsupportedError, match="cannot leave it"):
+        await two.migration().run()
+    assert await two.old.catalog.inner.load(FLIGHTS) == created
+    assert await two.new.catalog.inner.list_namespaces() == []
+
+
 async def test_a_commit_to_the_fenced_name_stops_the_migration() -> None:
     two, _ = await Two.open()
     with pytest.raises(CrashError):
