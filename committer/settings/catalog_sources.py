@@ -19,6 +19,8 @@ from committer.settings.setting_names import flattened, setting_text
 
 DEFAULT_NAME = "frazil"
 _VARIABLES = "FRAZIL_CATALOG__"
+# Properties that say which catalog it is; the others may refine one of PyIceberg's.
+_PLACES = frozenset({"type", "uri"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +53,11 @@ def resolve_catalog(sources: CatalogSources) -> CatalogProperties:
             f" ({setting_text('catalog.name')}); leave one of the two away"
         )
     _check_forms(own, "")
+    described = configured or (DEFAULT_NAME if own.keys() & _PLACES else "")
+    if sources.asked_for and described not in ("", sources.asked_for):
+        own = {}  # of the catalog without a name, which is not the one that is asked for
     theirs = _pyiceberg(name, sources.environment) if name else {}
-    if sources.asked_for and not configured and not theirs:
+    if sources.asked_for and sources.asked_for != described and not theirs:
         raise _not_configured(sources)
     _check_forms(theirs, " in PyIceberg's configuration")
     return CatalogProperties(name or DEFAULT_NAME, _merged([own, theirs]))

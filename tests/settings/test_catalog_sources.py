@@ -110,6 +110,26 @@ def test_each_source_wins_over_those_after_it(pyiceberg: Path) -> None:
         del given[strongest]
 
 
+def test_settings_of_the_catalog_without_a_name_are_not_those_of_one_that_is_asked_for(
+    pyiceberg: Path,
+) -> None:
+    document = {"catalog": {"uri": "sqlite:////ours.db", "s3": {"region": "eu"}}}
+    found = resolve_catalog(
+        CatalogSources(environment=environment(pyiceberg), document=document, asked_for="prod")
+    )
+    assert (found.uri, found.get("s3.region")) == ("dynamodb://orders", "no")
+    ours = resolve_catalog(CatalogSources(document=document, asked_for="frazil"))
+    assert (ours.uri, ours.get("s3.region")) == ("sqlite:////ours.db", "eu")
+
+
+def test_properties_without_a_place_refine_a_catalog_of_pyiceberg(pyiceberg: Path) -> None:
+    document = {"catalog": {"s3": {"region": "eu"}}}
+    found = resolve_catalog(
+        CatalogSources(environment=environment(pyiceberg), document=document, asked_for="prod")
+    )
+    assert (found.uri, found.get("s3.region")) == ("dynamodb://orders", "eu")
+
+
 @pytest.mark.parametrize(
     ("asked_for", "document", "said"),
     [
