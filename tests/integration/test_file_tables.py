@@ -1,0 +1,77 @@
+"""A real committer on file system tables, read by engines that know nothing but a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyiceberg.table import StaticTable
+
+from committer.catalog.catalog_properties import CatalogProperties
+from committer.service.process.redis_server import private_server_url
+from tests.integration.readers import (
+    duckdb_with_iceberg,
+    expected,
+    seen_by_all,
+)
+from tests.integration.real_harness import CATALOG, RealHarness, living_in, until
+from tests.integration.traffic import all_ids, all_paths, producers
+from workers.worker_settings import WorkerSettings
+
+pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
+NAME = "db.flights"
+
+
+@dataclass(slots=True)
+class FolderHarness(RealHarness):
+    """As `RealHarness`, without any catalog but the warehouse."""
+
+    @property
+    def settings(self) -> WorkerSettings:
+        properties = {"type": "hadoop", "warehouse": self.warehouse_location}
+        return WorkerSettings(
+            catalog=CatalogProperties(CATALOG, properties),
+            inbox=f"file://{self.folder}/requests",
+            queue_url=private_server_url(self.folder / "queue"),
+        )
+
+    def environment(self) -> dict[str, str]:
+        return {
+            **RealHarness.environment(self),
+            "FRAZIL_CATALOG__TYPE": "hadoop",
+            "FRAZIL_CATALOG__WAREHOUSE": self.warehouse_location,
+        }
+
+
+async def test_rows_of_a_real_committer_are_read_by_the_folder_alone() -> None:
+    with living_in(lambda folder: FolderHarness(folder)) as harness:
+        await harness.start()
+        table = await harness.create_table(NAME)
+        async with producers(harness, table, 2) as published:
+            for _ in range(3):
+                for producer in published:
+                    await producer.publish()
+                await until(harness.is_settled, "an empty inbox")
+        ids = all_ids(published)
+        contents = expected(len(all_paths(published)), ids)
+        seen = await seen_by_all(harness, NAME)
+        assert seen == dict.fromkeys(seen, contents)
+        assert await harness.quarantined() == []
+
+        folder = harness.warehouse / "db/flights"
+        loaded = await harness.load(NAME)
+        number = (folder / "metadata/version-hint.text").read_text()
+        assert loaded.metadata_location.endswith(f"/v{number}.metadata.json")
+        assert not (harness.folder / "catalog.db").exists()
+        # By the hint, as neither reader lists a folder.
+        theirs = StaticTable.from_metadata(f"file://{folder}").scan().to_arrow()
+        assert sorted(theirs.column("id").to_pylist()) == sorted(ids)
+        assert _ids_by_duckdb(folder) == sorted(ids)
+    print(f"{len(ids)} rows in {int(number) - 1} commits, by {', '.join(seen)}, and by the hint")
+
+
+def _ids_by_duckdb(folder: Path) -> list[int]:
+    with duckdb_with_iceberg() as connection:
+        found = connection.execute("SELECT id FROM iceberg_scan(?) ORDER BY id", [str(folder)])
+        return [number for (number,) in found.fetchall()]
