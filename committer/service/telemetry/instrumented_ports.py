@@ -72,7 +72,7 @@ class InstrumentedStorage:
                 yield info
 
     async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
-        with self._meter.timed("list"):
+        with self._meter.timed("names"):
             return await self.inner.names(folder, starts_with=starts_with)
 
     async def probe(self, prefix: str) -> None:
