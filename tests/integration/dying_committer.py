@@ -28,9 +28,9 @@ from committer import backends
 from committer.cli.serve import serve
 from committer.plan import expiry
 from committer.ports.storage import NewObject
+from committer.queue import redis_leases, redis_stream
 from committer.queue.redis_leases import RedisLeases
 from committer.queue.redis_stream import RedisQueue
-from committer.service.process import composition as parts
 from committer.service.upkeep import expirer
 
 EXIT_CODE = 86
@@ -214,5 +214,7 @@ def _make_mortal(point: Point) -> None:
 
     changed: Any = backends
     changed.open_storage, changed.open_catalog = mortal_storage, mortal_catalog
-    changed = parts
-    changed.RedisQueue, changed.RedisLeases = mortal_queue, mortal_leases
+    changed = redis_stream
+    changed.RedisQueue = mortal_queue
+    changed = redis_leases
+    changed.RedisLeases = mortal_leases
