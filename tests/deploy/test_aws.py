@@ -64,8 +64,8 @@ CATALOG_METHODS = {
     "committer": {"open", "load", "current_location", "swap", "probe"},
     "producer": {"open", "load", "current_location"},
     "operator": {
-        "open", "load", "current_location", "swap", "create_namespace", "create_table", "drop_table",
-        "list_namespaces", "list_tables", "register_table", "rename_table",
+        "open", "load", "current_location", "swap", "create_namespace", "create_table",
+        "drop_table", "list_namespaces", "list_tables", "register_table", "rename_table",
     },
 }  # fmt: skip
 STORAGE_METHODS = {
