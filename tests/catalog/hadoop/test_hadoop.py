@@ -154,7 +154,7 @@ async def test_a_steady_swap_costs_two_looks_a_create_a_look_and_the_hint(place:
     committed(await catalog.swap(build_swap(table)))
     spent = place.storage.calls - before
     local = {"get": 1, "delete": 1} if place.warehouse.startswith("file:") else {}
-    assert spent == {"list": 3, "create": 1, "replace": 1, **local}
+    assert spent == {"names": 3, "create": 1, "replace": 1, **local}
 
 
 @pytest.mark.parametrize(
