@@ -1,6 +1,6 @@
 """Which adapter serves a location, and which a catalog's URI: for the service and the Spark side.
 
-What an object store needs is imported once a scheme asks for it: one machine does without the
+Libraries of an object store are imported once a scheme asks for them: one machine runs without the
 extras `aws`, `gcs` and `adls`.
 """
 
