@@ -29,9 +29,17 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 	@sh tools/install.sh $(VENV) requirements.lock
 
 .PHONY: test
-test: install ## all tests: real servers, Spark, both Spark releases
+test: install ## the tests: real servers, Spark, both Spark releases
 	@$(MAKE) --no-print-directory -j3 -O install-spark43 install-docs jars
 	@$(RUN)python tools/run_tests.py
+
+.PHONY: test-servers
+test-servers: install jars ## tests that `make test` has no time for: each catalog and store with heavy servers
+	@$(RUN)python tools/run_tests.py heavy
+
+.PHONY: trino
+trino: install jars ## Trino 476 reads and writes beside Frazil, through each catalog that both have; needs JDK 25
+	@$(RUN)python tools/run_tests.py trino
 
 .PHONY: install-spark43
 install-spark43: install

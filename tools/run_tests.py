@@ -1,6 +1,7 @@
 """Runs the tests in parts, each in the way that suits it, and adds up what they report.
 
-`run_tests.py` runs all parts, `run_tests.py quick` one of them. The last line is the sum.
+`run_tests.py` runs all parts of `make test`, `run_tests.py quick` one of them. The last line is the
+sum. A part of `ASKED_FOR` runs only by its name.
 """
 
 from __future__ import annotations
@@ -41,11 +42,23 @@ PARTS = (
     Part(
         "quick",
         PYTHON,
-        (*PARALLEL, "-m", "not (server or spark or slow or simulation or thorough)"),
+        (
+            *PARALLEL,
+            "-m",
+            "not (server or spark or slow or simulation or thorough or heavy or trino)",
+        ),
     ),
-    Part("simulation", PYTHON, (*PARALLEL, "-m", "simulation or thorough")),
-    Part("real", PYTHON, (*BY_FILE, "-m", "(server or spark or slow) and not simulation")),
+    Part("simulation", PYTHON, (*PARALLEL, "-m", "(simulation or thorough) and not heavy")),
+    Part(
+        "real",
+        PYTHON,
+        (*BY_FILE, "-m", "(server or spark or slow) and not (simulation or heavy or trino)"),
+    ),
     Part("spark43", PYTHON_SPARK43, (*SERIAL, "tests/integration/test_spark_writer.py")),
+)
+ASKED_FOR = (
+    Part("heavy", PYTHON, (*SERIAL, "-m", "heavy and not trino")),
+    Part("trino", PYTHON, (*SERIAL, "-m", "trino")),
 )
 
 
@@ -57,7 +70,7 @@ class Counts:
 
 
 def main(names: list[str]) -> int:
-    parts = [part for part in PARTS if not names or part.name in names]
+    parts = [part for part in (*PARTS, *ASKED_FOR) if part.name in names] if names else PARTS
     total = Counts()
     codes = [run_part(part, total) for part in parts]
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
