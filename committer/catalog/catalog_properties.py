@@ -26,7 +26,7 @@ class CatalogKind(StrEnum):
     HIVE = "hive"
 
 
-# What Java calls some of them.
+# Java's names of some of them.
 _OTHER_NAMES = {"jdbc": CatalogKind.SQL}
 _SCHEMES = {
     "dynamodb": CatalogKind.DYNAMODB,

@@ -1,4 +1,4 @@
-"""What a database is asked before it holds a catalog: are the tables there, does a swap hold."""
+"""Asks a database, before it holds a catalog, whether the tables are there and a swap holds."""
 
 from __future__ import annotations
 

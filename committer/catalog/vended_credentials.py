@@ -32,7 +32,7 @@ _SECRETS = {
     ),
 }
 _ALL = tuple(secret for secrets in _SECRETS.values() for secret in secrets)
-# What else of ours says who asks, by store.
+# Further properties that name a principal, by store.
 _WITHOUT = {
     "s3.": (),
     "gcs.": ("gcs.no-auth",),

@@ -21,7 +21,7 @@ class Catalog(Protocol):
 
     @property
     def capabilities(self) -> CatalogCapabilities:
-        """What this catalog can do: the same value for as long as it is open."""
+        """The capabilities of this catalog: the same value for as long as it is open."""
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
         """Read the pointer (strongly consistent) and the metadata it names. Absent, also because no

@@ -1,4 +1,4 @@
-"""What a catalog can do, as a value. The service asks its fields, never the kind of catalog."""
+"""The capabilities of a catalog. The service asks these fields, never the kind of catalog."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from committer.request.table_identifier import TableIdentifier
 
 @dataclass(frozen=True, slots=True)
 class VendedCredential:
-    """What a catalog lays over its properties where the files of a table are read and written."""
+    """Properties that a catalog lays over its own for reading and writing a table's files."""
 
     prefix: str
     """The locations that it is for; empty: all files of the table."""

@@ -1,4 +1,4 @@
-"""What a failed condition means, for stores that keep a mark of the writer with each object.
+"""The meaning of a failed condition, for stores that keep a mark of the writer with each object.
 
 This very write may have made its condition fail: its answer was lost and it was sent again, here or
 by a proxy. So the object is asked who wrote it, and only another's is "exists already".

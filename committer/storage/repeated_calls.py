@@ -77,7 +77,7 @@ class Tries:
 
 @dataclass(frozen=True, slots=True)
 class Backend(Generic[Client]):
-    """What is particular to a store: its client, and the errors of a call with it."""
+    """The particulars of a store: its client, and the errors of a call with it."""
 
     open: Callable[[], Awaitable[Client]]
     close: Callable[[Client], Awaitable[None]]

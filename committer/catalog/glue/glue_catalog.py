@@ -79,7 +79,7 @@ class GlueCatalog:
         self._storage = storage
         self._world = world
         self._skip_archive = skip_archive
-        # What UpdateTable takes of what GetTable answers. A view's definition has two forms.
+        # The fields of GetTable's answer that UpdateTable takes. A view's definition has two forms.
         known = client.meta.service_model.shape_for("TableInput").members  # type: ignore[attr-defined]  # of a structure
         self._fields = frozenset(known) - {"ViewDefinition"}
 

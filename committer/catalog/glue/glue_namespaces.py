@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_glue import GlueClient
     from types_aiobotocore_glue.type_defs import DatabaseTypeDef
 
-# What UpdateDatabase takes of what GetDatabase answers, besides parameters.
+# The fields of GetDatabase's answer that UpdateDatabase takes, besides parameters.
 _KEPT = ("CreateTableDefaultPermissions", "TargetDatabase", "FederatedDatabase")
 _FIELDS = {"location": "LocationUri", "comment": "Description"}
 _KEY_CHARS_MAX = 255

@@ -36,7 +36,7 @@ from committer.ports.pointer_swap import Committed, LoadedTable, Swap, SwapAnswe
 from committer.ports.storage import NewObject, Storage
 from committer.request.table_identifier import TableIdentifier
 
-# What an engine, or a creation that failed, may have left in the folder of a new table.
+# An engine, or a creation that failed, may have left these in the folder of a new table.
 _OWN_FOLDERS = {"metadata/", "data/"}
 
 

@@ -32,7 +32,7 @@ class VersionHints:
     async def raise_to(self, folder: str, version: int) -> None:
         """Make the hint of a metadata folder name at least this version.
 
-        Whatever fails leaves it as it is: the version is there, readers look on from the hint, and
+        An error leaves the hint as it is: the version is there, readers look on from the hint, and
         the next commit writes it.
         """
         with suppress(FrazilError):

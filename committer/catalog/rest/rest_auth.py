@@ -32,7 +32,7 @@ _PAUSE_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRequest:
-    """What a signature covers."""
+    """The parts of a request that a signature covers."""
 
     method: str
     url: str

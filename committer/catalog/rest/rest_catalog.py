@@ -111,7 +111,7 @@ class RestCatalog:
         return (await self.load_with_config(identifier)).table
 
     async def load_with_config(self, identifier: TableIdentifier) -> TableAnswer:
-        """Load a table with what the server says to whoever reads its files. Errors: as `load`."""
+        """Load a table with the server's properties for reading its files. Errors: as `load`."""
         answer = await self._ask(identifier)
         found = await read_table_answer(answer, identifier)
         self._keep(found)

@@ -41,8 +41,8 @@ class TlsOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestOptions:
-    """What a client is opened with. The server's configuration may replace `prefix`, `page_size`
-    and `headers`, and the address of everything but itself.
+    """The options that a client is opened with. The server's configuration may replace `prefix`,
+    `page_size` and `headers`, and the address of everything but itself.
     """
 
     uri: str

@@ -22,7 +22,7 @@ _SCHEMA = {
     "type": "struct",
     "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}],
 }
-# What no table fulfils that was just made.
+# A requirement that no new table fulfils.
 _STALE: Sequence[Requirement] = (
     AssertRefSnapshotId("main", 1),
     AssertTableUUID(UUID("00000000-0000-4000-8000-000000000000")),

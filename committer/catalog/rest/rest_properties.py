@@ -17,7 +17,7 @@ from committer.catalog.rest.rest_options import (
 from committer.errors import SettingsError
 
 SIGNING_NAME = "execute-api"
-"""What requests are signed for where nothing else is said: PyIceberg's and Java's default."""
+"""The service name in a signature by default, as in PyIceberg and Java."""
 
 
 class AuthType(StrEnum):

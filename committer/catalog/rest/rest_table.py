@@ -31,7 +31,7 @@ _READ_AT_ONCE_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class TableAnswer:
-    """What a load, a commit or a registration returned. `config` and `storage_credentials` are
+    """The answer to a load, a commit or a registration. `config` and `storage_credentials` are
     meant for whoever reads the table's files, and hold secrets.
     """
 

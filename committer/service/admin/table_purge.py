@@ -29,7 +29,7 @@ ROUNDS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class PurgePlan:
-    """What a purge deletes. `outside`: folders of the table elsewhere, where files stay."""
+    """The files to delete. `outside`: folders of the table elsewhere, where files stay."""
 
     table: LoadedTable
     objects: int

@@ -29,8 +29,8 @@ _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 @dataclass(frozen=True, slots=True)
 class EntraOptions:
-    """Who asks for a token. Without a tenant it is the managed identity of this machine, of which
-    `client_id` chooses one."""
+    """The principal that asks for a token. Without a tenant it is the managed identity of this
+    machine, of which `client_id` chooses one."""
 
     tenant_id: str = ""
     client_id: str = ""
