@@ -9,12 +9,8 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from committer.backends import (
-    open_catalog,
-    open_storage,
-    open_table_storage,
-    vends_credentials,
-)
+from committer.backends.catalog_kinds import open_catalog
+from committer.backends.storage_schemes import open_storage, open_table_storage
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
 from committer.ports.catalog import Catalog
@@ -56,7 +52,7 @@ class TableReader:
         """Ask for the credentials of a table that was loaded by another reader, if its catalog may
         vend some. Errors: as `load`.
         """
-        if vends_credentials(self._properties):
+        if self._properties.is_rest:  # the only kind that vends some
             self.load(identifier)
 
     def read(self, location: str) -> bytes:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from committer.backends import dynamodb_table, open_catalog, open_storage
+from committer.backends.catalog_kinds import open_catalog
+from committer.backends.open_dynamodb import dynamodb_table
+from committer.backends.storage_schemes import open_storage
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.real_world import RealWorld
@@ -64,7 +66,7 @@ def test_one_machine_does_without_the_extra(tmp_path: Path) -> None:
         check=True,
     )
     modules = answer.stdout.split()
-    assert "committer.backends" in modules
+    assert "committer.backends.catalog_kinds" in modules
     assert not {"aiobotocore", "botocore", "committer.aws.client"} & set(modules)
 
 

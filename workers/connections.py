@@ -6,7 +6,8 @@ import os
 import socket
 from dataclasses import dataclass
 
-from committer.backends import open_catalog, open_storage, open_table_storage
+from committer.backends.catalog_kinds import open_catalog
+from committer.backends.storage_schemes import open_storage, open_table_storage
 from committer.errors import NotFoundError, SettingsError
 from committer.ports.catalog import Catalog
 from committer.ports.queue import Queue

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from committer.backends import addressing_style
+from committer.backends.aws_options import addressing_style
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.settings import default_places

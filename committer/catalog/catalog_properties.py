@@ -78,10 +78,15 @@ class CatalogProperties:
         """Whether the catalog itself knows where tables go: `warehouse` is a name to it, or none is
         needed.
         """
-        named = self.get("type").lower()
-        return named == CatalogKind.REST or (
-            not named and urlsplit(self.uri).scheme.lower() in ("http", "https")
-        )
+        return self.is_rest
+
+    @property
+    def is_rest(self) -> bool:
+        """Whether it is served by Iceberg's REST protocol; False for a kind without an adapter."""
+        try:
+            return self.kind is CatalogKind.REST
+        except SettingsError:
+            return False
 
     @property
     def kind(self) -> CatalogKind:

@@ -79,16 +79,16 @@ def _say_result(identifier: TableIdentifier, migrated: Migrated, to: str) -> Non
 @asynccontextmanager
 async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[MigrationSide]:
     """Open the other catalog. A missing one is not made."""
-    from committer import backends
+    from committer.backends import catalog_kinds, storage_schemes
     from committer.service.admin.table_migration import MigrationSide
     from committer.settings.catalog_sources import other_catalog
 
     if name.lower() == parts.settings.catalog.name.lower():
         raise typer.BadParameter(f"--to {name}: this is the catalog that the table is in")
     properties = other_catalog(name, os.environ)
-    storage = backends.open_storage(properties, parts.world)
+    storage = storage_schemes.open_storage(properties, parts.world)
     try:
-        catalog = await backends.open_catalog(properties, storage, parts.world, create=False)
+        catalog = await catalog_kinds.open_catalog(properties, storage, parts.world, create=False)
         try:
             yield MigrationSide(name, catalog, storage, inbox or parts.settings.inbox)
         finally:

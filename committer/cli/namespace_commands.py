@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +10,12 @@ from committer.cli.capability_checks import check_namespace
 from committer.cli.command_session import read_settings, run_with_parts
 from committer.cli.common_options import AsJson
 from committer.cli.printing import print_json, print_json_lines, print_table, say, show
+from committer.cli.property_changes import (
+    PairsArgument,
+    UnsetOption,
+    parse_change,
+    parse_pairs,
+)
 from committer.cli.view import Facts
 
 if TYPE_CHECKING:
@@ -30,7 +35,7 @@ def create(
     ] = None,
 ) -> None:
     """Create a namespace. One that is there already stays, and gets the properties."""
-    namespace, wanted = _parse(name), _pairs(properties or (), "--property")
+    namespace, wanted = _parse(name), parse_pairs(properties or (), hint="--property")
 
     async def work(parts: Parts) -> None:
         check_namespace(parts.catalog.capabilities, namespace, has_properties=bool(wanted))
@@ -73,32 +78,20 @@ def show_(name: NamespaceArgument, as_json: AsJson = False) -> None:
 @app.command("set")
 def set_(
     name: NamespaceArgument,
-    properties: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Properties to set.")
-    ] = None,
-    unset: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Remove a property. May be repeated."),
-    ] = None,
+    properties: PairsArgument = None,
+    unset: UnsetOption = None,
 ) -> None:
     """Set properties of a namespace, and remove some. Tables that exist stay where they are."""
-    namespace, wanted = _parse(name), _pairs(properties or (), "KEY=VALUE")
-    removed = tuple(unset or ())
-    if not wanted and not removed:
-        raise typer.BadParameter("expected KEY=VALUE, or --unset KEY")
-    if both := sorted(wanted.keys() & set(removed)):
-        raise typer.BadParameter(f"`{both[0]}` is to be set and to be removed")
+    namespace, change = _parse(name), parse_change(properties, unset)
 
     async def work(parts: Parts) -> None:
         check_namespace(parts.catalog.capabilities, namespace, has_properties=True)
-        await parts.catalog.set_namespace_properties(namespace, wanted, removed=removed)
+        await parts.catalog.set_namespace_properties(
+            namespace, change.wanted, removed=change.removed
+        )
 
     run_with_parts(work)
-    changed = [
-        *(f"{key}={text}" for key, text in wanted.items()),
-        *(f"{key} removed" for key in removed),
-    ]
-    say(f"namespace {name}: {', '.join(changed)}")
+    say(f"namespace {name}: {change}")
 
 
 @app.command()
@@ -118,15 +111,3 @@ def _parse(text: str) -> Namespace:
             " characters"
         )
     return levels
-
-
-def _pairs(pairs: Sequence[str], hint: str) -> dict[str, str]:
-    properties: dict[str, str] = {}
-    for pair in pairs:
-        key, separator, text = pair.partition("=")
-        if not separator or not key:
-            raise typer.BadParameter(f"{hint}: expected KEY=VALUE, found `{pair}`")
-        if key in properties:
-            raise typer.BadParameter(f"{hint}: `{key}` is there twice")
-        properties[key] = text
-    return properties

@@ -63,7 +63,7 @@ def _purge(parts: Parts, identifier: TableIdentifier) -> TablePurge:
 
 async def _refuse_elsewhere(parts: Parts, table: LoadedTable) -> None:
     """Ask the other configured catalogs for the same table; say which of them do not answer."""
-    from committer import backends
+    from committer.backends import catalog_kinds
     from committer.settings.catalog_sources import other_catalog
     from committer.settings.pyiceberg_config import read_pyiceberg_catalogs
 
@@ -73,7 +73,7 @@ async def _refuse_elsewhere(parts: Parts, table: LoadedTable) -> None:
             continue
         try:
             properties = other_catalog(name, os.environ)
-            other = await backends.open_catalog(
+            other = await catalog_kinds.open_catalog(
                 properties, parts.storage, parts.world, create=False
             )
             try:

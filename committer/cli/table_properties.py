@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from committer.cli.property_changes import parse_pairs
 from committer.ledger_entry import LEDGER_PREFIX
 from committer.plan.batch_policy import INTERVAL_PROPERTY
 from committer.plan.expiry import EXPIRE_PROPERTY
@@ -72,20 +73,21 @@ _PLACES = ("write.data.path", "write.metadata.path")
 
 def parse_properties(pairs: Iterable[str], *, hint: str) -> dict[str, str]:
     """Parse `KEY=VALUE` pairs, and check them. Errors: `typer.BadParameter`."""
-    properties: dict[str, str] = {}
-    for pair in pairs:
-        key, separator, text = pair.partition("=")
-        if not separator or not key.strip():
-            raise typer.BadParameter(f"{hint}: expected KEY=VALUE, found `{pair}`")
-        if key.strip() in properties:
-            raise typer.BadParameter(f"{hint}: `{key.strip()}` is there twice")
-        properties[key.strip()] = text
+    properties = parse_pairs(pairs, hint=hint)
+    check_properties(properties, hint=hint)
+    return properties
+
+
+def check_properties(properties: Mapping[str, str], *, hint: str) -> None:
+    """Refuse keys as `check_keys`, and values that Frazil could not read.
+
+    Errors: `typer.BadParameter`.
+    """
     check_keys(tuple(properties), hint=hint)
     for key, text in properties.items():
         expected, fits = _KNOWN.get(key, ("", lambda _: True))
         if not fits(text):
             raise typer.BadParameter(f"{hint}: `{key}`: expected {expected}, found `{text}`")
-    return properties
 
 
 def check_keys(keys: Sequence[str], *, hint: str) -> None:

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument
 from committer.cli.printing import say
+from committer.cli.property_changes import (
+    PAIRS,
+    PairsArgument,
+    PropertyChange,
+    UnsetOption,
+    parse_change,
+)
 
 if TYPE_CHECKING:
     from committer.iceberg.updates.metadata_update import Update
@@ -19,45 +26,36 @@ if TYPE_CHECKING:
 
 def set_(
     name: TableArgument,
-    properties: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Properties to set.")
-    ] = None,
-    unset: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="KEY", help="Remove a property. May be repeated."),
-    ] = None,
+    properties: PairsArgument = None,
+    unset: UnsetOption = None,
 ) -> None:
     """Set properties of a table, and remove some, in one change of its metadata.
 
     Committers obey from their next commit on. Repeating it changes nothing. The ledger's entries
     and what engines reserve are refused, and so are values that Frazil could not read.
     """
-    from committer.cli.table_properties import check_keys, parse_properties, refuse_long_keys
+    from committer.cli.table_properties import check_keys, check_properties, refuse_long_keys
     from committer.service.admin.table_change import change_table
 
-    wanted, removed = parse_properties(properties or (), hint="KEY=VALUE"), tuple(unset or ())
-    check_keys(removed, hint="--unset")
-    if not wanted and not removed:
-        raise typer.BadParameter("expected KEY=VALUE, or --unset KEY")
-    if both := sorted(wanted.keys() & set(removed)):
-        raise typer.BadParameter(f"`{both[0]}` is to be set and to be removed")
+    change = parse_change(properties, unset)
+    check_properties(change.wanted, hint=PAIRS)
+    check_keys(change.removed, hint="--unset")
     identifier = parse_identifier(name)
-    changed: list[str] = []
+    is_changed = False
 
     async def decide(table: LoadedTable) -> Sequence[Update]:
-        updates = _updates(table.metadata.properties, wanted, removed)
-        if updates:
-            changed[:] = [f"{key}={text}" for key, text in wanted.items()]
-            changed.extend(f"{key} removed" for key in removed)
+        nonlocal is_changed
+        updates = _updates(table.metadata.properties, change)
+        is_changed = is_changed or bool(updates)
         return updates
 
     async def work(parts: Parts) -> None:
-        refuse_inbox_inside(parts, wanted)
-        refuse_long_keys(wanted, parts.catalog.capabilities)
+        refuse_inbox_inside(parts, change.wanted)
+        refuse_long_keys(change.wanted, parts.catalog.capabilities)
         await change_table(parts.catalog, parts.storage, parts.world, identifier, decide)
 
     run_with_parts(work)
-    say(f"{identifier}: {', '.join(changed)}" if changed else f"{identifier} is so already")
+    say(f"{identifier}: {change}" if is_changed else f"{identifier} is so already")
 
 
 def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
@@ -73,12 +71,10 @@ def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
             )
 
 
-def _updates(
-    now: Mapping[str, str], wanted: Mapping[str, str], removed: Sequence[str]
-) -> list[Update]:
+def _updates(now: Mapping[str, str], change: PropertyChange) -> list[Update]:
     from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
 
-    new = {key: text for key, text in wanted.items() if now.get(key) != text}
-    gone = tuple(key for key in removed if key in now)
+    new = {key: text for key, text in change.wanted.items() if now.get(key) != text}
+    gone = tuple(key for key in change.removed if key in now)
     updates: list[Update] = [SetProperties(new)] if new else []
     return [*updates, RemoveProperties(gone)] if gone else updates

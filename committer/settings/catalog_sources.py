@@ -14,7 +14,11 @@ from dataclasses import dataclass, field
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.property_names import expected_form
 from committer.errors import SettingsError
-from committer.settings.pyiceberg_config import property_of_variable, read_pyiceberg_catalogs
+from committer.settings.pyiceberg_config import (
+    is_pyicebergs,
+    property_of_variable,
+    read_pyiceberg_catalogs,
+)
 from committer.settings.setting_names import flattened, setting_text
 
 DEFAULT_NAME = "frazil"
@@ -28,13 +32,14 @@ class CatalogSources:
     """The places, each with names of properties as they stand there.
 
     `named`: without `catalog.` before them. `document`: the whole TOML file. `asked_for`: the name
-    that a command line gives, which has to be configured somewhere.
+    that a command line gives by `option`, which has to be configured somewhere.
     """
 
     named: Mapping[str, str] = field(default_factory=dict)
     environment: Mapping[str, str | None] = field(default_factory=dict)
     document: Mapping[str, object] = field(default_factory=dict)
     asked_for: str | None = None
+    option: str = "--catalog"
 
 
 def resolve_catalog(sources: CatalogSources) -> CatalogProperties:
@@ -49,8 +54,8 @@ def resolve_catalog(sources: CatalogSources) -> CatalogProperties:
     name = sources.asked_for or configured
     if sources.asked_for and configured not in ("", sources.asked_for):
         raise SettingsError(
-            f"--catalog {sources.asked_for}: the settings describe the catalog `{configured}`"
-            f" ({setting_text('catalog.name')}); leave one of the two away"
+            f"{sources.option} {sources.asked_for}: the settings describe the catalog"
+            f" `{configured}` ({setting_text('catalog.name')}); leave one of the two away"
         )
     _check_forms(own, "")
     described = configured or (DEFAULT_NAME if own.keys() & _PLACES else "")
@@ -68,11 +73,8 @@ def other_catalog(name: str, environment: Mapping[str, str | None]) -> CatalogPr
 
     Errors: `SettingsError` where there is none of this name, or a property has not its form.
     """
-    values = _pyiceberg(name, environment)
-    if not values:
-        raise _not_configured(CatalogSources(environment=environment, asked_for=name), "--to")
-    _check_forms(values, " in PyIceberg's configuration")
-    return CatalogProperties(name, values)
+    theirs = {key: value for key, value in environment.items() if is_pyicebergs(key)}
+    return resolve_catalog(CatalogSources(environment=theirs, asked_for=name, option="--to"))
 
 
 def _merged(layers: Iterable[Mapping[str, str]]) -> dict[str, str]:
@@ -121,10 +123,10 @@ def _pyiceberg(name: str, environment: Mapping[str, str | None]) -> dict[str, st
     return read_pyiceberg_catalogs(environment).get(name.lower(), {})
 
 
-def _not_configured(sources: CatalogSources, option: str = "--catalog") -> SettingsError:
+def _not_configured(sources: CatalogSources) -> SettingsError:
     known = ", ".join(f"`{name}`" for name in sorted(read_pyiceberg_catalogs(sources.environment)))
     return SettingsError(
-        f"{option} {sources.asked_for}: no catalog of this name is configured, neither in Frazil's"
-        " settings (`catalog.name`, `catalog.uri`) nor in PyIceberg's"
+        f"{sources.option} {sources.asked_for}: no catalog of this name is configured, neither in"
+        " Frazil's settings (`catalog.name`, `catalog.uri`) nor in PyIceberg's"
         + (f", which have {known}" if known else "")
     )

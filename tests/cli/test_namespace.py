@@ -76,6 +76,7 @@ def test_an_absent_namespace_is_named_with_its_catalog(
         ("create", "a\nb"),
         ("create", "db", "--property", "no-value"),
         ("create", "db", "--property", "a=1", "--property", "a=2"),
+        ("create", "db", "--property", " =1"),
         ("set", "db"),
         ("set", "db", "a=1", "--unset", "a"),
     ],

@@ -24,7 +24,7 @@ from inspect import isasyncgen, isawaitable
 from pathlib import Path
 from typing import Any
 
-from committer import backends
+from committer.backends import catalog_kinds, storage_schemes
 from committer.cli.serve import serve
 from committer.plan import expiry
 from committer.ports.storage import NewObject
@@ -198,7 +198,7 @@ def run(environment: Mapping[str, str], log: str, folder: str) -> None:
 
 def _make_mortal(point: Point) -> None:
     """Make every opened adapter a mortal one."""
-    open_storage, open_catalog = backends.open_storage, backends.open_catalog
+    open_storage, open_catalog = storage_schemes.open_storage, catalog_kinds.open_catalog
 
     def mortal_storage(*args: Any, **kwargs: Any) -> Any:
         return Mortal(open_storage(*args, **kwargs), "storage", point)
@@ -212,8 +212,10 @@ def _make_mortal(point: Point) -> None:
     def mortal_leases(*args: Any, **kwargs: Any) -> Any:
         return Mortal(RedisLeases(*args, **kwargs), "leases", point)
 
-    changed: Any = backends
-    changed.open_storage, changed.open_catalog = mortal_storage, mortal_catalog
+    changed: Any = storage_schemes
+    changed.open_storage = mortal_storage
+    changed = catalog_kinds
+    changed.open_catalog = mortal_catalog
     changed = redis_stream
     changed.RedisQueue = mortal_queue
     changed = redis_leases

@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
-from committer.backends import open_catalog, open_storage
+from committer.backends.catalog_kinds import open_catalog
+from committer.backends.storage_schemes import open_storage
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec

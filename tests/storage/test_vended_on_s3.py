@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from committer.backends import open_storage, open_table_storage
+from committer.backends.storage_schemes import open_storage, open_table_storage
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import AccessError
 from committer.ports.storage import NewObject

@@ -1,4 +1,4 @@
-"""The composition root: settings in, parts out. Storage and catalog: `committer.backends`.
+"""The composition root: settings in, parts out. Storages and catalogs: `committer.backends`.
 
 Libraries of the queue are imported once it is opened: most commands do without it.
 """
@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from committer import backends
+from committer.backends import catalog_kinds, storage_schemes
 from committer.catalog.catalog_properties import CatalogKind
 from committer.errors import (
     CatalogUnavailableError,
@@ -164,7 +164,7 @@ def open_request_parts(settings: Settings) -> RequestParts:
     world = RealWorld()
     with named_setting("inbox"):
         properties = settings.catalog.all_properties
-        storage = backends.open_storage(properties, world, prune_below=settings.inbox)
+        storage = storage_schemes.open_storage(properties, world, prune_below=settings.inbox)
         storage.adapter(settings.inbox)
     with named_setting("catalog.warehouse"):
         if properties.place:
@@ -172,7 +172,7 @@ def open_request_parts(settings: Settings) -> RequestParts:
     if settings.security.keys:
         with named_setting("security.keys"):
             storage.adapter(settings.security.keys)
-    table_storage = backends.open_table_storage(storage, properties, world)
+    table_storage = storage_schemes.open_table_storage(storage, properties, world)
     return RequestParts(
         settings=settings,
         world=world,
@@ -209,7 +209,7 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     with named_setting("catalog.uri"):
         if create and uri.startswith(_SQLITE_PATH):
             _make_place(Path(uri.removeprefix(_SQLITE)), settings)
-        return await backends.open_catalog(
+        return await catalog_kinds.open_catalog(
             properties,
             parts.storage,
             parts.world,

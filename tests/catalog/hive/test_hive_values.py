@@ -9,7 +9,7 @@ from thrift.protocol.TBinaryProtocol import TBinaryProtocol
 from thrift.Thrift import TType
 from thrift.transport.TTransport import TMemoryBuffer
 
-from committer.backends import open_catalog
+from committer.backends.catalog_kinds import open_catalog
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.hive import hive_layout as layout
 from committer.catalog.hive.hive_types import hive_type

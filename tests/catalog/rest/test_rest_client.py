@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from committer.backends import open_catalog
+from committer.backends.catalog_kinds import open_catalog
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.rest.rest_answer import LostAnswerError
 from committer.catalog.rest.rest_client import RestClient
