@@ -315,6 +315,30 @@ def test_halves_of_two_texts_are_no_letter(
         assert end_of(maps, content(first, second) + bytes(9), 0) is None
 
 
+@pytest.mark.parametrize("is_sized", [False, True])
+@pytest.mark.parametrize("columns", [(2, 3), (2, 4, 5), (64, 65)])
+def test_texts_at_known_places_are_looked_at_one_by_one(
+    columns: tuple[int, ...], is_sized: bool
+) -> None:
+    def content(first: bytes, second: bytes, number: bytes = b"\0") -> bytes:
+        pairs = [(columns[0], first), (columns[-1], second)]
+        if 4 in columns:
+            pairs.insert(1, (4, number))
+        return encoded([*5 * [None], Map(pairs, is_sized)])
+
+    maps = AdditionMaps(FORMS)
+    # Letters of one length in other bytes: from the second one on the places of texts are known.
+    for text in ("é", "ab"):
+        right = content(text.encode(), text.encode())
+        assert end_of(maps, right, 0) == len(right)
+    right = content(b"a1", "ü".encode(), b"\xff")
+    assert maps.match(right, 0) is not None
+    assert end_of(maps, right, 0) == len(right)
+    wrong = content(b"a\xc3", b"\xa9b")
+    assert maps.match(wrong, 0) is not None
+    assert end_of(maps, wrong, 0) is None
+
+
 @pytest.mark.parametrize("count", [2, 9])
 def test_a_size_that_lies_is_found_whatever_was_before(count: int) -> None:
     def content(text: bytes, lie: int) -> bytes:
