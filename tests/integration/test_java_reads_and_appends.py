@@ -15,7 +15,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import expected, live_files, seen_by_all
 from tests.integration.real_harness import RealHarness, real_harness, until
-from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+from tests.integration.traffic import RealProducer, all_ids, all_paths, producers, publish_until
 
 pytestmark = [
     pytest.mark.server,
@@ -128,7 +128,7 @@ async def test_rows_of_java_and_ours_are_all_there_when_both_append_at_once(
         )
         async with asyncio.TaskGroup() as tasks:
             for producer in published:
-                tasks.create_task(_publish_until(appending, producer))
+                tasks.create_task(publish_until(appending, producer))
         java_ids = await appending  # raises if one of Java's appends failed
         await until(harness.is_settled, "an empty inbox")
 
@@ -151,14 +151,6 @@ async def test_rows_of_java_and_ours_are_all_there_when_both_append_at_once(
         f" ours ({sum(each.epochs for each in published)} requests, {conflicts} conflicts seen by"
         f" the committer): {len(ids)} rows, each once, by Iceberg Java, {', '.join(seen)}"
     )
-
-
-async def _publish_until(done: asyncio.Task[list[int]], producer: RealProducer) -> None:
-    """Publish all the time, and once more when the other side has ended."""
-    while not done.done():
-        await producer.publish()
-        await asyncio.sleep(0.05)
-    await producer.publish()
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import uuid4
 
 import pyarrow as pa
@@ -116,6 +118,14 @@ class RealProducer:
         """Publish another attempt at an epoch: a replay, or with another fingerprint a clash."""
         written = self.write_attempt(epoch, fingerprint=fingerprint or f"offsets-{epoch}")
         await self.connections.publisher.publish(written.epoch, POLICIES["again"])
+
+
+async def publish_until(done: asyncio.Task[Any], producer: RealProducer) -> None:
+    """Publish all the time, and once more when the other side has ended."""
+    while not done.done():
+        await producer.publish()
+        await asyncio.sleep(0.05)
+    await producer.publish()
 
 
 @asynccontextmanager

@@ -66,6 +66,12 @@ ICEBERG = (
         sha256="f8dce420a6016278497f4f0560f65602b9db858de141b541cf91a4644ebe4639",
     ),
 )
+POSTGRES_DRIVER = Artifact(
+    "org.postgresql",
+    "postgresql",
+    "42.7.7",
+    sha256="157963d60ae66d607e09466e8c0cdf8087e9cb20d0159899ffca96bca2528460",
+)
 AWS_BUNDLE = Artifact(
     "org.apache.iceberg",
     "iceberg-aws-bundle",
@@ -77,6 +83,11 @@ AWS_BUNDLE = Artifact(
 def iceberg_jars() -> list[Path]:
     """Fetch Iceberg's runtime for Spark and the SQLite driver that its JDBC catalog needs."""
     return fetch_jars(ICEBERG)
+
+
+def iceberg_postgres_jars() -> list[Path]:
+    """Fetch Iceberg's runtime for Spark and the PostgreSQL driver that its JDBC catalog needs."""
+    return fetch_jars((ICEBERG[0], POSTGRES_DRIVER))
 
 
 def iceberg_aws_jars() -> list[Path]:
@@ -212,6 +223,7 @@ def _check(file: Path, sha256: str) -> None:
 
 def main() -> None:
     iceberg_jars()
+    iceberg_postgres_jars()
     iceberg_aws_jars()
     try:
         dynamodb_local()

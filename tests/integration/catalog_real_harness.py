@@ -1,0 +1,60 @@
+"""A Frazil of real processes on any catalog, by the properties that open it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from committer.catalog.catalog_properties import CatalogProperties
+from committer.service.process.redis_server import private_server_url
+from committer.settings.setting_names import variable_of
+from tests.integration.real_harness import CATALOG, RealHarness, living_in
+from workers.s3_files import S3Access
+from workers.worker_settings import WorkerSettings
+
+
+@dataclass(slots=True, kw_only=True)
+class CatalogRealHarness(RealHarness):
+    """As `RealHarness`; `properties`: of the catalog, as all of Frazil gets them. New tables are in
+    their `warehouse`, else in a folder of the harness, where the inbox is, too.
+    """
+
+    properties: Mapping[str, str]
+
+    @property
+    def warehouse_location(self) -> str:
+        return self.properties.get("warehouse") or f"file://{self.warehouse}"
+
+    @property
+    def all_properties(self) -> dict[str, str]:
+        return {**self.properties, "warehouse": self.warehouse_location}
+
+    @property
+    def settings(self) -> WorkerSettings:
+        values = self.all_properties
+        return WorkerSettings(
+            catalog=CatalogProperties(CATALOG, values),
+            inbox=f"file://{self.folder}/requests",
+            queue_url=private_server_url(self.folder / "queue"),
+            s3=S3Access(values.get("s3.region", ""), values.get("s3.endpoint", "")),
+        )
+
+    def environment(self) -> dict[str, str]:
+        named = self.all_properties.items()
+        return {
+            **RealHarness.environment(self),
+            **{variable_of(f"catalog.{name}"): value for name, value in named},
+            **self.variables,
+        }
+
+
+@contextmanager
+def catalog_real_harness(
+    properties: Mapping[str, str], **variables: str
+) -> Iterator[CatalogRealHarness]:
+    """Start a harness with a queue server and no committer yet. `variables`: more settings."""
+    with living_in(
+        lambda folder: CatalogRealHarness(folder, variables, properties=properties)
+    ) as harness:
+        yield harness

@@ -1,0 +1,106 @@
+"""The catalogs that Frazil, Iceberg Java and PyIceberg share in tests: a description of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.builders.jars import iceberg_aws_jars, iceberg_jars, iceberg_postgres_jars
+from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
+from tests.support.servers.postgres_server import USER
+
+Fixture = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clients:
+    """How each client is told of a catalog.
+
+    `properties`: for Frazil, and as they are for PyIceberg. `jars`, `java`: for Spark, without the
+    warehouse. `variables`: of the environment of all processes.
+    """
+
+    properties: Mapping[str, str]
+    jars: Sequence[Path]
+    java: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedCatalog:
+    """`start`: starts the catalog's server; it is given pytest's fixtures by name.
+
+    `has_pyiceberg`: whether PyIceberg has a client; else it reads by the metadata file alone.
+    `takes_turns`: Java's own swap is not atomic there, so no other writer may commit meanwhile.
+    """
+
+    start: Callable[[Fixture], Clients]
+    has_pyiceberg: bool = True
+    takes_turns: bool = False
+
+
+def _rest(fixture: Fixture) -> Clients:
+    properties = {"type": "rest", "uri": fixture("rest_server").url}
+    return Clients(properties=properties, jars=iceberg_jars(), java=properties)
+
+
+def _postgresql(fixture: Fixture) -> Clients:
+    server = fixture("postgres_server")
+    database = server.new_database()
+    uri = server.uri(database).replace("postgresql:", "postgresql+psycopg:")
+    java = {
+        "type": "jdbc",
+        "uri": f"jdbc:postgresql://127.0.0.1:{server.port}/{database}",
+        "jdbc.user": USER,
+        "jdbc.schema-version": "V1",
+    }
+    return Clients(properties={"type": "sql", "uri": uri}, jars=iceberg_postgres_jars(), java=java)
+
+
+def _glue(fixture: Fixture) -> Clients:
+    account, s3 = fixture("moto_server").new_account(), fixture("s3_server")
+    places = {
+        "glue.endpoint": account.endpoint_url,
+        "client.region": REGION,
+        "s3.region": REGION,
+        "s3.endpoint": s3.url,
+        "s3.path-style-access": "true",
+        "s3.access-key-id": CREDENTIALS["AWS_ACCESS_KEY_ID"],
+        "s3.secret-access-key": CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
+        "warehouse": f"{s3.new_root()}/warehouse",
+    }
+    keys = {
+        "glue.access-key-id": account.access_key_id,
+        "glue.secret-access-key": account.secret_access_key,
+    }
+    java = {
+        "catalog-impl": "org.apache.iceberg.aws.glue.GlueCatalog",
+        "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        **places,
+    }
+    # Java's client of Glue takes its key, which is the account, from the environment alone.
+    variables = {
+        "AWS_ACCESS_KEY_ID": account.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": account.secret_access_key,
+    }
+    return Clients(
+        properties={"type": "glue", **places, **keys},
+        jars=iceberg_aws_jars(),
+        java=java,
+        variables=variables,
+    )
+
+
+def _files(_: Fixture) -> Clients:
+    properties = {"type": "hadoop"}
+    return Clients(properties=properties, jars=iceberg_jars(), java=properties)
+
+
+SHARED_CATALOGS = {
+    "rest": SharedCatalog(start=_rest),
+    "postgresql": SharedCatalog(start=_postgresql),
+    "glue": SharedCatalog(start=_glue),
+    "files": SharedCatalog(start=_files, has_pyiceberg=False, takes_turns=True),
+}
