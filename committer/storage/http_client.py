@@ -11,13 +11,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BytesIO
 from textwrap import shorten
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from yarl import URL
 
 from committer.errors import AccessError, FrazilError, StorageUnavailableError
+from committer.http_proxies import HttpProxies
 from committer.storage.repeated_calls import Failure
 
 # The least throughput of a connection, even of one of many on a slow line.
@@ -135,7 +134,7 @@ class HttpClient:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         self._session._retry_connection = False
-        self._proxies: dict[tuple[str, str], str | None] = {}
+        self._proxies = HttpProxies()
 
     async def send(self, request: HttpRequest) -> HttpAnswer:
         """Send a request once, and read the answer to its end.
@@ -161,7 +160,7 @@ class HttpClient:
             headers={"User-Agent": "frazil", **request.headers},
             data=BytesIO(request.body) if request.body else None,
             allow_redirects=False,
-            proxy=self._proxy(request.url),
+            proxy=self._proxies.of(request.url),
         ) as response:
             headers = {name.lower(): text for name, text in response.headers.items()}
             if response.status >= 300:
@@ -172,15 +171,6 @@ class HttpClient:
 
     async def close(self) -> None:
         await self._session.close()
-
-    def _proxy(self, url: str) -> str | None:
-        """Return the proxy that the usual variables name (`HTTPS_PROXY`, `NO_PROXY`, …)."""
-        parts = urlsplit(url)
-        place = (parts.scheme, parts.hostname or "")
-        if place not in self._proxies:
-            is_direct = proxy_bypass(place[1])
-            self._proxies[place] = None if is_direct else getproxies().get(place[0])
-        return self._proxies[place]
 
 
 async def _start_of(content: aiohttp.StreamReader) -> bytes:

@@ -450,49 +450,6 @@ ADAPTERS = (
         "            pass\n",
         ("tests/service/process/test_http_connections.py -k whatever_a_client_sends",),
     ),
-    # --- The REST catalog ---
-    Mutant(
-        "refusal_for_timing_rejects_the_request",
-        "committer/catalog/rest/rest_swap.py",
-        "    if current.metadata_location != swap.base.metadata_location:\n",
-        "    if current.metadata_location == '':\n",
-        ("tests/catalog/rest/test_rest_swap.py",),
-    ),
-    Mutant(
-        "error_of_the_server_is_taken_for_a_refusal",
-        "committer/catalog/rest/rest_swap.py",
-        "    if answer.status >= 500:\n        return Unknown(str(answer))\n",
-        "    if answer.status >= 500:\n        return Conflict()\n",
-        ("tests/catalog/rest/test_rest_swap.py",),
-    ),
-    Mutant(
-        "success_without_our_snapshot_counts",
-        "committer/catalog/rest/rest_swap.py",
-        "    if not _holds(found.table.metadata, swap):\n",
-        "    if found is None:\n",
-        ("tests/catalog/rest/test_rest_swap.py",),
-    ),
-    Mutant(
-        "request_is_sent_again_over_a_broken_connection",
-        "committer/catalog/rest/rest_client.py",
-        "        session._retry_connection = False\n",
-        "",
-        ("tests/catalog/rest/test_rest_client.py",),
-    ),
-    Mutant(
-        "token_is_used_to_its_end",
-        "committer/catalog/rest/rest_auth.py",
-        "    return Token(text, now_s + lifetime_s - early_s, now_s + lifetime_s)\n",
-        "    return Token(text, now_s + lifetime_s, now_s + lifetime_s)\n",
-        ("tests/catalog/rest/test_rest_client.py",),
-    ),
-    Mutant(
-        "missing_metadata_file_is_a_missing_table",
-        "committer/catalog/rest/rest_catalog.py",
-        '        if answer.is_error(404, "NotFoundException"):\n            # Of a file',
-        '        if answer.is_error(404, ""):\n            # Of a file',
-        ("tests/catalog/rest/test_rest_swap.py",),
-    ),
     # --- Hive metastore ---
     Mutant(
         "hive_swap_expects_nothing",

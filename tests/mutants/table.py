@@ -13,6 +13,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.paths import PATHS
 from tests.mutants.process import PROCESS
 from tests.mutants.protocol import PROTOCOL
+from tests.mutants.rest_catalog import REST_CATALOG
 from tests.mutants.upkeep import UPKEEP
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -20,6 +21,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *UPKEEP,
     *DECISIONS,
     *ADAPTERS,
+    *REST_CATALOG,
     *FILE_TABLES,
     *DISK,
     *FORMAT,

@@ -6,10 +6,12 @@ comes from something else on the way, or from a server of another kind.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 
@@ -23,6 +25,9 @@ from committer.errors import (
 )
 
 _MESSAGE_CHARS_MAX = 300
+_ADDRESS_CHARS_MAX = 400
+# Of a page that a gateway answers with, its text is enough.
+_TAG = re.compile(r"<[^<>]{0,500}>")
 # 419: the token has expired. 440: what some servers say for it.
 UNAUTHORIZED = frozenset((401, 419))
 _BUSY = frozenset((408, 425, 429))
@@ -47,12 +52,17 @@ class ErrorBody:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer to `what` (method and address, without secrets). Names of headers in lower case."""
+    """An answer to `what` (method and address, without secrets). Names of headers in lower case.
+
+    `is_resent`: the answer to an earlier send of the same request was lost. A refusal then tells
+    nothing of that one.
+    """
 
     what: str
     status: int
     headers: Mapping[str, str]
     content: bytes
+    is_resent: bool = False
 
     @property
     def is_success(self) -> bool:
@@ -78,7 +88,8 @@ class Answer:
     def __str__(self) -> str:
         """Say what was answered, in one line."""
         error = self.error
-        text = str(error) if error else _brief(self.content[:2_000].decode(errors="replace"))
+        page = _TAG.sub(" ", self.content[:2_000].decode(errors="replace"))
+        text = str(error) if error else _brief(page)
         return f"{self.what}: HTTP {self.status}" + (f" {text}" if text else "")
 
     def json(self) -> Any:
@@ -113,9 +124,27 @@ class Answer:
             return NoSuchNamespaceError(str(self))
         if self.status in _BUSY or self.status >= 500:
             return CatalogUnavailableError(str(self))
+        if 300 <= self.status < 400:
+            return AccessError(
+                f"{self}: it redirects{self._redirected_to}, which is not followed, since"
+                " credentials would go along; let `uri` name the address that answers"
+            )
         if self.status in (405, 406, 501):
             return UnsupportedError(f"{self}: the catalog does not offer it")
         return AccessError(f"{self}: refused")
+
+    @property
+    def _redirected_to(self) -> str:
+        try:
+            host = urlsplit(self.headers.get("location", "")).hostname
+        except ValueError:
+            host = None
+        return f" to {_brief(host)}" if host else ""
+
+
+def address_text(url: str) -> str:
+    """Return a URL for a message, which a server may have made as long as it likes."""
+    return url if len(url) <= _ADDRESS_CHARS_MAX else f"{url[:_ADDRESS_CHARS_MAX]}…"
 
 
 def _brief(text: str) -> str:

@@ -1,71 +1,47 @@
-"""The HTTP client of a REST catalog: its configuration, and requests that are sent once.
+"""The client of a REST catalog: its configuration, its tokens, and when a request is sent again.
 
-A request is sent once. Only what was refused for its token is sent again with a new one: nothing
-was applied. Three errors tell how far a request came: `CatalogUnavailableError` (no connection, so
-nothing was sent), `LostAnswerError` (sent, perhaps in part, and no answer), and an `Answer` of any
-status, which the caller judges.
+A request is sent once, but for two cases in which nothing can be applied twice: its token was
+refused (nothing was applied), or its answer was lost and it has an idempotency key, by which the
+server knows it. Three errors tell how far a request came: `CatalogUnavailableError` (no connection,
+so nothing was sent), `LostAnswerError` (sent, perhaps in part, and no answer), and an `Answer` of
+any status, which the caller judges.
 """
 
 from __future__ import annotations
 
-import asyncio
-import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
-import aiohttp
 import orjson
-from yarl import URL
 
 from committer.catalog.rest.rest_answer import UNAUTHORIZED, Answer, LostAnswerError
-from committer.catalog.rest.rest_auth import (
-    Auth,
-    FixedAuth,
-    OAuth2Auth,
-    OutgoingRequest,
-    is_header_text,
-)
-from committer.catalog.rest.rest_options import (
-    BasicOptions,
-    OAuth2Options,
-    RestOptions,
-    TlsOptions,
-)
-from committer.catalog.rest.rest_paths import DEFAULT_ENDPOINTS, UNIT_SEPARATOR, Paths
-from committer.errors import CatalogUnavailableError, FrazilError, SettingsError
+from committer.catalog.rest.rest_auth import Auth, FixedAuth, OAuth2Auth, OutgoingRequest
+from committer.catalog.rest.rest_configuration import configuration_of, first_configuration
+from committer.catalog.rest.rest_options import BasicOptions, OAuth2Options, RestOptions
+from committer.catalog.rest.rest_paths import Paths
+from committer.catalog.rest.rest_transport import RestTransport
+from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
 from committer.ports.world import World
 from committer.url_text import without_secrets
 
-_HEADER_PREFIX = "header."
-# Servers close idle connections, and a request that meets such a one is lost: ours end first.
-_KEEP_ALIVE_S = 10.0
-_CONNECTIONS_MAX = 64
-_PAGES_MAX = 100_000
-_ANSWER_BYTES_MAX = 1 << 30
-_CHUNK_BYTES = 1 << 20
-# Surely before anything was sent.
-_NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
+PAGES_MAX = 100_000
+_PAGE_TOKEN_CHARS_MAX = 8_192
+# A gateway says that it has lost the server's answer.
+_LOST_BEHIND = frozenset((502, 504))
 
 
 class RestClient:
-    """A configured client. `properties`: what the server's configuration and ours amount to, with
-    the server's overrides; it may hold secrets.
-    """
+    """A configured client."""
 
     def __init__(
-        self, options: RestOptions, session: aiohttp.ClientSession, auth: Auth, world: World
+        self, options: RestOptions, transport: RestTransport, auth: Auth, world: World
     ) -> None:
         self._options = options
-        self._session = session
+        self._transport = transport
         self._auth = auth
         self._world = world
-        self._base = options.uri.rstrip("/")
-        self._headers: Mapping[str, str] = options.headers
-        self.paths = Paths(options.prefix)
-        self.properties: Mapping[str, str] = {}
-        self.takes_idempotency_keys = False
+        self._configuration = first_configuration(options)
 
     @classmethod
     async def open(
@@ -82,22 +58,9 @@ class RestClient:
         Errors: `SettingsError` for a wrong address, warehouse or certificate; `AccessError`;
         `CatalogUnavailableError`.
         """
-        _check(options)
-        context = await asyncio.to_thread(_tls, options.tls)
-        session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(
-                ssl=context, limit=_CONNECTIONS_MAX, keepalive_timeout=_KEEP_ALIVE_S
-            ),
-            timeout=aiohttp.ClientTimeout(
-                total=options.connect_timeout_s + 5 * options.read_timeout_s,
-                sock_connect=options.connect_timeout_s,
-                sock_read=options.read_timeout_s,
-            ),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
-        # It would send a DELETE again whose connection breaks.
-        session._retry_connection = False
-        client = cls(options, session, FixedAuth({}), world)
+        first_configuration(options)
+        transport = await RestTransport.open(options)
+        client = cls(options, transport, FixedAuth({}), world)
         try:
             client._auth = client._auth_of(auth)
             await client._configure(properties or {})
@@ -115,16 +78,25 @@ class RestClient:
             case OAuth2Options():
                 return OAuth2Auth(
                     auth,
-                    catalog_uri=self._base,
+                    catalog_uri=self._configuration.base,
                     post_form=self._post_form,
                     world=self._world,
                 )
             case _:
                 return auth
 
+    @property
+    def paths(self) -> Paths:
+        return self._configuration.paths
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """What the server's configuration and ours amount to; it may hold secrets."""
+        return self._configuration.properties
+
     async def close(self) -> None:
         """Release connections. Idempotent."""
-        await self._session.close()
+        await self._transport.close()
 
     # --- Configuration ---
 
@@ -133,24 +105,7 @@ class RestClient:
         answer = await self.read("v1/config", query)
         if not answer.is_success:
             raise self._no_configuration(answer)
-        found = answer.json()
-        defaults, overrides = _texts(found.get("defaults")), _texts(found.get("overrides"))
-        self.properties = {**defaults, **own, **overrides}
-        self._base = self.properties.get("uri", self._base).rstrip("/")
-        self._headers = {
-            **_headers(defaults),
-            **self._options.headers,
-            **_headers(overrides),
-        }
-        own_prefix = {"prefix": self._options.prefix} if self._options.prefix else {}
-        named = {**defaults, **own_prefix, **overrides}
-        self.paths = Paths(
-            named.get("prefix", ""),
-            named.get("namespace-separator", UNIT_SEPARATOR),
-            _endpoints(found.get("endpoints")),
-        )
-        self._options = replace(self._options, page_size=_page_size(named, self._options))
-        self.takes_idempotency_keys = found.get("idempotency-key-lifetime") is not None
+        self._configuration = configuration_of(answer.json(), self._options, own)
 
     def _no_configuration(self, answer: Answer) -> FrazilError:
         """Return why there is no configuration, by the setting to correct."""
@@ -194,21 +149,43 @@ class RestClient:
         `LostAnswerError`.
         """
         # Compressed answers have another ETag on some servers, which then never matches again.
-        own = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        own = {"accept": "application/json", "accept-encoding": "identity"}
         body = b""
         if json is not None:
             body = orjson.dumps(json)
-            own["Content-Type"] = "application/json"
-        if method != "GET" and self.takes_idempotency_keys:
-            own["Idempotency-Key"] = _uuid7(self._world)
-        url = f"{self._base}/{path}" + (f"?{urlencode(query)}" if query else "")
-        request = OutgoingRequest(method, url, {**self._headers, **own, **(headers or {})}, body)
+            own["content-type"] = "application/json"
+        has_key = method != "GET" and self._configuration.takes_idempotency_keys
+        if has_key:
+            own["idempotency-key"] = _uuid7(self._world)
+        known = self._configuration
+        url = f"{known.base}/{path}" + (f"?{urlencode(query)}" if query else "")
+        request = OutgoingRequest(method, url, {**known.headers, **own, **(headers or {})}, body)
+        return await (self._send_by_key(request) if has_key else self._send(request))
+
+    async def _send(self, request: OutgoingRequest) -> Answer:
+        """Send a request, with a new token once more if its token is refused."""
         proof = await self._auth.headers(request)
-        answer = await self._send_once(request, proof)
+        answer = await self._transport.send(request, proof)
         if answer.status in UNAUTHORIZED and await self._auth.renew(proof):
             proof = await self._auth.headers(request)
-            answer = await self._send_once(request, proof)
+            answer = await self._transport.send(request, proof)
         return answer
+
+    async def _send_by_key(self, request: OutgoingRequest) -> Answer:
+        """Send a request, and the same once more if its answer is lost: by its key the server
+        returns the answer to the first. Errors: as `send`; after the first, `LostAnswerError` only.
+        """
+        try:
+            answer = await self._send(request)
+            if answer.status not in _LOST_BEHIND:
+                return answer
+            lost = LostAnswerError(str(answer))
+        except LostAnswerError as error:
+            lost = error
+        try:
+            return replace(await self._send(request), is_resent=True)
+        except (CatalogUnavailableError, AccessError, LostAnswerError) as error:
+            raise LostAnswerError(f"{lost}; once more with its key: {error}") from error
 
     async def change(
         self, method: str, path: str, json: object = None, query: Mapping[str, str] | None = None
@@ -217,132 +194,58 @@ class RestClient:
         where it may have been applied; `AccessError`.
         """
         try:
-            return await self.send(method, path, json, query=query)
+            answer = await self.send(method, path, json, query=query)
         except LostAnswerError as error:
-            raise CatalogUnavailableError(
-                f"{error}; it is unknown whether it was applied: look before it is repeated"
-            ) from error
+            raise _in_doubt(str(error)) from error
+        if answer.is_resent and not answer.is_success:
+            raise _in_doubt(str(answer))
+        return answer
 
     async def pages(self, path: str, query: str = "") -> AsyncIterator[Answer]:
-        """Read a list page by page. `query`: encoded already. Errors: as `read`."""
+        """Read a list page by page. `query`: encoded already. Errors: as `read`;
+        `CatalogUnavailableError` for a list that has no end.
+        """
         asked: dict[str, str] = {}
-        if self._options.page_size:
-            asked = {"pageSize": str(self._options.page_size), "pageToken": ""}
-        for _ in range(_PAGES_MAX):
+        if size := self._configuration.page_size:
+            asked = {"pageSize": str(size), "pageToken": ""}
+        seen: set[str] = set()
+        for _ in range(PAGES_MAX):
             full = "&".join(filter(None, (query, urlencode(asked))))
             answer = await self.read(f"{path}?{full}" if full else path)
             yield answer
             token = answer.json().get("next-page-token") if answer.is_success else None
-            if not token or token == asked.get("pageToken"):
+            if not token:
                 return
-            asked["pageToken"] = str(token)
-
-    async def _send_once(self, request: OutgoingRequest, proof: Mapping[str, str]) -> Answer:
-        what = f"{request.method} {request.url}"
-        try:
-            async with self._session.request(
-                request.method,
-                URL(request.url, encoded=True),
-                headers={**request.headers, **proof},
-                data=request.body or None,
-                allow_redirects=False,
-                skip_auto_headers=("Content-Type",),
-            ) as response:
-                content = await _content(response)
-                headers = {name.lower(): text for name, text in response.headers.items()}
-                return Answer(what, response.status, headers, content)
-        except _NOT_SENT as error:
-            raise CatalogUnavailableError(f"{what}: no connection: {error}") from error
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            # Its text may hold an object's address: the class says enough.
-            raise LostAnswerError(f"{what}: the answer is lost ({type(error).__name__})") from error
+            if not _is_page_token(token) or token in seen:
+                break
+            seen.add(token)
+            asked["pageToken"] = token
+        raise CatalogUnavailableError(
+            f"{answer.what}: the list has no end: its `next-page-token` repeats, is none, or more"
+            f" than {PAGES_MAX:,} pages came"
+        )
 
     async def _post_form(self, url: str, form: Mapping[str, str]) -> Answer:
         """Ask for a token: without ours, and without the catalog's headers."""
         headers = {
-            "Accept": "application/json",
-            "Content-Type": "application/x-www-form-urlencoded",
+            "accept": "application/json",
+            "content-type": "application/x-www-form-urlencoded",
         }
         request = OutgoingRequest("POST", url, headers, urlencode(form).encode())
         try:
-            return await self._send_once(request, {})
+            return await self._transport.send(request, {})
         except LostAnswerError as error:
-            raise CatalogUnavailableError(str(error)) from error
+            raise CatalogUnavailableError(f"{error}: no token") from error
 
 
-async def _content(response: aiohttp.ClientResponse) -> bytes:
-    """Read the body, which no server makes larger than we can hold."""
-    chunks: list[bytes] = []
-    size_bytes = 0
-    async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
-        chunks.append(chunk)
-        size_bytes += len(chunk)
-        if size_bytes > _ANSWER_BYTES_MAX:
-            raise aiohttp.ClientPayloadError(f"the answer has more than {_ANSWER_BYTES_MAX} bytes")
-    return b"".join(chunks)
+def _is_page_token(found: object) -> bool:
+    return isinstance(found, str) and len(found) <= _PAGE_TOKEN_CHARS_MAX
 
 
-def _check(options: RestOptions) -> None:
-    """Check that requests can be made of the options. Errors: `SettingsError`."""
-    try:
-        is_address = URL(options.uri).host and urlsplit(options.uri).scheme in ("http", "https")
-    except ValueError:
-        is_address = False
-    if not is_address or "?" in options.uri or "@" in options.uri:
-        raise SettingsError(
-            f"`uri` {without_secrets(options.uri)}: expected http://HOST or https://HOST, perhaps"
-            " with a path, and no user, password or query"
-        )
-    for name, text in options.headers.items():
-        if not (is_header_text(name) and is_header_text(text)):
-            raise SettingsError(f"`header.{name}`: expected printable ASCII text on one line")
-
-
-def _tls(options: TlsOptions) -> ssl.SSLContext:
-    """Return what a connection trusts. Errors: `SettingsError` for a file that cannot be used."""
-    context = ssl.create_default_context()
-    if options.ca_bundle:
-        try:
-            context.load_verify_locations(cafile=options.ca_bundle)
-        except (OSError, ValueError) as error:
-            raise SettingsError(f"`ssl.cabundle` {options.ca_bundle}: {error}") from error
-    if options.client_certificate:
-        try:
-            context.load_cert_chain(options.client_certificate, options.client_key or None)
-        except (OSError, ValueError) as error:
-            raise SettingsError(
-                f"`ssl.client.cert` {options.client_certificate}: {error}"
-            ) from error
-    return context
-
-
-def _texts(found: Any) -> dict[str, str]:
-    """Return the properties of a configuration; what is no text is left out."""
-    if not isinstance(found, dict):
-        return {}
-    return {key: text for key, text in found.items() if isinstance(text, str)}
-
-
-def _headers(properties: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name.removeprefix(_HEADER_PREFIX): text
-        for name, text in properties.items()
-        if name.startswith(_HEADER_PREFIX)
-    }
-
-
-def _endpoints(found: Any) -> frozenset[str]:
-    """Return what the server offers. None said: what the protocol began with."""
-    if not isinstance(found, list) or not found:
-        return DEFAULT_ENDPOINTS
-    return frozenset(" ".join(one.split()) for one in found if isinstance(one, str))
-
-
-def _page_size(named: Mapping[str, str], options: RestOptions) -> int | None:
-    text = named.get("rest-page-size", "")
-    if options.page_size is not None or not text.isascii() or not text.isdigit():
-        return options.page_size
-    return int(text) if 0 < len(text) < 9 else None
+def _in_doubt(text: str) -> CatalogUnavailableError:
+    return CatalogUnavailableError(
+        f"{text}; it is unknown whether it was applied: look before it is repeated"
+    )
 
 
 def _uuid7(world: World) -> str:

@@ -13,11 +13,14 @@ from committer.catalog.namespaces import (
 )
 from committer.catalog.rest.rest_answer import Answer
 from committer.catalog.rest.rest_client import RestClient
-from committer.errors import NoSuchNamespaceError
+from committer.errors import CatalogUnavailableError, NoSuchNamespaceError
 from committer.request.table_identifier import TableIdentifier
 
 # By which the server itself keeps a namespace (Java's JDBC catalog), or says where its tables go.
 _OF_THE_SERVER = frozenset({"exists"})
+# A server that names a namespace below each, for ever, would be asked for ever.
+LEVELS_MAX = 64
+_NAMESPACES_MAX = 1_000_000
 
 
 class RestNamespaces:
@@ -74,6 +77,11 @@ class RestNamespaces:
             fresh = {one for one in below if one not in found and one[: len(parent)] == parent}
             found |= fresh
             todo += fresh
+            if len(parent) >= LEVELS_MAX or len(found) > _NAMESPACES_MAX:
+                raise CatalogUnavailableError(
+                    f"the catalog's namespaces have no end: more than {LEVELS_MAX} levels or"
+                    f" {_NAMESPACES_MAX:,} names came"
+                )
         return with_parents(found)
 
     async def _below(self, parent: Namespace) -> set[Namespace]:

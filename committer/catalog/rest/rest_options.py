@@ -54,3 +54,5 @@ class RestOptions:
     connect_timeout_s: float = 5.0
     read_timeout_s: float = 60.0
     """Java's servers try their own back end again within one request."""
+    answer_bytes_max: int = 1 << 28
+    """Of one answer: a table's metadata, or one page of a list."""

@@ -1,7 +1,10 @@
-"""The commit of one table, and what each answer to it means. It is sent once.
+"""The commit of one table, and what each answer to it means. It is sent once, unless by its key.
 
 The server checks the requirements against whatever is current, then applies the updates and writes
 the metadata file itself. So a requirement, not the pointer, is what a late attempt has to meet.
+
+Where the server takes idempotency keys, a request whose answer is lost is sent once more with its
+key. A success is the answer to the first; any other answer tells nothing of it, and is `Unknown`.
 
 | answer                                             | outcome                                    |
 |----------------------------------------------------|--------------------------------------------|
@@ -68,6 +71,8 @@ async def send_commit(client: RestClient, swap: Swap, *, load: Load, keep: Keep)
         return Unknown(str(error))
     if answer.is_success:
         return await _committed(answer, swap, keep)
+    if answer.is_resent:
+        return Unknown(f"{answer}, to the same request once more: the first answer is lost")
     if answer.status == 409 or answer.is_error(404, *_GONE):
         return Conflict()
     if answer.status >= 500:

@@ -146,7 +146,7 @@ class FakeRest:
     ) -> web.StreamResponse:
         """Handle a request, or repeat the answer to an earlier one of the same key."""
         key = request.headers.get("Idempotency-Key", "")
-        if not key or not self.features.idempotency_lifetime or request.method != "POST":
+        if not key or not self.features.idempotency_lifetime or request.method == "GET":
             return await handle(request)
         if (known := self._remembered.get(key)) is not None:
             self.counts["repeated by key"] += 1
