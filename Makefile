@@ -30,11 +30,11 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 
 .PHONY: test
 test: install ## the tests: real servers, Spark, both Spark releases
-	@$(MAKE) --no-print-directory -j3 -O install-spark43 install-docs jars
+	@$(MAKE) --no-print-directory -j3 -O install-spark43 install-docs jars azurite
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: test-servers
-test-servers: install jars ## tests that `make test` has no time for: each catalog and store with heavy servers
+test-servers: install jars azurite ## tests that `make test` has no time for: each catalog and store with heavy servers
 	@$(RUN)python tools/run_tests.py heavy
 
 .PHONY: trino
@@ -52,6 +52,10 @@ install-docs: install
 .PHONY: jars
 jars: install
 	@$(RUN)python -m tests.support.builders.jars
+
+.PHONY: azurite
+azurite: install
+	@$(RUN)python -m tests.support.builders.programs azurite
 
 .PHONY: check
 check: install ## format, lint, types, import contracts and the quick tests

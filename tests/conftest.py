@@ -33,7 +33,11 @@ from tests.support.servers.queue_servers import (
     running_queue_server,
 )
 from tests.support.servers.rest_server import RestServer, running_rest_server
-from tests.support.servers.s3_server import S3Server, running_s3_server
+from tests.support.servers.s3_server import (
+    S3Server,
+    running_s3_server,
+    running_versitygw,
+)
 
 settings.register_profile("same", derandomize=True)
 if not os.environ.get("FRAZIL_TEST_CHANCE"):
@@ -91,6 +95,12 @@ def hive_server(postgres_server: PostgresServer) -> Iterator[HiveServer]:
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[S3Server]:
     with running_s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def versitygw() -> Iterator[S3Server]:
+    with running_versitygw() as server:
         yield server
 
 

@@ -32,7 +32,7 @@ from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.azurite import TEST_S_MAX, Azurite
 from tests.support.servers.gcs_server import GcsServer
-from tests.support.servers.s3_server import S3Server
+from tests.support.servers.s3_server import BUILT_S_MAX, S3Server
 
 
 @dataclass(frozen=True)
@@ -61,23 +61,27 @@ CASES = (
     *("local-path", "local-file", "local-file3", "memory", "scheme-local", "scheme-memory"),
     *("vended-own", "vended"),
 )
-SERVER_CASES = ("s3", "scheme-s3a", "gcs")
-
-
+S3_CASES = ("s3", "scheme-s3a")
+OTHER_S3_CASES = ("s3-versitygw",)
 ADLS_CASES = ("adls", "scheme-wasb")
 IN_TIME = (pytest.mark.server, pytest.mark.timeout(TEST_S_MAX))
+BUILT = (pytest.mark.server, pytest.mark.heavy, pytest.mark.timeout(BUILT_S_MAX))
 
 
 @pytest.fixture(
     params=[
         *CASES,
-        *(pytest.param(name, marks=pytest.mark.server) for name in SERVER_CASES),
+        *(pytest.param(name, marks=pytest.mark.server) for name in (*S3_CASES, "gcs")),
+        *(pytest.param(name, marks=BUILT) for name in OTHER_S3_CASES),
         *(pytest.param(name, marks=IN_TIME) for name in ADLS_CASES),
     ]
 )
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
-    makers = {"s3": _case_on_s3, "scheme-s3a": _case_on_s3, "gcs": _case_on_gcs}
-    makers |= {"adls": _case_on_adls, "scheme-wasb": _case_on_adls}
+    makers = {
+        **dict.fromkeys((*S3_CASES, *OTHER_S3_CASES), _case_on_s3),
+        **dict.fromkeys(ADLS_CASES, _case_on_adls),
+        "gcs": _case_on_gcs,
+    }
     case = makers.get(request.param, _case)(request, tmp_path)
     yield case
     await case.storage.close()
@@ -102,7 +106,8 @@ def _case(request: pytest.FixtureRequest, folder: Path) -> Case:
 
 
 def _case_on_s3(request: pytest.FixtureRequest, folder: Path) -> Case:
-    server: S3Server = request.getfixturevalue("s3_server")
+    is_other = request.param in OTHER_S3_CASES
+    server: S3Server = request.getfixturevalue("versitygw" if is_other else "s3_server")
     storage: Storage = S3Storage(server.options, world=RealWorld())
     root = server.new_root()
     if request.param == "scheme-s3a":

@@ -1,5 +1,6 @@
-"""The whole way on an emulator of each cloud's store: PyIceberg makes a table there, its data files
-are published, `frazil serve` commits them, and PyIceberg reads every row once.
+"""The whole way on an emulator of each cloud's store, and on an S3 server of another vendor: data
+files are published, `frazil serve` commits them and quarantines what is no request, and PyIceberg
+reads every row once.
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from committer.ports.storage import NewObject
 from committer.request.request_key import published_key
 from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.serving import serving, wait_until
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
 from tests.support.servers.azurite import ACCOUNT, KEY, TEST_S_MAX, Azurite
+from tests.support.servers.dynamodb_server import CREDENTIALS
+from tests.support.servers.fake_rest_access import s3_keys
 from tests.support.servers.gcs_server import GcsServer
+from tests.support.servers.s3_server import BUILT_S_MAX, S3Server
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
 EPOCHS = 3
@@ -38,7 +43,13 @@ class Place:
     """What PyIceberg needs beside."""
 
 
-@pytest.fixture(params=["gcs", pytest.param("adls", marks=pytest.mark.timeout(TEST_S_MAX))])
+@pytest.fixture(
+    params=[
+        "gcs",
+        pytest.param("adls", marks=pytest.mark.timeout(TEST_S_MAX)),
+        pytest.param("versitygw", marks=(pytest.mark.heavy, pytest.mark.timeout(BUILT_S_MAX))),
+    ]
+)
 def place(request: pytest.FixtureRequest) -> Place:
     if request.param == "gcs":
         gcs: GcsServer = request.getfixturevalue("gcs_server")
@@ -46,6 +57,11 @@ def place(request: pytest.FixtureRequest) -> Place:
         far = "4000000000000"
         token = {"gcs.oauth2.token": "any", "gcs.oauth2.token-expires-at": far}
         return Place(gcs.new_root(), {"gcs.service.host": gcs.url, **token}, {})
+    if request.param == "versitygw":
+        s3: S3Server = request.getfixturevalue("versitygw")
+        keys = (CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
+        properties = {"s3.endpoint": s3.url, "s3.region": s3.region, **s3_keys(*keys)}
+        return Place(s3.new_root(), {**properties, "s3.path-style-access": "true"}, {})
     azurite: Azurite = request.getfixturevalue("azurite")
     # PyIceberg reads `container@account` as the name of a container.
     root = azurite.new_root().replace(f"@{ACCOUNT}.dfs.core.windows.net", "")
@@ -102,6 +118,19 @@ def publish(frazil: Frazil, table: Any, epoch: int) -> str:
     return published_key(sealed.request.inbox_key)
 
 
+def spoil(frazil: Frazil) -> str:
+    """Put something into the inbox that is no request, under the key of one."""
+    sealed = seal(build_line(frazil.load(), epoch=EPOCHS), [])
+    key = sealed.request.inbox_key
+
+    async def work(parts: Parts) -> None:
+        location = parts.inbox.location(key)
+        await parts.storage.create([NewObject(location, b"no request\n")])
+
+    frazil.with_parts(work)
+    return key
+
+
 def test_a_table_and_its_requests_on_a_clouds_store_are_committed_and_read_by_pyiceberg(
     place: Place,
     tmp_path: Path,
@@ -122,7 +151,10 @@ def test_a_table_and_its_requests_on_a_clouds_store_are_committed_and_read_by_py
             return bool(snapshot and snapshot.summary["total-records"] == str(EPOCHS * ROWS))
 
         wait_until(has_landed, "all requests have landed")
+        key = spoil(frazil)
+        wait_until(lambda: frazil.quarantined() == [key], "the spoilt request is quarantined")
         assert running.end() == 0
     found = catalog.load_table("db.flights").scan().to_arrow()
     assert sorted(found["id"].to_pylist()) == list(range(EPOCHS * ROWS))
-    assert frazil("quarantine", "list").lines == []
+    assert frazil("quarantine", "discard", key, "--yes").code == 0
+    assert frazil.quarantined() == []

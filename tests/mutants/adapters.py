@@ -134,14 +134,14 @@ ADAPTERS = (
         "committer/storage/s3_writes.py",
         '        return {"IfNoneMatch": "*"} if self.etag is None else {"IfMatch": self.etag}\n',
         "        return {}\n",
-        ("tests/storage/test_s3.py",),
+        ("tests/storage/test_s3.py -m server -k s3_server",),
     ),
     Mutant(
         "refusal_of_a_write_that_was_sent_twice_is_believed",
         "committer/storage/repeated_calls.py",
         "        self.in_doubt = self.in_doubt or not failure.is_refusal\n",
         "        self.in_doubt = self.in_doubt and failure.is_refusal\n",
-        ("tests/storage/test_s3.py",),
+        ("tests/storage/test_s3.py -m server -k s3_server",),
     ),
     Mutant(
         "write_to_google_has_no_condition",

@@ -25,7 +25,7 @@ from committer.storage.s3_calls import S3Limits
 from tests.storage.s3_harness import MEBIBYTE, SMALL_PARTS, S3Harness, s3_harness
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.http_proxy import Answer, Fault, HttpProxy
-from tests.support.servers.s3_server import OPEN_BUCKET, S3Server
+from tests.support.servers.s3_server import BUILT_S_MAX, OPEN_BUCKET, S3Server
 
 pytestmark = pytest.mark.server
 
@@ -34,9 +34,12 @@ BROKEN = Answer.s3_error(500, "InternalError")
 RACED = Answer.s3_error(409, "ConditionalRequestConflict")
 
 
-@pytest.fixture
-async def s3(s3_server: S3Server) -> AsyncIterator[S3Harness]:
-    async with s3_harness(s3_server) as harness:
+BUILT = (pytest.mark.heavy, pytest.mark.timeout(BUILT_S_MAX))
+
+
+@pytest.fixture(params=["s3_server", pytest.param("versitygw", marks=BUILT)])
+async def s3(request: pytest.FixtureRequest) -> AsyncIterator[S3Harness]:
+    async with s3_harness(request.getfixturevalue(request.param)) as harness:
         yield harness
 
 
@@ -624,6 +627,37 @@ async def test_the_probe_tries_whole_objects_and_parts(s3: S3Harness) -> None:
     assert Counter(s3.calls) == {"PUT": 5, **uploads, "HEAD": 8, "GET": 2, "DELETE": 2}
     assert await s3.unfinished_uploads() == 0
     assert [info async for info in s3.storage.list(s3.root)] == []
+
+
+# --- Another vendor ------------------------------------------------------------------------------
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(BUILT_S_MAX)
+@pytest.mark.parametrize("round_number", range(20))
+async def test_of_many_clients_that_write_one_object_exactly_one_does(
+    versitygw: S3Server, round_number: int
+) -> None:
+    """Let 20 writers of two clients race to create an object, and then to replace it."""
+    storages = [S3Storage(versitygw.options, world=RealWorld()) for _ in range(2)]
+    location = f"{versitygw.new_root()}/{round_number}"
+    contents = [f"{number}".encode() for number in range(20)]
+
+    async def replace_it(number: int, etag: str | None) -> str:
+        return await storages[number % 2].replace(location, contents[number], etag=etag)
+
+    etag: str | None = None
+    for _ in range(2):
+        calls = [replace_it(number, etag) for number in range(20)]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        (won,) = [number for number, answer in enumerate(answers) if isinstance(answer, str)]
+        assert sum(isinstance(answer, AlreadyExistsError) for answer in answers) == 19, answers
+        assert await storages[0].get(location) == contents[won]
+        etag = (await storages[1].head(location)).etag
+        assert etag == answers[won]
+        contents = [content + b" again" for content in contents]
+    for storage in storages:
+        await storage.close()
 
 
 # --- The client ----------------------------------------------------------------------------------

