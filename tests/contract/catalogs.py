@@ -212,6 +212,8 @@ async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]
             return await RestHarness.open(fixture("rest_server"))
         case "hive":
             return await HiveHarness.open(fixture("hive_server"))
+        case "hive-3":
+            return await HiveHarness.open(fixture("hive_3_server"), unfenced=True)
         case "sqlite-v0":
             make_schema_v0(folder / "catalog.db")
     return await SqliteHarness.open(folder / "catalog.db")
@@ -221,15 +223,22 @@ def _on_a_server(*adapters: str) -> tuple[ParameterSet, ...]:
     return tuple(pytest.param(one, marks=pytest.mark.server) for one in adapters)
 
 
+def _on_a_heavy_server(*adapters: str) -> tuple[ParameterSet, ...]:
+    marks = (pytest.mark.server, pytest.mark.heavy)
+    return tuple(pytest.param(one, marks=marks) for one in adapters)
+
+
 _MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_on_a_server("postgres", "postgres-v0"))
 # They may refuse a change for what it says; the others look at the condition alone.
 JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
 # Their namespaces have levels, and their names any characters.
 NESTED = (*JUDGING, *_on_a_server("dynamodb"))
+# Commits are kept apart by locks alone.
+_UNFENCED = _on_a_heavy_server("hive-3")
 # Their rename is one step.
-RENAMING = (*NESTED, *_on_a_server("hive"))
-FLAT = _on_a_server("glue", "hive")
+RENAMING = (*NESTED, *_on_a_server("hive"), *_UNFENCED)
+FLAT = (*_on_a_server("glue", "hive"), *_UNFENCED)
 WITHOUT_RENAME = _on_a_server("glue")
 # They hold a pointer to a metadata file that the committer writes.
-POINTERS = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue", "hive"))
+POINTERS = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue", "hive"), *_UNFENCED)
 ADAPTERS = (*NESTED, *FLAT)

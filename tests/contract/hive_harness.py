@@ -28,11 +28,15 @@ _FAULTS = {
 
 
 class HiveHarness(PlainNamespaces):
-    """Tables without the metastore's lock, unless a test asks for it."""
+    """Tables without the metastore's lock, unless a test asks for it.
 
-    def __init__(self, server: HiveServer, proxy: FaultProxy) -> None:
+    `unfenced`: the metastore has nothing but locks, so all clients hold them.
+    """
+
+    def __init__(self, server: HiveServer, proxy: FaultProxy, *, unfenced: bool) -> None:
         self.server = server
         self.proxy = proxy
+        self.unfenced = unfenced
         # The metastore makes the folders of tables, so it must know their file system.
         self.storage = InterferedStorage(server.warehouse)
         self.warehouse = server.warehouse
@@ -40,10 +44,10 @@ class HiveHarness(PlainNamespaces):
         self._others: list[HiveCatalog] = []
 
     @classmethod
-    async def open(cls, server: HiveServer) -> HiveHarness:
+    async def open(cls, server: HiveServer, *, unfenced: bool = False) -> HiveHarness:
         empty(server)
         proxy = await FaultProxy(server.address).__aenter__()
-        harness = cls(server, proxy)
+        harness = cls(server, proxy, unfenced=unfenced)
         harness.catalog = await harness.client(f"thrift://{proxy.host}:{proxy.port}")
         return harness
 
@@ -60,8 +64,8 @@ class HiveHarness(PlainNamespaces):
             uri=uri or self.server.uri,
             storage=self.storage,
             world=RealWorld(),
-            locks_by_default=locks,
-            allow_unfenced_locks=unfenced,
+            locks_by_default=locks or self.unfenced,
+            allow_unfenced_locks=unfenced or self.unfenced,
             timeouts=Timeouts(read_s=read_timeout_s),
             lock_wait_s_max=lock_wait_s_max,
         )

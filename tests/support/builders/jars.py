@@ -25,6 +25,8 @@ from tests.support.builders.fixtures import CACHE
 from workers.java import find_java_home
 
 FOLDER = CACHE / "jars"
+# The releases 4.0.1 and 3.1.3.
+HIVE_METASTORES = ("hive-metastore", "hive-metastore-3")
 NATIVE = Path(__file__).parents[2] / "native"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _FETCH_S_MAX = 600
@@ -120,12 +122,12 @@ def rest_fixture() -> Path:
     return _project("rest-fixture")
 
 
-def hive_metastore() -> Path:
+def hive_metastore(project: str) -> Path:
     """Return the folder with a Hive metastore, unpacked in `home`, and the jars that it needs.
 
-    Errors: `NotHereError` where there is no Maven to fetch it.
+    `project`: one of `HIVE_METASTORES`. Errors: `NotHereError` where there is no Maven to fetch it.
     """
-    folder = _project("hive-metastore")
+    folder = _project(project)
     with _locked():
         if not (folder / "home").is_dir():
             (archive,) = folder.glob("*.tar.gz")
@@ -228,7 +230,8 @@ def main() -> None:
     try:
         dynamodb_local()
         rest_fixture()
-        hive_metastore()
+        for project in HIVE_METASTORES:
+            hive_metastore(project)
     except NotHereError as error:
         # The tests that need it say so too, and are skipped.
         print(error, file=sys.stderr)

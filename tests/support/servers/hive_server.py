@@ -1,6 +1,8 @@
-"""A Hive metastore on PostgreSQL for tests: one for a run of pytest, emptied for each test.
+"""Hive metastores on PostgreSQL for tests: one of a release for a run of pytest, emptied for each
+test.
 
-Derby, its embedded database, cannot compare an expected parameter, so it would prove nothing.
+Derby, their embedded database, cannot compare an expected parameter, so it would prove nothing.
+Release 3.1.3 compares none on any database, and is the last with the calls of clients of Hive 2.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,25 +21,67 @@ from xml.sax.saxutils import escape
 import pytest
 
 from committer.service.process.child_process import ends_with_parent
-from tests.support.builders.jars import NotHereError, hive_metastore
+from tests.support.builders.jars import HIVE_METASTORES, NotHereError, hive_metastore
+from tests.support.servers.dynamodb_server import loopback_shim
 from tests.support.servers.postgres_server import USER, PostgresServer
 from workers.java import find_java_home
 
 _PACKAGE = "org.apache.hadoop.hive.metastore"
-_SCHEMA = "home/scripts/metastore/upgrade/postgres/hive-schema-4.0.0.postgres.sql"
+_SCHEMAS = "home/scripts/metastore/upgrade/postgres"
 _OPENED = ("java.net", "java.lang", "java.util", "java.util.concurrent")
+# The second one ends the locks that have expired.
+_TASKS = ("events.EventCleanerTask", "txn.AcidHouseKeeperService")
 _POLL_S = 0.1
 _READY_S_MAX = 120.0
 _STARTS_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HiveRelease:
+    """A release. `project`: what Maven fetches; `schema`: of its database; `is_old`: it has no
+    setting for the address that it listens at, and one folder for managed and external tables."""
+
+    project: str
+    schema: str
+    is_old: bool = False
+
+
+HIVE_4 = HiveRelease(HIVE_METASTORES[0], "hive-schema-4.0.0.postgres.sql")
+HIVE_3 = HiveRelease(HIVE_METASTORES[1], "hive-schema-3.1.0.postgres.sql", is_old=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What is run. `shim`: a library that is loaded into it first, if any."""
+
+    folder: Path
+    jars: Path
+    java: Path
+    shim: Path | None
+
+    def spawn(self, port: int) -> subprocess.Popen[bytes]:
+        folder = self.folder
+        opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
+        fast = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx400m")
+        paths = f"{folder}/conf:{self.jars}/*:{self.jars}/home/lib/*"
+        local = "-Djava.net.preferIPv4Stack=true"
+        main = (f"{_PACKAGE}.HiveMetaStore", "-p", str(port))
+        command = ends_with_parent([str(self.java), *opened, *fast, local, "-cp", paths, *main])
+        environment = os.environ | {"METASTORE_HOME": str(folder), "HADOOP_USER_NAME": "hive"}
+        if self.shim:
+            environment["LD_PRELOAD"] = str(self.shim)
+        with (folder / "log").open("ab") as log:
+            return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+
+    def last_words(self) -> str:
+        return f"the Hive metastore does not start: {(self.folder / 'log').read_text()[-3000:]}"
 
 
 @dataclass(slots=True)
 class HiveServer:
     """A running metastore."""
 
-    folder: Path
-    jars: Path
-    java: Path
+    program: _Program
     port: int
     process: subprocess.Popen[bytes]
 
@@ -52,7 +96,7 @@ class HiveServer:
     @property
     def warehouse(self) -> str:
         """A folder where the metastore makes those of databases and tables."""
-        return f"file://{self.folder}/warehouse"
+        return f"file://{self.program.folder}/warehouse"
 
     def kill(self) -> None:
         """End the server at once."""
@@ -61,49 +105,55 @@ class HiveServer:
 
     def start(self) -> None:
         """Start it again on the same port and database."""
-        self.process = _spawn(self.java, self.jars, self.folder, self.port)
+        self.process = self.program.spawn(self.port)
         if not _is_ready(self.process, self.port):
-            raise RuntimeError(_last_words(self.folder))
+            raise RuntimeError(self.program.last_words())
 
 
 @contextmanager
-def running_hive(postgres: PostgresServer) -> Iterator[HiveServer]:
+def running_hive(
+    postgres: PostgresServer, release: HiveRelease = HIVE_4
+) -> Iterator[HiveServer]:
     """Start a metastore; at the end it is gone.
 
     The test is skipped, saying why, where this machine cannot run it.
     """
     try:
-        jars = hive_metastore()
+        jars = hive_metastore(release.project)
+        shim = loopback_shim("Hive metastore 3") if release.is_old else None
     except NotHereError as error:
         pytest.skip(str(error))
     with tempfile.TemporaryDirectory(prefix="frazil-") as name:
         folder = Path(name)
         database = postgres.new_database()
-        postgres.execute(database, (jars / _SCHEMA).read_text())
-        _configure(folder, postgres.port, database)
+        postgres.execute(database, (jars / _SCHEMAS / release.schema).read_text())
+        _configure(folder, release, f"127.0.0.1:{postgres.port}/{database}")
         java = find_java_home(folder / "java") / "bin/java"
-        server = _start(java, jars, folder)
+        server = _start(_Program(folder, jars, java, shim))
         try:
             yield server
         finally:
             server.kill()
 
 
-def _configure(folder: Path, port: int, database: str) -> None:
+def _configure(folder: Path, release: HiveRelease, database: str) -> None:
+    managed = "warehouse" if release.is_old else "managed"
     values = {
-        "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://127.0.0.1:{port}/{database}",
+        "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://{database}",
         "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
         "javax.jdo.option.ConnectionUserName": USER,
         "javax.jdo.option.ConnectionPassword": USER,
-        "metastore.warehouse.dir": f"file://{folder}/managed",
+        "metastore.warehouse.dir": f"file://{folder}/{managed}",
         "metastore.warehouse.external.dir": f"file://{folder}/warehouse",
         "metastore.thrift.bind.host": "127.0.0.1",
         "metastore.expression.proxy": f"{_PACKAGE}.DefaultPartitionExpressionProxy",
         "metastore.housekeeping.threads.on": "false",
-        "metastore.task.threads.always": f"{_PACKAGE}.events.EventCleanerTask",
+        "metastore.task.threads.always": ",".join(f"{_PACKAGE}.{task}" for task in _TASKS),
         "metastore.txn.store.impl": f"{_PACKAGE}.txn.CompactionTxnHandler",
         # The locks of a killed holder expire within a test.
         "metastore.txn.timeout": "5s",
+        "metastore.timedout.txn.reaper.start": "1s",
+        "metastore.timedout.txn.reaper.interval": "1s",
     }
     rows = "".join(
         f"<property><name>{name}</name><value>{escape(value)}</value></property>\n"
@@ -113,36 +163,15 @@ def _configure(folder: Path, port: int, database: str) -> None:
     (folder / "conf/metastore-site.xml").write_text(f"<configuration>{rows}</configuration>")
 
 
-def _start(java: Path, jars: Path, folder: Path) -> HiveServer:
+def _start(program: _Program) -> HiveServer:
     """Start the server, on another port if another program takes the first before it does."""
     for _ in range(_STARTS_MAX):
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port: int = probe.getsockname()[1]
-        process = _spawn(java, jars, folder, port)
+        process = program.spawn(port)
         if _is_ready(process, port):
-            return HiveServer(folder, jars, java, port, process)
-    raise RuntimeError(_last_words(folder))
-
-
-def _spawn(java: Path, jars: Path, folder: Path, port: int) -> subprocess.Popen[bytes]:
-    command = _command(java, jars, folder, port)
-    with (folder / "log").open("ab") as log:
-        return subprocess.Popen(
-            ends_with_parent(command), cwd=folder, env=_environment(folder), stdout=log, stderr=log
-        )
-
-
-def _command(java: Path, jars: Path, folder: Path, port: int) -> Sequence[str]:
-    opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
-    fast = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx400m")
-    paths = f"{folder}/conf:{jars}/*:{jars}/home/lib/*"
-    local = "-Djava.net.preferIPv4Stack=true"
-    main = f"{_PACKAGE}.HiveMetaStore"
-    return [str(java), *opened, *fast, local, "-cp", paths, main, "-p", str(port)]
-
-
-def _environment(folder: Path) -> dict[str, str]:
-    return os.environ | {"METASTORE_HOME": str(folder), "HADOOP_USER_NAME": "hive"}
+            return HiveServer(program, port, process)
+    raise RuntimeError(program.last_words())
 
 
 def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
@@ -159,6 +188,3 @@ def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
     process.wait()
     return False
 
-
-def _last_words(folder: Path) -> str:
-    return f"the Hive metastore does not start: {(folder / 'log').read_text()[-3000:]}"
