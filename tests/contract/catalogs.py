@@ -241,4 +241,6 @@ FLAT = (*_on_a_server("glue", "hive"), *_UNFENCED)
 WITHOUT_RENAME = _on_a_server("glue")
 # They hold a pointer to a metadata file that the committer writes.
 POINTERS = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue", "hive"), *_UNFENCED)
+# Their swap has a condition, however late it lands.
+FENCED = (*NESTED, *_on_a_server("glue", "hive"))
 ADAPTERS = (*NESTED, *FLAT)

@@ -33,6 +33,7 @@ from committer.ports.storage import NewObject
 from committer.request.table_identifier import TableIdentifier
 from tests.contract.catalogs import (
     ADAPTERS,
+    FENCED,
     FLAT,
     JUDGING,
     NESTED,
@@ -286,6 +287,7 @@ async def test_late_swap_lands_while_its_base_is_current_and_shuts_out_the_next_
     assert await is_current(harness, late)
 
 
+@pytest.mark.parametrize("harness", FENCED, indirect=True)
 async def test_late_swap_cannot_land_once_the_next_attempt_has(harness: CatalogHarness) -> None:
     base = await create(harness)
     late, again = (

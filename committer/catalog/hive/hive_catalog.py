@@ -20,7 +20,7 @@ from committer.catalog.hive.databases import Databases
 from committer.catalog.hive.hive_probe import probe
 from committer.catalog.hive.metastore import Metastore, asked, frazil_error, says_modified
 from committer.catalog.hive.pool import ConnectionPool, Timeouts
-from committer.catalog.hive.table_lock import HeldLock, TableLocks
+from committer.catalog.hive.table_lock import HeldLock, TableLocks, wants_lock
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct
 from committer.catalog.namespaces import Namespace, absent_if_unsupported
@@ -31,7 +31,6 @@ from committer.catalog.staging import (
     write_first_metadata,
 )
 from committer.errors import (
-    AccessError,
     CatalogUnavailableError,
     FrazilError,
     NoSuchTableError,
@@ -160,7 +159,7 @@ class HiveCatalog:
         if refusal := _too_long(swap.metadata.properties):
             return Rejected(refusal)
         identifier = swap.base.identifier
-        async with self._locked(swap) as lock:
+        async with self._locked(identifier, swap.base.metadata.properties) as lock:
             try:
                 entry = await self._entry(identifier)
                 location = layout.location_of(identifier, entry)
@@ -174,9 +173,16 @@ class HiveCatalog:
             return answer
 
     @asynccontextmanager
-    async def _locked(self, swap: Swap) -> AsyncIterator[HeldLock | None]:
-        identifier = swap.base.identifier
-        if not self._takes_lock(swap.base):
+    async def _locked(
+        self, identifier: TableIdentifier, properties: Mapping[str, str]
+    ) -> AsyncIterator[HeldLock | None]:
+        """Hold the metastore's lock where the table, by these properties, is one of those."""
+        if not wants_lock(
+            identifier,
+            properties,
+            by_default=self._locks_by_default,
+            is_needed=self._allow_unfenced_locks,
+        ):
             yield None
             return
         # Without a fence, a call that was lost may be applied over the next: it must not follow
@@ -185,22 +191,6 @@ class HiveCatalog:
         names = layout.names_of(identifier)
         async with self._locks.held(*names, takes_over=takes_over) as lock:
             yield lock
-
-    def _takes_lock(self, base: LoadedTable) -> bool:
-        """Return whether a swap of the table holds the lock.
-
-        Errors: `AccessError` for a table without locks on a metastore without a fence.
-        """
-        wish = base.metadata.properties.get(layout.LOCK_ENABLED)
-        wants = self._locks_by_default if wish is None else wish.lower() == "true"
-        if self._allow_unfenced_locks and not wants:
-            raise AccessError(
-                f"table {base.identifier}: `{layout.LOCK_ENABLED}` is not true, so other engines"
-                " commit without the metastore's lock, and `hive.allow-unfenced-locks` says that"
-                " this metastore has nothing but locks: set the table property to true in all"
-                " engines, or upgrade the metastore to 2.3.10, 4.0.1 or later"
-            )
-        return wants
 
     async def _alter(self, swap: Swap, entry: Struct) -> SwapAnswer:
         identifier, base = swap.base.identifier, swap.base
@@ -293,24 +283,26 @@ class HiveCatalog:
             raise
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
-        database, name = layout.names_of(to)
-        for _ in range(_ROUNDS_MAX):
-            entry = await self._entry(identifier)
-            location = layout.location_of(identifier, entry)
-            await self._databases.require(to.namespace)
-            if await asked(self._metastore.table(database, name), f"table {to}") is not None:
-                raise _taken(to)
-            if await self._rename(identifier, to, entry, location):
-                return
+        """Rename by a read and an alter of the whole entry, so under the lock as `swap`."""
+        new = layout.names_of(to)
+        properties = layout.parameters_of(await self._entry(identifier))
+        async with self._locked(identifier, properties) as lock:
+            for _ in range(_ROUNDS_MAX):
+                entry = await self._entry(identifier)
+                await self._databases.require(to.namespace)
+                if await asked(self._metastore.table(*new), f"table {to}") is not None:
+                    raise _taken(to)
+                if await self._rename(identifier, to, entry, lock):
+                    return
         raise CatalogUnavailableError(
             f"table {identifier}: it changes faster than it can be renamed"
         )
 
     async def _rename(
-        self, identifier: TableIdentifier, to: TableIdentifier, entry: Struct, location: str
+        self, identifier: TableIdentifier, to: TableIdentifier, entry: Struct, lock: HeldLock | None
     ) -> bool:
         """Rename an entry; False if it was changed since it was read."""
-        names = layout.names_of(identifier)
+        names, location = layout.names_of(identifier), layout.location_of(identifier, entry)
         try:
             await self._metastore.alter(*names, layout.renamed_entry(entry, to), location)
         except MetastoreError as error:
@@ -321,6 +313,8 @@ class HiveCatalog:
                 return False
             raise frazil_error(error, f"rename of table {identifier}") from error
         except LostAnswerError as error:
+            if lock:
+                lock.keep()
             raise frazil_error(error, f"rename of table {identifier}") from error
         return True
 

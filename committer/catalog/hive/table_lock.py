@@ -9,9 +9,10 @@ lock could be overwritten. The lock of a holder that died expires after the meta
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
+from committer.catalog.hive import hive_layout as layout
 from committer.catalog.hive.metastore import asked
 from committer.catalog.hive.pool import ConnectionPool
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
@@ -24,13 +25,33 @@ from committer.catalog.hive.thrift_values import (
     structs,
     text,
 )
-from committer.errors import CatalogUnavailableError
+from committer.errors import AccessError, CatalogUnavailableError
 from committer.ports.world import World, spread_s
+from committer.request.table_identifier import TableIdentifier
 
 _EXCLUSIVE, _TABLE = 3, 2
 _ACQUIRED, _WAITING = 1, 2
 _POLL_S = 0.05
 _POLL_S_MAX = 1.0
+
+
+def wants_lock(
+    identifier: TableIdentifier, properties: Mapping[str, str], *, by_default: bool, is_needed: bool
+) -> bool:
+    """Return whether a change of the table holds the lock. `is_needed`: the metastore has no fence.
+
+    Errors: `AccessError` for a table without locks on such a metastore.
+    """
+    wish = properties.get(layout.LOCK_ENABLED)
+    wants = by_default if wish is None else wish.lower() == "true"
+    if is_needed and not wants:
+        raise AccessError(
+            f"table {identifier}: `{layout.LOCK_ENABLED}` is not true, so other engines commit"
+            " without the metastore's lock, and `hive.allow-unfenced-locks` says that this"
+            " metastore has nothing but locks: set the table property to true in all engines, or"
+            " upgrade the metastore to 2.3.10, 4.0.1 or later"
+        )
+    return wants
 
 
 class HeldLock:

@@ -76,6 +76,33 @@ async def test_table_whose_property_forbids_locks_is_committed_to_without(
         assert isinstance(await client.swap(await written(harness, base)), Committed)
 
 
+async def test_rename_holds_the_lock_as_a_commit_does(harness: HiveHarness) -> None:
+    """It alters the whole entry: where nothing compares, an older pointer would come back."""
+    base = await create(harness, **{LOCK_ENABLED: "true"})
+    client = await harness.client(lock_wait_s_max=0.2)
+    to = TableIdentifier(("db",), "renamed")
+    async with locks_of(await harness.another(), 5).held("db", "flights"):
+        with pytest.raises(CatalogUnavailableError, match="another engine has held"):
+            await client.rename_table(FLIGHTS, to)
+        assert await harness.catalog.current_location(FLIGHTS) == base.metadata_location
+    await client.rename_table(FLIGHTS, to)
+    assert await harness.catalog.current_location(to) == base.metadata_location
+
+
+async def test_lock_of_a_rename_in_doubt_is_kept(harness: HiveHarness) -> None:
+    await create(harness, **{LOCK_ENABLED: "true"})
+    client = await harness.client(f"thrift://{harness.proxy.host}:{harness.proxy.port}")
+    to = TableIdentifier(("db",), "renamed")
+    harness.proxy.spoil(ALTER, Fault.LANDS_LATE)
+    with pytest.raises(CatalogUnavailableError, match="rename"):
+        await client.rename_table(FLIGHTS, to)
+    with pytest.raises(CatalogUnavailableError, match="another engine has held"):
+        async with locks_of(await harness.another(), 0).held("db", "flights"):
+            pass
+    await client.rename_table(FLIGHTS, to)
+    assert await harness.catalog.list_tables(("db",)) == [to]
+
+
 async def test_lock_of_a_swap_in_doubt_is_kept_for_the_next_attempt(harness: HiveHarness) -> None:
     """The call may be applied yet, over what an engine that holds the lock has read."""
     base = await create(harness)

@@ -111,9 +111,7 @@ class HiveServer:
 
 
 @contextmanager
-def running_hive(
-    postgres: PostgresServer, release: HiveRelease = HIVE_4
-) -> Iterator[HiveServer]:
+def running_hive(postgres: PostgresServer, release: HiveRelease = HIVE_4) -> Iterator[HiveServer]:
     """Start a metastore; at the end it is gone.
 
     The test is skipped, saying why, where this machine cannot run it.
@@ -187,4 +185,3 @@ def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
     process.kill()
     process.wait()
     return False
-
