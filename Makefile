@@ -21,8 +21,8 @@ help: ## list the targets
 	  || sed -n 's/^\([a-z-]*\):[^#]*## /  make \1: /p' Makefile
 
 .PHONY: demo
-demo: install ## many Spark streams into one table, checked by other readers; ROWS=, STREAMS=, APPS=, BATCHES=
-	@$(RUN)frazil demo $(DEMO_OPTIONS)
+demo: install ## many Spark streams into one table, checked by other readers; ROWS=, STREAMS=, CATALOG=rest|postgres|hive
+	@$(RUN)$(if $(CATALOG),python -m tests.demo '$(CATALOG)',frazil demo) $(DEMO_OPTIONS)
 
 .PHONY: install
 install: ## the virtual environment .venv; PYTHON= chooses the interpreter

@@ -16,13 +16,13 @@ async def open_sql(properties: CatalogProperties, storage: Storage, *, create: b
         uri=properties.uri,
         name=properties.name,
         storage=storage,
-        driver_properties=_driver_properties(properties),
+        driver_properties=driver_properties(properties),
         schema_version=_schema_version(properties),
         create=create,
     )
 
 
-def _driver_properties(properties: CatalogProperties) -> dict[str, str]:
+def driver_properties(properties: CatalogProperties) -> dict[str, str]:
     """Return what Java hands to the database's driver, without `jdbc.` before the names."""
     found = properties.below("jdbc.")
     return {name: found[name] for name in DRIVER_PROPERTIES if name in found}

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.chosen_catalog import CatalogName, chosen_catalog
+from committer.cli.command_session import read_settings
 from committer.errors import SettingsError
+
+if TYPE_CHECKING:
+    from committer.catalog.catalog_properties import CatalogProperties
 
 
 def demo(
@@ -26,11 +31,13 @@ def demo(
         str | None,
         typer.Option(help="A server to use for the demo alone. Default: a private one."),
     ] = None,
+    catalog: CatalogName = None,
 ) -> None:
     """Replay the flights of 2013 through many Spark streams into one table, and prove the result.
 
-    Everything happens below one folder and on this machine. Exit code 1 if another reader finds
-    anything but the input.
+    Everything happens below one folder and on this machine. `--catalog`: of type sql, rest or hive;
+    the table demo.flights is made in it, and stays. Default: a new file. Exit code 1 if another
+    reader finds anything but the input.
     """
     _check_parts()
     from committer.demo.demo_options import DemoOptions, default_batches, default_home
@@ -39,15 +46,33 @@ def demo(
 
     if apps is not None and apps > streams:
         raise typer.BadParameter(f"--apps: expected at most one for each of the {streams} streams")
+    home = home.absolute() if home else default_home(RealWorld().now_ms())
     options = DemoOptions(
-        home=home.absolute() if home else default_home(RealWorld().now_ms()),
+        home=home,
         rows=rows,
         streams=streams,
         applications=apps or min(2, streams),
         batches=batches or default_batches(rows, streams),
         redis_url=redis_url,
+        catalog=_chosen(catalog, home),
     )
     raise typer.Exit(run_demo(options))
+
+
+def _chosen(name: str | None, home: Path) -> CatalogProperties | None:
+    """Return the catalog of the user's configuration that a name chooses; None without a name.
+
+    Its tables go below the demo's home, unless its `warehouse` says otherwise. Errors:
+    `SettingsError`.
+    """
+    name = name or chosen_catalog.get()
+    if name is None:
+        return None
+    from committer.demo.demo_catalog import check_catalog
+
+    found = read_settings(catalog=name, home=home).catalog.all_properties
+    check_catalog(found)
+    return found
 
 
 def _check_parts() -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.service.process.redis_server import private_server_url
 from committer.settings import default_places
@@ -17,7 +18,9 @@ _BATCHES_MIN = 3
 
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
-    """`batches`: micro-batches of each stream. `redis_url`: None for a private server."""
+    """`batches`: micro-batches of each stream. `redis_url`: None for a private server. `catalog`:
+    None for a new one in a file.
+    """
 
     home: Path
     rows: int
@@ -25,6 +28,7 @@ class DemoOptions:
     applications: int
     batches: int
     redis_url: str | None = None
+    catalog: CatalogProperties | None = None
 
 
 def default_batches(rows: int, streams: int) -> int:

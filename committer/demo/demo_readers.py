@@ -13,10 +13,12 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from pyiceberg.catalog.sql import SqlCatalog
 
+from committer.catalog.catalog_properties import CatalogProperties
+from committer.demo.demo_catalog import open_by_pyiceberg
 from committer.demo.demo_verdict import Reading, Sums
 from committer.errors import SettingsError
+from committer.storage.local_files import local_path
 
 _COLUMNS = ("carrier", "distance", "arr_delay")
 _QUERY = """
@@ -58,9 +60,9 @@ def sums_by_carrier(flights: pa.Table) -> dict[str, Sums]:
     return _sums(zip(*(grouped.column(name).to_pylist() for name in names), strict=True))
 
 
-def read_by_pyiceberg(catalog_uri: str, catalog_name: str, table_name: str) -> TableReport:
-    """Scan the table by PyIceberg."""
-    catalog = SqlCatalog(catalog_name, uri=catalog_uri)
+def read_by_pyiceberg(properties: CatalogProperties, table_name: str) -> TableReport:
+    """Scan the table by PyIceberg, as its own client of the catalog finds it."""
+    catalog = open_by_pyiceberg(properties)
     try:
         table = catalog.load_table(table_name)
         scan = table.scan(selected_fields=_COLUMNS)
@@ -86,7 +88,7 @@ def _snapshot_row(snapshot: Any) -> SnapshotRow:
 
 def read_by_duckdb(metadata_location: str) -> Reading:
     """Scan the table by DuckDB."""
-    path = metadata_location.removeprefix("file://")
+    path = str(local_path(metadata_location))
     with duckdb.connect() as connection:
         for name in _EXTENSIONS:
             connection.execute(f"LOAD '{extension_path(name)}'")

@@ -22,6 +22,7 @@ from committer.demo.application_plan import (
     print_plan,
     spark_confs,
 )
+from committer.demo.demo_catalog import variables_of
 from committer.demo.demo_options import DemoOptions, make_home, queue_folder
 from committer.demo.demo_table import TABLE
 from committer.demo.flights import spark_schema
@@ -115,7 +116,7 @@ async def open_stack(options: DemoOptions) -> AsyncIterator[DemoStack]:
     Errors: `SettingsError` saying what is missing.
     """
     make_home(options.home)
-    with _clean_environment(options.home), _queue(options) as queue_url:
+    with _clean_environment(options), _queue(options) as queue_url:
         os.environ["FRAZIL_QUEUE__URL"] = queue_url
         java_home = await asyncio.to_thread(find_java_home, options.home / "java")
         stack = DemoStack(options, load_settings(), queue_url, java_home)
@@ -126,13 +127,15 @@ async def open_stack(options: DemoOptions) -> AsyncIterator[DemoStack]:
 
 
 @contextmanager
-def _clean_environment(home: Path) -> Iterator[None]:
+def _clean_environment(options: DemoOptions) -> Iterator[None]:
     """Keep only our own settings, here and in the processes that are started."""
     before = dict(os.environ)
     for name in before:
         if name.startswith(_FOREIGN_VARIABLES):
             del os.environ[name]
-    os.environ["FRAZIL_HOME"] = str(home)
+    os.environ["FRAZIL_HOME"] = str(options.home)
+    if options.catalog is not None:
+        os.environ.update(variables_of(options.catalog))
     try:
         yield
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from committer.demo.demo_catalog import place_of_tables
 from committer.demo.flights import iceberg_schema, partition_spec
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
@@ -33,10 +34,11 @@ async def create_table(settings: Settings) -> None:
 
 def _first_table(parts: Parts) -> LoadedTable:
     schema = iceberg_schema()
-    warehouse = parts.settings.catalog.warehouse
+    settings = parts.settings
+    place = place_of_tables(settings.catalog.all_properties, settings.home)
     metadata = new_table_metadata(
         table_uuid=parts.world.uuid(),
-        location="/".join((warehouse, *TABLE.namespace, TABLE.name)),
+        location="/".join((place, *TABLE.namespace, TABLE.name)),
         schema=schema,
         partition_spec=partition_spec(schema),
         sort_order=UNSORTED,

@@ -7,9 +7,10 @@ import shlex
 import sys
 from pathlib import Path
 
-from committer.demo.demo_options import queue_folder
+from committer.demo.demo_options import DemoOptions, queue_folder
 from committer.demo.demo_readers import TableReport, extension_path
 from committer.demo.demo_table import TABLE
+from committer.storage.local_files import local_path
 
 _QUESTION = "SELECT carrier, count(*), avg(arr_delay) FROM flights GROUP BY ALL ORDER BY 2 DESC"
 _QUERY_SCRIPT = """\
@@ -41,21 +42,24 @@ def write_query_script(home: Path, report: TableReport) -> Path:
     return script
 
 
-def hints(home: Path, report: TableReport, query_script: Path) -> list[str]:
-    """Return commands for a shell."""
-    queue = "" if queue_folder(home) else "FRAZIL_QUEUE__URL=none "
-    frazil = f"{queue}FRAZIL_HOME={_quoted(home)} {_frazil()}"
+def hints(options: DemoOptions, report: TableReport) -> list[str]:
+    """Return commands for a shell. The catalog that the user chose may be gone by then."""
+    query_script = write_query_script(options.home, report)
     return [
-        f"{frazil} table show {TABLE}",
-        f"{frazil} table snapshots {TABLE}",
-        f"{frazil} table files {TABLE}",
+        *(_of_catalog(options.home) if options.catalog is None else ()),
         f"{_frazil()} inspect {_quoted(_metadata_file(report))}",
         f'{_quoted(Path(sys.executable))} {_quoted(query_script)} "{_QUESTION}"',
     ]
 
 
+def _of_catalog(home: Path) -> list[str]:
+    queue = "" if queue_folder(home) else "FRAZIL_QUEUE__URL=none "
+    frazil = f"{queue}FRAZIL_HOME={_quoted(home)} {_frazil()} table"
+    return [f"{frazil} {shown} {TABLE}" for shown in ("show", "snapshots", "files")]
+
+
 def _metadata_file(report: TableReport) -> Path:
-    return Path(report.metadata_location.removeprefix("file://"))
+    return local_path(report.metadata_location)
 
 
 def _frazil() -> str:

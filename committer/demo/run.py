@@ -20,7 +20,7 @@ from committer.demo.demo_table import TABLE, create_table
 from committer.demo.demo_verdict import Reading, differences, disagreements
 from committer.demo.flight_replay import plan_input, write_input
 from committer.demo.flights import PARTITIONED_BY, read_flights
-from committer.demo.hints import hints, write_query_script
+from committer.demo.hints import hints
 from committer.demo.interruption import Interruption, run_until_signal
 from committer.demo.watch import Watch
 
@@ -61,14 +61,16 @@ async def _run(options: DemoOptions, console: Console) -> int:
     took = f"{written_s - started_s:.0f} s, and {clock() - written_s:.0f} s to read it back"
     demo_view.fact(console, "took", took)
     if passed:
-        script = write_query_script(options.home, report)
-        demo_view.show_hints(console, hints(options.home, report, script))
+        demo_view.show_hints(console, hints(options, report))
     return 0 if passed else 1
 
 
 async def _prepare(stack: DemoStack, console: Console) -> pa.Table:
     """Prepare the input as files, and an empty table."""
     options = stack.options
+    if options.catalog is not None:
+        shown = f"`{options.catalog.name}` ({options.catalog.shown_uri})"
+        demo_view.fact(console, "catalog", shown)
     flights = await asyncio.to_thread(read_flights, options.rows)
     files = plan_input(options.rows, options.streams, options.batches)
     await asyncio.to_thread(write_input, flights, files, stack.input_folder)
@@ -113,8 +115,7 @@ async def _watch(watch: Watch, applications: int, console: Console) -> None:
 
 
 def _read_back(stack: DemoStack) -> tuple[TableReport, Reading]:
-    catalog = stack.settings.catalog
-    report = read_by_pyiceberg(catalog.uri, catalog.name, str(TABLE))
+    report = read_by_pyiceberg(stack.settings.catalog.all_properties, str(TABLE))
     return report, read_by_duckdb(report.metadata_location)
 
 

@@ -11,12 +11,11 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+from tests.demo.demo_processes import END_S_MAX, ROOT, Demo, running, until
 
 pytestmark = [
     pytest.mark.spark,
@@ -25,79 +24,8 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc"),
 ]
 
-ROOT = Path(__file__).parents[2]
-RUN_S_MAX = 300.0
-END_S_MAX = 30.0
 SMALL = ("--rows", "20000", "--streams", "4")
 UP = "Spark is up"
-
-
-class Demo:
-    """A running demo whose output is read from a file."""
-
-    def __init__(self, folder: Path, *arguments: str) -> None:
-        self.folder = folder
-        self.home = folder / "home"
-        self._out = folder / "out.txt"
-        command = [sys.executable, "-m", "committer", "demo", "--home", "home", *arguments]
-        with self._out.open("w") as out:
-            # A group of its own, as a shell gives it: Ctrl-C reaches all of it.
-            self.process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=os.environ | {"PYTHONPATH": str(ROOT)},
-                stdout=out,
-                stderr=out,
-                process_group=0,
-            )
-
-    @property
-    def output(self) -> str:
-        return self._out.read_text()
-
-    def wait(self) -> int:
-        return self.process.wait(RUN_S_MAX)
-
-    def wait_for(self, text: str) -> None:
-        until(lambda: text in self.output or self.process.poll() is not None, RUN_S_MAX)
-        assert text in self.output, self.output
-
-    def left(self) -> list[str]:
-        """Return the processes that belong to this run, itself excluded."""
-        found = processes_of(self.home)
-        return [command for command in found if " demo --home" not in command]
-
-
-@contextmanager
-def running(folder: Path, *arguments: str) -> Iterator[Demo]:
-    demo = Demo(folder, *arguments)
-    try:
-        yield demo
-    finally:
-        if demo.process.poll() is None:
-            demo.process.terminate()
-            demo.process.wait(END_S_MAX)
-
-
-def processes_of(home: Path) -> list[str]:
-    """Return processes with the home in their variable or (Valkey renames itself) command."""
-    variable, place = f"FRAZIL_HOME={home}".encode(), f"{home}/".encode()
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdecimal():
-            with suppress(OSError):
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
-                variables = (folder / "environ").read_bytes().split(b"\0")
-                if variable in variables or place in command:
-                    found.append(command.decode(errors="replace"))
-    return found
-
-
-def until(holds: Callable[[], bool], limit_s: float) -> None:
-    end_s = time.monotonic() + limit_s
-    while not holds():
-        assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.1)
 
 
 def test_many_streams_make_one_table_that_other_readers_find_whole(tmp_path: Path) -> None:

@@ -30,15 +30,15 @@ class Table:
     """The demo's table, in a folder."""
 
     def __init__(self, settings: Settings) -> None:
-        self._uri, self._name = settings.catalog.uri, settings.catalog.name
+        self._catalog = settings.catalog.all_properties
 
     def append(self, rows: pa.Table) -> None:
-        catalog = SqlCatalog(self._name, uri=self._uri)
+        catalog = SqlCatalog(self._catalog.name, uri=self._catalog.uri)
         catalog.load_table(str(TABLE)).append(rows)
         catalog.close()
 
     def report(self) -> TableReport:
-        return read_by_pyiceberg(self._uri, self._name, str(TABLE))
+        return read_by_pyiceberg(self._catalog, str(TABLE))
 
     def readings(self) -> tuple[Reading, Reading]:
         report = self.report()

@@ -195,4 +195,18 @@ COMMAND = (
         '_BREAK = re.compile(" ")',
         ("tests/cli/test_layout.py -k one_word",),
     ),
+    Mutant(
+        "demo_takes_a_catalog_that_it_cannot_read_back",
+        "committer/demo/demo_catalog.py",
+        "    if catalog.kind not in _KINDS:\n",
+        "    if catalog.kind is None:\n",
+        ("tests/demo/test_demo_catalog.py -k cannot_show",),
+    ),
+    Mutant(
+        "demo_starts_its_processes_without_the_chosen_catalog",
+        "committer/demo/demo_stack.py",
+        "        os.environ.update(variables_of(options.catalog))\n",
+        "        pass\n",
+        ("tests/demo/test_demo_catalog.py -k learns",),
+    ),
 )

@@ -71,7 +71,9 @@ class _Program:
         if self.shim:
             environment["LD_PRELOAD"] = str(self.shim)
         with (folder / "log").open("ab") as log:
-            return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log)
+            return subprocess.Popen(
+                command, process_group=0, cwd=folder, env=environment, stdout=log, stderr=log
+            )
 
     def last_words(self) -> str:
         return f"the Hive metastore does not start: {(self.folder / 'log').read_text()[-3000:]}"

@@ -179,7 +179,9 @@ def _spawn(binaries: Path, folder: Path, port: int, more: Sequence[str]) -> subp
         *("-h", "127.0.0.1", "-k", str(folder), *words),
     ]
     with (folder / "log").open("ab") as log:
-        return subprocess.Popen(ends_with_parent(_as_user(command)), stdout=log, stderr=log)
+        return subprocess.Popen(
+            ends_with_parent(_as_user(command)), process_group=0, stdout=log, stderr=log
+        )
 
 
 def _run(command: Sequence[str]) -> None:

@@ -83,5 +83,10 @@ def _spawn(jars: Path, shim: Path, folder: Path, port: int) -> subprocess.Popen[
     }
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
-            ends_with_parent(command), cwd=folder, env=environment, stdout=log, stderr=log
+            ends_with_parent(command),
+            process_group=0,
+            cwd=folder,
+            env=environment,
+            stdout=log,
+            stderr=log,
         )
