@@ -13,10 +13,11 @@ RUN /opt/build/bin/pip install --no-cache-dir --only-binary=:all: --require-hash
         -r requirements-build.lock \
     && /opt/build/bin/pip --python /opt/frazil install --no-cache-dir --no-compile \
         --only-binary=:all: --require-hashes -r requirements-service.lock
-# The client describes four hundred services; the committer calls three, and signs in by the others.
+# The client describes four hundred services; the committer calls four, and signs in by the others.
 RUN cd /opt/frazil/lib/python3*/site-packages/botocore/data \
     && find . -mindepth 1 -maxdepth 1 -type d \
-        ! -name dynamodb ! -name glue ! -name s3 ! -name sts ! -name sso ! -name sso-oidc ! -name signin \
+        ! -name dynamodb ! -name glue ! -name s3 ! -name s3tables ! -name sts ! -name sso \
+        ! -name sso-oidc ! -name signin \
         -exec rm -r {} +
 COPY pyproject.toml README.md LICENSE ./
 COPY committer committer

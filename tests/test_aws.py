@@ -447,9 +447,9 @@ def test_what_passes_by_itself_is_told_from_what_stays() -> None:
         (error_of(404, "NoSuchBucket"), "no such bucket: create it, or correct the location"),
         (
             error_of(301, "PermanentRedirect", x_amz_bucket_region="eu-north-1"),
-            "it is in region `eu-north-1`: set aws.region or AWS_REGION",
+            "it is in region `eu-north-1`: set client.region or AWS_REGION",
         ),
-        (error_of(301, "301"), "it is in another region: set aws.region"),
+        (error_of(301, "301"), "it is in another region: set client.region"),
         (error_of(418, "Teapot", "short and stout"), "refused: Teapot: short and stout"),
         (error_of(403), "refused: 403"),
         (boto.NoCredentialsError(), "no AWS credentials were found"),

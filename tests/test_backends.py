@@ -108,6 +108,32 @@ async def test_a_glue_catalog_is_opened_by_its_type_and_properties() -> None:
     await catalog.close()
 
 
+ARN = "arn:aws:s3tables:eu-west-1:111122223333:bucket/lake"
+
+
+async def test_a_table_bucket_names_the_region_of_its_catalog(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from committer.catalog.s3_tables.s3_tables_catalog import S3TablesCatalog
+
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    properties = CatalogProperties("frazil", {"type": "s3tables", "warehouse": ARN})
+    storage, world = open_storage(properties, RealWorld()), RealWorld()
+    catalog = await open_catalog(properties, storage, world, create=False)
+    assert isinstance(catalog, S3TablesCatalog)
+    assert catalog._client.meta.region_name == "eu-west-1"
+    await catalog.close()
+    await storage.close()
+
+
+@pytest.mark.parametrize("name", ["s3tables.region", "client.region"])
+async def test_a_table_bucket_in_another_region_than_is_configured_is_refused(name: str) -> None:
+    values = {"type": "s3tables", "warehouse": ARN, name: "eu-central-1"}
+    storage, world = open_storage(LOCAL, RealWorld()), RealWorld()
+    with pytest.raises(SettingsError, match=rf"`{name}` eu-central-1: .* are in eu-west-1"):
+        await open_catalog(CatalogProperties("frazil", values), storage, world, create=False)
+
+
 @pytest.mark.usefixtures("without_extra")
 async def test_glue_without_the_extra_says_what_to_install() -> None:
     storage, world = open_storage(LOCAL, RealWorld()), RealWorld()

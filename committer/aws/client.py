@@ -241,7 +241,7 @@ async def _refuse_foreign_answer(http_response: Any, model: Any, **_: Any) -> No
         raise ResponseParserError(
             f"an answer of {service} came in damaged: it has another checksum"
         )
-    if http_response.status_code != 200:
+    if http_response.status_code != 200 or model.output_shape is None:
         return
     content_type = headers.get("Content-Type", "")
     if not content_type.startswith(_CONTENT_TYPES[str(model.service_model.service_name)]):

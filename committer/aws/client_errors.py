@@ -200,7 +200,7 @@ def _wrong_region(error: Exception) -> str:
         told: Any = error.response.get("Error", {})
         if region := headers.get("x-amz-bucket-region") or told.get("Region"):
             where = f"it is in region `{region}`"
-    return f"{where}: set aws.region or AWS_REGION ({code_of(error)})"
+    return f"{where}: set client.region or AWS_REGION ({code_of(error)})"
 
 
 def brief(error: Exception) -> str:

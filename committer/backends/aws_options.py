@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from committer.catalog.catalog_properties import CatalogProperties
+from committer.catalog.catalog_properties import CatalogKind, CatalogProperties
+from committer.catalog.s3_tables.s3_tables_layout import region_of
 from committer.errors import SettingsError
 from committer.extras import named_extra
 
@@ -25,7 +26,7 @@ def aws_options(
     # Half of one pair and half of another would be no credentials at all.
     keys = service if properties.get(f"{service}.access-key-id") else "client"
     return AwsOptions(
-        region=own("region"),
+        region=_region(properties, service),
         profile=own("profile-name"),
         access_key_id=properties.get(f"{keys}.access-key-id"),
         secret_access_key=properties.get(f"{keys}.secret-access-key"),
@@ -33,6 +34,25 @@ def aws_options(
         endpoint_url=properties.get(f"{service}.endpoint"),
         addressing_style=addressing_style(properties),
     )
+
+
+def _region(properties: CatalogProperties, service: str) -> str:
+    """Return the region that is configured: of a table bucket's tables that of the bucket.
+
+    Errors: `SettingsError` where both are said, and differ.
+    """
+    names = (f"{service}.region", "client.region")
+    name = next((one for one in names if properties.get(one)), "")
+    region = properties.get(name)
+    if properties.get("type").lower() != CatalogKind.S3_TABLES:
+        return region
+    of_bucket = region_of(properties.warehouse)
+    if region and region != of_bucket:
+        raise SettingsError(
+            f"`{name}` {region}: the table bucket that `warehouse` names, and the files of its"
+            f" tables, are in {of_bucket}; correct one of them, or leave out `{name}`"
+        )
+    return of_bucket
 
 
 def addressing_style(properties: CatalogProperties) -> Literal["auto", "path", "virtual"]:

@@ -48,3 +48,7 @@ async def open_catalog(
             from committer.backends.open_hive import open_hive
 
             return await open_hive(properties, storage, world)
+        case CatalogKind.S3_TABLES:
+            from committer.backends.open_s3_tables import open_s3_tables
+
+            return await open_s3_tables(properties, storage, world)

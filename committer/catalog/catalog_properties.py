@@ -24,6 +24,7 @@ class CatalogKind(StrEnum):
     GLUE = "glue"
     REST = "rest"
     HIVE = "hive"
+    S3_TABLES = "s3tables"
 
 
 # Java's names of some of them.
@@ -78,13 +79,16 @@ class CatalogProperties:
         """Whether the catalog itself knows where tables go: `warehouse` is a name to it, or none is
         needed.
         """
-        return self.is_rest
+        return self._is_one_of(CatalogKind.REST, CatalogKind.S3_TABLES)
 
     @property
     def is_rest(self) -> bool:
         """Whether it is served by Iceberg's REST protocol; False for a kind without an adapter."""
+        return self._is_one_of(CatalogKind.REST)
+
+    def _is_one_of(self, *kinds: CatalogKind) -> bool:
         try:
-            return self.kind is CatalogKind.REST
+            return self.kind in kinds
         except SettingsError:
             return False
 

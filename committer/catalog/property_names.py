@@ -23,7 +23,7 @@ _SSL_MODE = re.compile(r"disable|allow|prefer|require|verify-ca|verify-full")
 
 _GENERAL = {
     "type": "Kind of catalog: `sql` (or `jdbc`), `rest`, `dynamodb`, `hadoop` (tables of a file"
-    " system), `glue`, `hive`. Default: as the scheme of `uri` says.",
+    " system), `glue`, `hive`, `s3tables`. Default: as the scheme of `uri` says.",
     "uri": "Where the catalog is: the address of a REST catalog,"
     " a SQLAlchemy URL (`sqlite:…`, `postgresql:…`), a JDBC one"
     " (`jdbc:…`), `dynamodb://<table>`, or `thrift://<host>:<port>` (several addresses of one Hive"
@@ -31,7 +31,7 @@ _GENERAL = {
     "warehouse": "Location below which new tables are created: `file://…`, `s3://<bucket>/…`,"
     " `gs://<bucket>/…` or `abfss://<container>@<account>.dfs.core.windows.net/…`."
     " Default: `file://<home>/warehouse`. A REST catalog's: the name or location that it knows;"
-    " default: none.",
+    " default: none. That of S3 Tables: the ARN of a table bucket.",
 }
 
 
@@ -113,6 +113,13 @@ _GLUE = {
     "glue.skip-archive": "`false`: Glue archives the table's former version at each commit, of"
     " which it allows only so many. Default: `true`.",
 }
+_S3_TABLES = {
+    **_aws("s3tables", "S3 Tables"),
+    "s3tables.region": "Region of S3 Tables. Default: that of the ARN in `warehouse`, also for S3"
+    " then.",
+    "s3tables.endpoint": "As `s3.endpoint`, for S3 Tables. Default: `AWS_ENDPOINT_URL_S3TABLES`,"
+    " else AWS.",
+}
 _HADOOP = {
     "hadoop.no-other-writers": "`true`: only Frazil writes to the tables of this `hadoop` catalog."
     " Required on an object store, where Iceberg Java overwrites versions of other writers."
@@ -138,6 +145,7 @@ CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
         **_DYNAMODB,
         **_HADOOP,
         **_GLUE,
+        **_S3_TABLES,
         **_GCS,
         **_ADLS,
         **REST,
@@ -160,6 +168,7 @@ _FORMS = {
     "glue.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
     "glue.id": (re.compile(r"[0-9]{12}(:.+)?"), "an account of 12 digits"),
     "glue.skip-archive": (_FLAG, "true or false"),
+    "s3tables.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
     "hadoop.no-other-writers": (_FLAG, "true or false"),
     **REST_FORMS,
     "hive.allow-unfenced-locks": (_FLAG, "true or false"),

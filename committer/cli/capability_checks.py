@@ -43,3 +43,20 @@ def check_rename(can: CatalogCapabilities) -> None:
             " comes between would be lost: stop all writers, then `frazil table register` it under"
             " the new name and `frazil table drop` the old one"
         )
+
+
+def check_location(can: CatalogCapabilities, location: str) -> None:
+    """Refuse a location for a new table where the catalog decides. Errors: `UnsupportedError`."""
+    if location and can.chooses_locations:
+        raise UnsupportedError(
+            f"a catalog of the kind {can.kind} decides where a table is: leave out --location"
+        )
+
+
+def check_register(can: CatalogCapabilities, metadata_location: str) -> None:
+    """Refuse a metadata file that cannot become a table. Errors: `UnsupportedError`."""
+    if not can.registers_tables:
+        raise UnsupportedError(
+            f"a catalog of the kind {can.kind} takes no metadata file from elsewhere, such as"
+            f" {metadata_location}: create the table there, and write its rows again"
+        )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.capability_checks import check_namespace
+from committer.cli.capability_checks import check_namespace, check_register
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument, Yes
 from committer.cli.printing import confirm, counted, say
@@ -117,6 +117,7 @@ async def _check_target(target: MigrationSide, table: LoadedTable) -> None:
     from committer.settings.service_settings import is_inside
 
     can = target.catalog.capabilities
+    check_register(can, table.metadata_location)
     check_namespace(can, table.identifier.namespace)
     refuse_long_keys(table.metadata.properties, can)
     if is_inside(target.root, table.metadata.location):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.capability_checks import check_namespace
+from committer.cli.capability_checks import check_location, check_namespace
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument
 from committer.cli.printing import say
@@ -55,11 +55,13 @@ def create(
         refuse_inbox_inside(parts, own)
         refuse_long_keys(own, parts.catalog.capabilities)
         check_namespace(parts.catalog.capabilities, identifier.namespace)
+        check_location(parts.catalog.capabilities, location)
         where = location or await _named_by_namespace(parts, identifier)
         table = _first_table(parts, identifier, shape, format_version, where)
         await parts.catalog.create_namespace(identifier.namespace)
         await parts.catalog.create_table(table)
-        return table
+        # The catalog may have put it elsewhere.
+        return await parts.catalog.load(identifier)
 
     created = run_with_parts(work, create=True)
     say(f"created {identifier} at {created.metadata.location}")
@@ -113,6 +115,8 @@ def _parse_schema(text: str) -> Schema:
 
 async def _named_by_namespace(parts: Parts, identifier: TableIdentifier) -> str:
     """Return the location where the table's namespace wants it; empty if the warehouse decides."""
+    if parts.catalog.capabilities.chooses_locations:
+        return ""
     folder = await parts.catalog.default_location(identifier.namespace)
     if folder is None and not parts.settings.catalog.all_properties.place:
         # A catalog that knows where tables go says so of a namespace that is there.

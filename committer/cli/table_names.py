@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.capability_checks import check_namespace, check_rename
+from committer.cli.capability_checks import check_namespace, check_register, check_rename
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument, Yes
 from committer.cli.printing import confirm, counted, say
@@ -30,6 +30,7 @@ def register(
     identifier = parse_identifier(name)
 
     async def work(parts: Parts) -> LoadedTable:
+        check_register(parts.catalog.capabilities, location)
         check_namespace(parts.catalog.capabilities, identifier.namespace)
         await parts.catalog.create_namespace(identifier.namespace)
         return await parts.catalog.register_table(identifier, location)

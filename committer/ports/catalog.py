@@ -45,8 +45,9 @@ class Catalog(Protocol):
     async def create_table(self, table: LoadedTable) -> None:
         """Write the first metadata file and the pointer. Name taken: `TableAlreadyExistsError`.
 
-        A catalog that writes metadata files itself names the file as it likes. A missing namespace
-        is `NoSuchNamespaceError`.
+        A catalog that writes metadata files itself names the file as it likes, and one that chooses
+        locations (`CatalogCapabilities.chooses_locations`) puts the table elsewhere. A missing
+        namespace is `NoSuchNamespaceError`.
         """
 
     async def drop_table(self, identifier: TableIdentifier) -> None:

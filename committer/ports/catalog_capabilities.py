@@ -32,6 +32,12 @@ class CatalogCapabilities:
     drops_pointer_only: bool = True
     """Whether a table can be dropped while its files stay. Where a table is its folder it cannot,
     and `Catalog.drop_table` refuses."""
+    registers_tables: bool = True
+    """Whether a metadata file that is there can become a table. Where it cannot,
+    `Catalog.register_table` refuses."""
+    chooses_locations: bool = False
+    """Whether the catalog decides where each table is. `Catalog.create_table` then replaces the
+    location of the metadata that it is given, and the table has to be loaded to know it."""
     maintains_tables: bool = False
     """Whether the service behind the catalog expires snapshots and deletes files. The committer's
     upkeep then does neither, and merges manifests only; a search for orphan files is refused."""

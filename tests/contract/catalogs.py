@@ -24,6 +24,7 @@ from tests.contract.interfered_storage import InterferedStorage
 from tests.contract.plain_namespaces import PlainNamespaces
 from tests.contract.postgres_harness import PostgresHarness
 from tests.contract.rest_harness import InterferedFiles, RestHarness
+from tests.contract.s3_tables_harness import S3TablesHarness
 from tests.contract.sql_faults import SqlFaults
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.memory_catalog import MemoryCatalog
@@ -208,6 +209,8 @@ async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]
             return await PostgresHarness.open(fixture("postgres_server"), schema_version="V0")
         case "glue":
             return await GlueHarness.open(fixture("moto_server"))
+        case "s3tables":
+            return await S3TablesHarness.open(fixture("moto_server"))
         case "rest":
             return await RestHarness.open(fixture("rest_server"))
         case "hive":
@@ -236,11 +239,17 @@ NESTED = (*JUDGING, *_on_a_server("dynamodb"))
 # Commits are kept apart by locks alone.
 _UNFENCED = _on_a_heavy_server("hive-3")
 # Their rename is one step.
-RENAMING = (*NESTED, *_on_a_server("hive"), *_UNFENCED)
-FLAT = (*_on_a_server("glue", "hive"), *_UNFENCED)
+RENAMING = (*NESTED, *_on_a_server("hive", "s3tables"), *_UNFENCED)
+FLAT = (*_on_a_server("glue", "hive", "s3tables"), *_UNFENCED)
 WITHOUT_RENAME = _on_a_server("glue")
-# They hold a pointer to a metadata file that the committer writes.
-POINTERS = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue", "hive"), *_UNFENCED)
+# A pointer can be removed while the files stay, and be written for files that are there.
+REGISTERING = (*NESTED, *_on_a_server("glue", "hive"), *_UNFENCED)
+WITHOUT_REGISTER = _on_a_server("s3tables")
+WITH_NAMESPACE_PROPERTIES = REGISTERING
+WITHOUT_NAMESPACE_PROPERTIES = WITHOUT_REGISTER
+# They hold a pointer to a metadata file that the committer writes, and may compress.
+COMPRESSING = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue", "hive"), *_UNFENCED)
+POINTERS = (*COMPRESSING, *_on_a_server("s3tables"))
 # Their swap has a condition, however late it lands.
-FENCED = (*NESTED, *_on_a_server("glue", "hive"))
+FENCED = (*NESTED, *_on_a_server("glue", "hive", "s3tables"))
 ADAPTERS = (*NESTED, *FLAT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -31,14 +32,20 @@ from committer.ports.pointer_swap import (
 )
 from committer.ports.storage import NewObject
 from committer.request.table_identifier import TableIdentifier
+from committer.storage.scheme import scheme_of
 from tests.contract.catalogs import (
     ADAPTERS,
+    COMPRESSING,
     FENCED,
     FLAT,
     JUDGING,
     NESTED,
     POINTERS,
+    REGISTERING,
     RENAMING,
+    WITH_NAMESPACE_PROPERTIES,
+    WITHOUT_NAMESPACE_PROPERTIES,
+    WITHOUT_REGISTER,
     WITHOUT_RENAME,
     CatalogHarness,
     open_harness,
@@ -61,7 +68,17 @@ async def create(harness: CatalogHarness, name: str = "db.flights") -> LoadedTab
     table = build_table(name, warehouse=harness.warehouse)
     await harness.catalog.create_namespace(table.identifier.namespace)
     await harness.catalog.create_table(table)
-    return table
+    return await as_created(harness.catalog, table)
+
+
+async def as_created(catalog: Catalog, table: LoadedTable) -> LoadedTable:
+    """Return a table where its catalog has put it."""
+    if not catalog.capabilities.chooses_locations:
+        return table
+    loaded = await catalog.load(table.identifier)
+    moved = replace(table.metadata, location=loaded.metadata.location)
+    file = table.metadata_location.rpartition("/")[2]
+    return LoadedTable(table.identifier, moved, f"{moved.location}/metadata/{file}")
 
 
 async def send(harness: CatalogHarness, swap: Swap, *, by: Catalog | None = None) -> SwapAnswer:
@@ -87,7 +104,11 @@ async def is_current(harness: CatalogHarness, swap: Swap) -> bool:
 
 
 async def locations(harness: CatalogHarness) -> list[str]:
-    return [info.location async for info in harness.storage.list(harness.warehouse)]
+    """List the files of all tables, also where the catalog chooses a bucket for each."""
+    place = harness.warehouse
+    if harness.catalog.capabilities.chooses_locations:
+        place = f"{scheme_of(place)}://"
+    return [info.location async for info in harness.storage.list(place)]
 
 
 async def namespaces(harness: CatalogHarness) -> list[tuple[str, ...]]:
@@ -180,7 +201,7 @@ async def test_load_follows_a_pointer_that_moved_while_the_old_file_was_deleted(
 # --- The swap and its four answers ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("harness", POINTERS, indirect=True)
+@pytest.mark.parametrize("harness", COMPRESSING, indirect=True)
 @pytest.mark.parametrize("gzip", [False, True])
 async def test_objects_before_a_swap_are_the_metadata_file_that_it_names(
     harness: CatalogHarness, gzip: bool
@@ -232,6 +253,7 @@ async def test_of_two_concurrent_swaps_of_one_base_exactly_one_is_committed(
         assert await location(harness) == base.metadata_location
 
 
+@pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_swap_of_a_dropped_table_is_a_conflict(harness: CatalogHarness) -> None:
     swap = build_swap(await create(harness))
     await harness.catalog.drop_table(FLIGHTS)
@@ -240,6 +262,7 @@ async def test_swap_of_a_dropped_table_is_a_conflict(harness: CatalogHarness) ->
         await location(harness)
 
 
+@pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_swap_of_a_dropped_and_recreated_table_is_a_conflict(harness: CatalogHarness) -> None:
     swap = build_swap(await create(harness))
     await harness.catalog.drop_table(FLIGHTS)
@@ -371,7 +394,7 @@ async def test_of_two_concurrent_creates_of_one_name_exactly_one_returns(
     (refused,) = [error for error in outcomes if error is not None]
     assert isinstance(refused, TableAlreadyExistsError)
     winner = tables[outcomes.index(None)]
-    assert await harness.catalog.load(FLIGHTS) == winner
+    assert await harness.catalog.load(FLIGHTS) == await as_created(harness.catalog, winner)
 
 
 async def test_table_in_a_missing_namespace_is_refused_and_leaves_no_file(
@@ -383,6 +406,7 @@ async def test_table_in_a_missing_namespace_is_refused_and_leaves_no_file(
     assert await locations(harness) == []
 
 
+@pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_dropped_table_is_gone_but_its_files_stay(harness: CatalogHarness) -> None:
     created = await create(harness)
     await harness.catalog.drop_table(FLIGHTS)
@@ -454,6 +478,7 @@ async def test_catalog_without_a_rename_refuses_it_with_a_remedy_and_changes_not
     assert await harness.catalog.list_tables(("db",)) == [FLIGHTS]
 
 
+@pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_registered_metadata_file_becomes_a_table_as_it_is(harness: CatalogHarness) -> None:
     created = await create(harness)
     await harness.catalog.drop_table(FLIGHTS)
@@ -465,6 +490,7 @@ async def test_registered_metadata_file_becomes_a_table_as_it_is(harness: Catalo
     assert isinstance(await send(harness, build_swap(registered)), Committed)
 
 
+@pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_metadata_file_that_is_absent_or_broken_is_not_registered(
     harness: CatalogHarness,
 ) -> None:
@@ -483,6 +509,7 @@ async def test_metadata_file_that_is_absent_or_broken_is_not_registered(
         await location(harness)
 
 
+@pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_refused_registration_leaves_the_name_and_the_file_as_they_were(
     harness: CatalogHarness,
 ) -> None:
@@ -495,6 +522,23 @@ async def test_refused_registration_leaves_the_name_and_the_file_as_they_were(
         )
     assert await harness.catalog.load(FLIGHTS) == flights
     assert await harness.catalog.load(TRAINS) == trains
+
+
+@pytest.mark.parametrize("harness", WITHOUT_REGISTER, indirect=True)
+async def test_catalog_whose_tables_are_their_files_refuses_to_drop_and_to_register(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    can = harness.catalog.capabilities
+    assert not can.registers_tables and not can.drops_pointer_only
+    with pytest.raises(UnsupportedError, match=r"db\.flights.*deletes all files"):
+        await harness.catalog.drop_table(FLIGHTS)
+    with pytest.raises(NoSuchTableError, match=r"db\.trains"):
+        await harness.catalog.drop_table(TRAINS)
+    with pytest.raises(UnsupportedError, match=r"db\.trains.*from elsewhere"):
+        await harness.catalog.register_table(TRAINS, created.metadata_location)
+    assert await harness.catalog.load(FLIGHTS) == created
+    assert await harness.catalog.list_tables(("db",)) == [FLIGHTS]
 
 
 # --- Names ---------------------------------------------------------------------------------------
@@ -583,6 +627,7 @@ async def test_namespace_that_a_dotted_name_cannot_carry_is_unsupported(
 # --- Dropping a namespace, and its properties ----------------------------------------------------
 
 
+@pytest.mark.parametrize("harness", WITH_NAMESPACE_PROPERTIES, indirect=True)
 async def test_empty_namespace_is_dropped_with_its_properties(harness: CatalogHarness) -> None:
     await harness.catalog.create_namespace(("db",))
     await harness.catalog.set_namespace_properties(("db",), {"owner": "ada"})
@@ -620,6 +665,7 @@ async def test_namespaces_of_similar_names_do_not_keep_one_another(
     assert await namespaces(harness) == [("a_b",), ("a_bc",), ("axb",)]
 
 
+@pytest.mark.parametrize("harness", WITH_NAMESPACE_PROPERTIES, indirect=True)
 async def test_properties_of_a_namespace_are_set_and_removed_one_by_one(
     harness: CatalogHarness,
 ) -> None:
@@ -636,6 +682,20 @@ async def test_properties_of_a_namespace_are_set_and_removed_one_by_one(
     await catalog.set_namespace_properties(db, {}, removed=("owner", "a.b-c d"))
     assert await catalog.namespace_properties(db) == harness.own_properties("db")
     assert await namespaces(harness) == [db]
+
+
+@pytest.mark.parametrize("harness", WITHOUT_NAMESPACE_PROPERTIES, indirect=True)
+async def test_namespace_that_keeps_no_properties_refuses_to_set_one(
+    harness: CatalogHarness,
+) -> None:
+    await harness.catalog.create_namespace(("db",))
+    assert not harness.catalog.capabilities.has_namespace_properties
+    with pytest.raises(UnsupportedError, match="keep no properties"):
+        await harness.catalog.set_namespace_properties(("db",), {"owner": "ada"})
+    await harness.catalog.set_namespace_properties(("db",), {}, removed=("owner",))
+    assert await harness.catalog.namespace_properties(("db",)) == {}
+    await harness.catalog.drop_namespace(("db",))
+    assert await namespaces(harness) == []
 
 
 @pytest.mark.parametrize("harness", NESTED, indirect=True)

@@ -26,6 +26,7 @@ _PERMISSIONS = {
         "DeleteObjects": {"s3:DeleteObject"},
     },
     "glue": {},
+    "s3tables": {},
     # Our transaction deletes one item and puts another.
     "dynamodb": {"TransactWriteItems": {"dynamodb:PutItem", "dynamodb:DeleteItem"}},
 }

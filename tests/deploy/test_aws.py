@@ -49,6 +49,7 @@ ROLES = ("committer", "operator", "producer", "sweeper")
 
 DYNAMODB = ClientCalls("dynamodb", "committer/catalog/dynamodb*.py")
 GLUE = ClientCalls("glue", "committer/catalog/glue/*.py")
+S3_TABLES = ClientCalls("s3tables", "committer/catalog/s3_tables/*.py")
 S3 = ClientCalls("s3", "committer/storage/s3*.py")
 
 # Permissions that calls of a role's code would need, but that it is not given, and why not.
@@ -87,6 +88,12 @@ def test_a_role_may_do_in_dynamodb_what_its_code_calls_and_no_more(role: str) ->
 
 # The proof of the condition, which a committer makes on servers that are not AWS.
 PROVES = {"glue:CreateDatabase", "glue:CreateTable", "glue:DeleteDatabase"}
+PROVES_TOKEN = {
+    f"s3tables:{name}"
+    for name in ("CreateNamespace", "CreateTable", "DeleteNamespace", "DeleteTable")
+}
+# By S3's own calls, which are other rights here.
+FILES_OF_TABLES = {"s3tables:GetTableData", "s3tables:PutTableData"}
 GLUE_METHODS = {
     # A wrong region or account shows a catalog without a database: looked for before work begins.
     "committer": CATALOG_METHODS["committer"] | {"list_namespaces"},
@@ -105,6 +112,18 @@ def test_a_role_may_do_in_glue_what_its_code_calls_and_no_more(role: str) -> Non
     (statement,) = policy.statements
     for resource in statement["Resource"]:
         assert resource.startswith("arn:aws:glue:YOUR_REGION:YOUR_ACCOUNT:")
+
+
+@pytest.mark.parametrize("role", sorted(GLUE_METHODS))
+def test_a_role_may_do_in_s3_tables_what_its_code_calls_and_no_more(role: str) -> None:
+    withheld = PROVES_TOKEN if role == "committer" else set()
+    needed = S3_TABLES.permissions(GLUE_METHODS[role]) - withheld
+    policy = load_policy(f"s3tables-{role}")
+    assert policy.actions == needed | FILES_OF_TABLES
+    assert "s3tables:DeleteTable" not in policy.actions
+    (statement,) = policy.statements
+    for resource in statement["Resource"]:
+        assert resource.startswith("arn:aws:s3tables:YOUR_REGION:YOUR_ACCOUNT:bucket/YOUR_BUCKET")
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -121,7 +121,7 @@ import asyncio
 from committer.aws.client import AwsOptions, close_client, open_client
 async def main():
     options = AwsOptions(region="eu-central-1", endpoint_url="http://127.0.0.1:1")
-    for name in ("s3", "dynamodb", "glue"):
+    for name in ("s3", "dynamodb", "glue", "s3tables"):
         await close_client(await open_client(name, options))
 asyncio.run(main())
 """
@@ -152,7 +152,8 @@ class TestBuilt:
             "sh", "-c", "ls -d /opt/frazil/lib/python3*/site-packages/botocore/data/*/"
         )
         names = {Path(line).name for line in listed.stdout.split()}
-        assert names == {"dynamodb", "glue", "s3", "sts", "sso", "sso-oidc", "signin"}
+        signing_in = {"sts", "sso", "sso-oidc", "signin"}
+        assert names == {"dynamodb", "glue", "s3", "s3tables"} | signing_in
 
     def test_all_code_is_compiled_and_pip_is_not_there(self, built: Image) -> None:
         count = (

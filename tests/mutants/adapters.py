@@ -421,6 +421,46 @@ ADAPTERS = (
         "    if await list_iceberg_tables(client, namespace):\n",
         ("tests/catalog/test_glue.py -k another_format",),
     ),
+    # --- S3 Tables ---
+    Mutant(
+        "s3_tables_token_of_another_pointer_is_used",
+        "committer/catalog/s3_tables/s3_tables_catalog.py",
+        "        if base is None or base.location != swap.base.metadata_location:\n"
+        "            base = await self._find(identifier)\n"
+        "        if base is None or base.location != swap.base.metadata_location:\n",
+        "        if base is None:\n"
+        "            base = await self._find(identifier)\n"
+        "        if base is None:\n",
+        ("tests/catalog/test_s3_tables.py -k stale_base",),
+    ),
+    Mutant(
+        "s3_tables_refused_token_is_a_conflict",
+        "committer/catalog/s3_tables/s3_tables_catalog.py",
+        "            return await self._judge(swap, brief(error))\n",
+        "            return Conflict()\n",
+        ("tests/catalog/test_s3_tables.py -k sent_twice_below",),
+    ),
+    Mutant(
+        "s3_tables_metadata_is_compressed",
+        "committer/catalog/s3_tables/s3_tables_layout.py",
+        "        name = name.removesuffix(_GZIP_ENDING) + _ENDING\n",
+        "        pass\n",
+        ("tests/catalog/test_s3_tables.py -k never_compressed",),
+    ),
+    Mutant(
+        "s3_tables_taken_name_is_pointed_elsewhere",
+        "committer/catalog/s3_tables/s3_tables_catalog.py",
+        "        if not reserved.location:\n",
+        "        if True:\n",
+        ("tests/catalog/test_s3_tables.py -k where_the_service_wants_it",),
+    ),
+    Mutant(
+        "s3_tables_region_of_the_bucket_is_not_compared",
+        "committer/backends/aws_options.py",
+        "    if region and region != of_bucket:\n",
+        "    if False:\n",
+        ("tests/test_backends.py -k another_region",),
+    ),
     # --- Endpoints ---
     Mutant(
         "connections_without_a_limit",
@@ -459,18 +499,18 @@ ADAPTERS = (
         ("tests/catalog/hive/test_hive.py -k twenty",),
     ),
     Mutant(
-        "hive_conflict_after_others_built_on_the_swap",
-        "committer/catalog/hive/hive_catalog.py",
-        "        if swap.metadata_location in logged:\n",
-        "        if False:\n",
-        ("tests/catalog/hive/test_hive.py -k built_upon",),
+        "conflict_after_others_built_on_a_swap_that_was_sent_twice",
+        "committer/catalog/refused_swap.py",
+        "    if swap.metadata_location in earlier:\n",
+        "    if False:\n",
+        ("tests/catalog/test_s3_tables.py -k built_upon",),
     ),
     Mutant(
-        "hive_swap_that_was_resent_inside_is_a_conflict",
-        "committer/catalog/hive/hive_catalog.py",
-        "        if current.metadata_location == swap.metadata_location:\n",
-        "        if False:\n",
-        ("tests/catalog/hive/test_hive.py -k sent_twice_below",),
+        "swap_that_was_resent_inside_is_a_conflict",
+        "committer/catalog/refused_swap.py",
+        "    if location == swap.metadata_location:\n",
+        "    if False:\n",
+        ("tests/catalog/test_s3_tables.py -k sent_twice_below",),
     ),
     Mutant(
         "hive_lock_is_released_while_the_swap_is_in_doubt",

@@ -504,11 +504,11 @@ REFUSALS = [
     (Answer.s3_error(404, "NoSuchBucket"), "create it"),
     (
         Answer.s3_error(301, "PermanentRedirect", x_amz_bucket_region="eu-north-1"),
-        "in region `eu-north-1`: set aws.region",
+        "in region `eu-north-1`: set client.region",
     ),
     (
         Answer.s3_error(400, "AuthorizationHeaderMalformed", x_amz_bucket_region="eu-north-1"),
-        "in region `eu-north-1`: set aws.region",
+        "in region `eu-north-1`: set client.region",
     ),
     (Answer.s3_error(403, "InvalidObjectState"), "refused: InvalidObjectState"),
     (Answer.s3_error(400, "InvalidRequest"), "refused: InvalidRequest"),

@@ -39,6 +39,7 @@ from committer.catalog.glue.glue_namespaces import (
 )
 from committer.catalog.glue.glue_probe import prove_condition
 from committer.catalog.namespaces import Namespace, absent_if_unsupported
+from committer.catalog.refused_swap import as_committed, judge_refused
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -53,7 +54,7 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer, Unknown
+from committer.ports.pointer_swap import Conflict, LoadedTable, Swap, SwapAnswer, Unknown
 from committer.ports.storage import NewObject, Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -125,7 +126,7 @@ class GlueCatalog:
         identifier = swap.base.identifier
         standing = await self._find(identifier)
         if standing is None or standing.location != swap.base.metadata_location:
-            return _moved(swap, standing)
+            return _judge(swap, standing, "")
         call = layout.update_table(
             standing, swap, fields=self._fields, skip_archive=self._skip_archive
         )
@@ -133,7 +134,7 @@ class GlueCatalog:
             await self._client.update_table(**call)
         except Exception as error:  # noqa: BLE001  # whatever it is: was the call applied?
             return await self._not_updated(swap, error)
-        return _committed(swap)
+        return as_committed(swap)
 
     async def _not_updated(self, swap: Swap, error: Exception) -> SwapAnswer:
         if code_of(error) == NOT_FOUND:
@@ -150,9 +151,7 @@ class GlueCatalog:
             standing = await self._find(swap.base.identifier)
         except FrazilError as error:
             return Unknown(f"{cause}; {error}")
-        if standing is not None and standing.location == swap.base.metadata_location:
-            return Unknown(cause)
-        return _moved(swap, standing)
+        return _judge(swap, standing, cause)
 
     async def create_table(self, table: LoadedTable) -> None:
         layout.table_name(table.identifier)
@@ -280,19 +279,12 @@ class GlueCatalog:
         return frazil_error(error, self._client, action, about)
 
 
-def _committed(swap: Swap) -> Committed:
-    return Committed(LoadedTable(swap.base.identifier, swap.metadata, swap.metadata_location))
-
-
-def _moved(swap: Swap, standing: GlueTable | None) -> SwapAnswer:
-    """Answer for a table that is not at the swap's base (any more)."""
+def _judge(swap: Swap, standing: GlueTable | None, cause: str) -> SwapAnswer:
     if standing is None:
         return Conflict()
-    if standing.location == swap.metadata_location:
-        return _committed(swap)
-    if standing.previous_location == swap.metadata_location:
-        return Unknown("the swap was sent twice below us, and others have committed since")
-    return Conflict()
+    return judge_refused(
+        swap, cause, location=standing.location, earlier=(standing.previous_location,)
+    )
 
 
 def _name_catalog(catalog_id: str, params: dict[str, Any], **_: object) -> None:

@@ -24,6 +24,7 @@ from committer.catalog.hive.table_lock import HeldLock, TableLocks, wants_lock
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct
 from committer.catalog.namespaces import Namespace, absent_if_unsupported
+from committer.catalog.refused_swap import as_committed, judge_refused
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -39,7 +40,6 @@ from committer.errors import (
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
-    Committed,
     Conflict,
     LoadedTable,
     Rejected,
@@ -208,7 +208,7 @@ class HiveCatalog:
             if await asked(self._metastore.table(*names), f"table {identifier}") is None:
                 return Conflict()
             raise frazil_error(error, f"change of table {identifier}") from error
-        return Committed(LoadedTable(identifier, swap.metadata, swap.metadata_location))
+        return as_committed(swap)
 
     async def _judge(self, swap: Swap, error: MetastoreError) -> SwapAnswer:
         """Say what became of an alter whose base was not current when the metastore looked."""
@@ -218,17 +218,12 @@ class HiveCatalog:
             return Conflict()
         except Exception as failure:  # noqa: BLE001  # whatever it is: nothing is proven
             return Unknown(f"{error.message}; then: {failure}")
-        if current.metadata_location == swap.metadata_location:
-            # The metastore resent the call below us, and the first one has won.
-            return Committed(
-                LoadedTable(swap.base.identifier, swap.metadata, swap.metadata_location)
-            )
-        if current.metadata_location == swap.base.metadata_location:
-            return Unknown(error.message)
-        logged = {entry.metadata_file for entry in current.metadata.metadata_log}
-        if swap.metadata_location in logged:
-            return Unknown("the swap was sent twice below us, and others have committed since")
-        return Conflict(current)
+        return judge_refused(
+            swap,
+            error.message,
+            location=current.metadata_location,
+            earlier={entry.metadata_file for entry in current.metadata.metadata_log},
+        )
 
     async def create_table(self, table: LoadedTable) -> None:
         _refuse_long_keys(table)

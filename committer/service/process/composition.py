@@ -222,9 +222,9 @@ async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Cat
     """Open the catalog as `open_catalog`, but never make a new, empty one while requests wait.
 
     Where the file of a SQLite catalog is away (a disk that is not mounted yet), a DynamoDB table or
-    every database of Glue is not in the region that is asked, or a database is another one, all of
-    them would go to quarantine for an unknown table. Errors: `CatalogUnavailableError` for the file
-    then, `SettingsError` for what a server lacks.
+    every database of Glue is not in the region that is asked, or a database or a table bucket is
+    another one, all of them would go to quarantine for an unknown table. Errors:
+    `CatalogUnavailableError` for the file then, `SettingsError` for what a server lacks.
     """
     uri = parts.settings.catalog.uri
     if _is_away(uri) and await _has_outstanding(parts.inbox):
@@ -245,7 +245,8 @@ async def _open_standing_catalog(parts: RequestParts) -> Catalog:
         catalog = await open_catalog(parts, create=False)
     except NotFoundError as error:
         raise SettingsError(f"requests wait in `{waiting}` for tables, but {error}") from error
-    if properties.kind is CatalogKind.GLUE and await _is_empty(catalog):
+    may_be_elsewhere = properties.kind in (CatalogKind.GLUE, CatalogKind.S3_TABLES)
+    if may_be_elsewhere and await _is_empty(catalog):
         raise SettingsError(
             f"requests wait in `{waiting}` for tables, but {properties} has no namespace at all:"
             " correct its region or its account; if it is to be new, `frazil table create` makes"

@@ -35,7 +35,7 @@ class CheckedMoto:
         self._lock = Lock()
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        body = _body(environ)
         environ["HTTP_X_MOTO_ACCOUNT_ID"] = _account(environ)
         with self._lock:
             if environ.get("HTTP_X_AMZ_TARGET") == _UPDATE and self._is_stale(environ, body):
@@ -57,6 +57,14 @@ class CheckedMoto:
     ) -> list[bytes]:
         call = {**environ, "wsgi.input": BytesIO(body), "CONTENT_LENGTH": str(len(body))}
         return list(self._inner(call, start_response))
+
+
+def _body(environ: WSGIEnvironment) -> bytes:
+    """Read the body of a request: all of one that comes in chunks, as clients of S3 send files."""
+    stream: Any = environ["wsgi.input"]
+    if environ.pop("HTTP_TRANSFER_ENCODING", "") == "chunked":
+        return bytes(stream.read())
+    return bytes(stream.read(int(environ.get("CONTENT_LENGTH") or 0)))
 
 
 def _account(environ: WSGIEnvironment) -> str:

@@ -10,17 +10,29 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from committer.aws.client import AwsOptions
+from committer.aws.client import AwsOptions, close_client, open_client
 from committer.service.process.child_process import ends_with_parent
 from tests.support.servers.dynamodb_server import REGION
 
 _ROOT = Path(__file__).parent.parent.parent.parent
+
+
+# One of the three that moto knows S3 Tables in.
+TABLE_BUCKETS_REGION = "us-east-1"
+
+
+@dataclass(frozen=True, slots=True)
+class TableBucket:
+    """An empty table bucket, and the options of a client of its account."""
+
+    arn: str
+    options: AwsOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +50,14 @@ class MotoServer:
             access_key_id=f"{next(self._numbers):012d}",
             secret_access_key="frazil",
         )
+
+    async def new_table_bucket(self) -> TableBucket:
+        """Make a table bucket in an account of its own."""
+        options = replace(self.new_account(), region=TABLE_BUCKETS_REGION)
+        client = await open_client("s3tables", options)
+        answer = await client.create_table_bucket(name="lake")
+        await close_client(client)
+        return TableBucket(answer["arn"], options)
 
 
 @contextmanager
