@@ -8,7 +8,7 @@ metadata that is read afterwards decides.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from committer.plan.attempt_garbage import LeftOver, SentAttempt, judge, sent_attempt
@@ -16,15 +16,19 @@ from committer.plan.commit import CommitPlan
 from committer.plan.state import TableState
 from committer.plan.swap import may_land
 from committer.ports.catalog_capabilities import Condition
+from committer.ports.pointer_swap import Swap
 
 # Beyond these the oldest attempts are not judged: their files stay.
 ATTEMPTS_MAX = 1_000
+# Beyond these, only the conditions of the oldest are kept: they differ in no more than the heads of
+# branches, however often a catalog that never answers is asked.
+LOST_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """Attempts whose answers were lost, and which cannot land any more. Those that are not in the
-    table (`absent`) may have landed and been rolled back.
+    table (`absent`) may have landed and been rolled back; or they are too many to be followed.
     """
 
     landed: tuple[CommitPlan, ...] = ()
@@ -35,7 +39,7 @@ class AttemptLog:
     """The attempts since the table's last commit by this committer.
 
     `state`: the table as last loaded or committed, None before. `resolved_count`: how many attempts
-    with a lost answer were resolved by a load so far.
+    with a lost answer were resolved by a load, or given up, so far.
     """
 
     def __init__(self, condition: Condition = "pointer") -> None:
@@ -45,6 +49,8 @@ class AttemptLog:
         # By manifest list: no two attempts share one.
         self._sent: dict[str, SentAttempt] = {}
         self._lost: list[CommitPlan] = []
+        # Of attempts beyond those: one swap for each condition, by which it may land.
+        self._doubts: dict[Hashable, Swap] = {}
         self._resolved = Resolved()
         # Merged manifests that no attempt after those that were sent includes.
         self._superseded: set[str] = set()
@@ -68,7 +74,19 @@ class AttemptLog:
 
     def lost(self, plan: CommitPlan) -> None:
         """Note that the answer is lost."""
-        self._lost.append(plan)
+        # Its objects are written, and nothing asks for them any more.
+        self._lost.append(replace(plan, objects=()))
+        if len(self._lost) > LOST_MAX:
+            self._forget(self._lost[: LOST_MAX // 2])
+            self._lost = self._lost[LOST_MAX // 2 :]
+
+    def _forget(self, oldest: Sequence[CommitPlan]) -> None:
+        """Keep the conditions of attempts only. Which of them lands will not be found out, so the
+        batch is written anew, and what they took along is not offered again.
+        """
+        self._doubts.update({self._condition_of(plan.swap): plan.swap for plan in oldest})
+        self._resolved = replace(self._resolved, absent=(*self._resolved.absent, *oldest))
+        self.resolved_count += len(oldest)
 
     def loaded(self, state: TableState) -> None:
         """Resolve, by freshly read metadata, the attempts whose base it has replaced."""
@@ -81,6 +99,9 @@ class AttemptLog:
                 self.resolved_count += 1
                 (landed if _has_landed(plan, state) else absent).append(plan)
         self._lost, self._resolved = lost, Resolved(tuple(landed), tuple(absent))
+        in_doubt = len(self._doubts)
+        self._doubts = self._still_in_doubt(state)
+        self.resolved_count += in_doubt - len(self._doubts)
 
     def landed(self, state: TableState) -> None:
         """Note a commit of this committer that has led to this state.
@@ -88,6 +109,7 @@ class AttemptLog:
         """
         self.state = state
         self._lost = [one for one in self._lost if may_land(one.swap, state.table, self._condition)]
+        self._doubts = self._still_in_doubt(state)
 
     def supersede(self, merged: str) -> None:
         """Note that no attempt after those that were sent includes this merged manifest."""
@@ -98,7 +120,18 @@ class AttemptLog:
     @property
     def has_lost(self) -> bool:
         """Whether an attempt whose answer was lost may land yet, on the state as last loaded."""
-        return bool(self._lost)
+        return bool(self._lost or self._doubts)
+
+    def _condition_of(self, swap: Swap) -> Hashable:
+        is_of_pointer = self._condition == "pointer"
+        return swap.base.metadata_location if is_of_pointer else swap.requirements
+
+    def _still_in_doubt(self, state: TableState) -> dict[Hashable, Swap]:
+        return {
+            known: swap
+            for known, swap in self._doubts.items()
+            if may_land(swap, state.table, self._condition)
+        }
 
     def take_resolved(self) -> Resolved:
         """Return the attempts that loads have resolved since the last call."""

@@ -1,7 +1,9 @@
-"""A change of the ledger alone, for a catalog that checks the head of a branch and nothing else.
+"""A change of properties alone, for a catalog that checks the head of a branch and nothing else.
 
-There a commit that was planned before the change would still pass, and write the ledger's entry as
-it was. So the change moves the head that such a commit requires, by a snapshot that adds nothing.
+There two such changes of one base would both pass, and the second would undo the first without
+having seen it. A commit that was planned before the change would pass as well, and write the
+ledger's entry as it was. So the change moves the head that others require, by a snapshot that adds
+nothing.
 """
 
 from __future__ import annotations
@@ -35,14 +37,16 @@ class HeadMove:
 
 
 def branch_to_move(state: TableState, updates: Sequence[Update]) -> str | None:
-    """Return the branch whose ledger the updates change; None if they change none, or move its head
-    themselves, or it is not there: then no commit rests on it.
+    """Return the branch whose head has to move: the one whose ledger the updates change, or main
+    for other properties. None if they change no property, or move its head themselves, or if the
+    branch is not there: then no commit rests on it.
     """
-    branches = {parsed[1] for key in _keys(updates) if (parsed := parse_property_key(key))}
+    keys = _keys(updates)
+    branches = {parsed[1] for key in keys if (parsed := parse_property_key(key))}
     if len(branches) > 1:
         raise InvariantError(f"the ledgers of {sorted(branches)} are changed in one swap")
     moved = {one.ref_name for one in updates if isinstance(one, SetSnapshotRef)}
-    for branch in branches - moved:
+    for branch in (branches or {MAIN}) - moved if keys else ():
         if branch == MAIN or branch in state.metadata.refs:
             return branch
     return None

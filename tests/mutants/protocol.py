@@ -257,7 +257,7 @@ PROTOCOL = (
     Mutant(
         "doubt_is_ignored",
         "committer/plan/attempt_log.py",
-        "        return bool(self._lost)\n",
+        "        return bool(self._lost or self._doubts)\n",
         "        return False\n",
         ("tests/service/table/test_table_committer.py", "tests/service/table/test_bisecting.py"),
     ),

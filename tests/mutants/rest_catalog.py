@@ -103,4 +103,25 @@ REST_CATALOG = (
         "    if False:\n",
         ("tests/catalog/rest/test_rest_configuration.py",),
     ),
+    Mutant(
+        "property_changes_of_one_base_both_pass",
+        "committer/plan/head_move.py",
+        "    for branch in (branches or {MAIN}) - moved if keys else ():\n",
+        "    for branch in branches - moved if keys else ():\n",
+        ("tests/service/admin/test_table_change.py -k build_on_one_another",),
+    ),
+    Mutant(
+        "lost_attempts_are_kept_for_ever",
+        "committer/plan/attempt_log.py",
+        "        if len(self._lost) > LOST_MAX:\n",
+        "        if len(self._lost) < 0:\n",
+        ("tests/plan/test_attempt_log.py -k for_ever",),
+    ),
+    Mutant(
+        "attempts_that_are_forgotten_are_in_doubt_no_more",
+        "committer/plan/attempt_log.py",
+        "        return bool(self._lost or self._doubts)\n",
+        "        return bool(self._lost)\n",
+        ("tests/plan/test_attempt_log.py -k forgotten",),
+    ),
 )

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
 from committer.iceberg.updates.metadata_update import SetProperties
-from committer.plan.attempt_log import AttemptLog
+from committer.iceberg.updates.requirement import AssertCurrentSchemaId
+from committer.plan.attempt_log import LOST_MAX, AttemptLog
 from committer.plan.batch import Batch, prepare_manifests
 from committer.plan.commit import Attempt, CommitPlan, LedgerCleanup, NeedsManifestList, plan_commit
 from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.state import TableState
+from committer.ports.catalog_capabilities import Condition
 from tests.support.builders.flights import changed
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
@@ -40,6 +46,53 @@ def log_with_lost(*plans: CommitPlan) -> AttemptLog:
     return attempts
 
 
+def lists_of(plans: Iterable[CommitPlan]) -> list[str | None]:
+    return [plan.snapshot.manifest_list for plan in plans]
+
+
+def in_doubt(attempts: AttemptLog) -> bool:
+    return attempts.has_lost
+
+
+@pytest.mark.parametrize("condition", ["pointer", "requirements"])
+def test_attempts_that_are_lost_for_ever_are_forgotten_but_for_their_condition(
+    condition: Condition,
+) -> None:
+    """A catalog that never answers is asked for days, and its table stays in doubt all the time."""
+    attempts = AttemptLog(condition)
+    attempts.loaded(TableState.of(BASE))
+    plan, given_up = plan_of(1), 0
+    for _ in range(10 * LOST_MAX):
+        attempts.sending(plan, ())
+        attempts.lost(plan)
+        attempts.loaded(TableState.of(BASE))
+        given_up += len(attempts.take_resolved().absent)
+        assert in_doubt(attempts)
+    assert attempts.resolved_count == given_up >= 9 * LOST_MAX
+    attempts.loaded(plan_of(2).state)
+    assert not in_doubt(attempts)
+    resolved = attempts.take_resolved()
+    assert len(resolved.absent) <= LOST_MAX
+    assert not any(kept.objects for kept in resolved.absent)
+
+
+def test_doubt_stays_with_the_condition_when_all_that_had_it_are_forgotten() -> None:
+    """The head of another branch has moved, so that nothing else is in doubt any more."""
+    attempts = AttemptLog("requirements")
+    first = plan_of(1)
+    attempts.loaded(TableState.of(BASE))
+    attempts.lost(first)
+    later = replace(first, swap=replace(first.swap, requirements=(AssertCurrentSchemaId(7),)))
+    for _ in range(2 * LOST_MAX):
+        attempts.lost(later)
+    attempts.loaded(TableState.of(BASE))
+    assert in_doubt(attempts)
+    count = attempts.resolved_count
+    attempts.loaded(plan_of(2).state)
+    assert not in_doubt(attempts)
+    assert attempts.resolved_count == count + 1
+
+
 def test_an_attempt_whose_answer_is_lost_may_land_while_its_base_is_current() -> None:
     attempts = log_with_lost(plan_of(1))
     attempts.loaded(TableState.of(BASE))
@@ -55,7 +108,7 @@ def test_an_attempt_whose_base_was_replaced_by_another_is_absent() -> None:
     attempts.loaded(moved)
     assert not attempts.has_lost
     assert attempts.resolved_count == 1
-    assert attempts.take_resolved().absent == (plan,)
+    assert lists_of(attempts.take_resolved().absent) == lists_of([plan])
     assert attempts.take_resolved().absent == ()
 
 
@@ -65,7 +118,8 @@ def test_of_two_attempts_of_one_batch_the_manifest_list_tells_which_has_landed()
     attempts = log_with_lost(first, second)
     attempts.loaded(second.state)
     resolved = attempts.take_resolved()
-    assert (resolved.landed, resolved.absent) == ((second,), (first,))
+    assert lists_of(resolved.landed) == lists_of([second])
+    assert lists_of(resolved.absent) == lists_of([first])
 
 
 def test_a_commit_leaves_no_attempt_in_doubt() -> None:

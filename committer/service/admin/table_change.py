@@ -70,7 +70,7 @@ async def change_table(
 async def _head_move(
     catalog: Catalog, storage: Storage, world: World, table: LoadedTable, updates: Sequence[Update]
 ) -> HeadMove:
-    """Return what a change of the ledger needs beside itself: nothing, or a move of the head."""
+    """Return what a change of properties needs beside itself: nothing, or a move of a head."""
     state = TableState.of(table)
     branch = None
     if catalog.capabilities.condition == "requirements":

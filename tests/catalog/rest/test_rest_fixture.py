@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from functools import partial
 
 import pytest
 
 from committer.catalog.rest.rest_catalog import RestCatalog
 from committer.catalog.rest.rest_options import RestOptions
 from committer.catalog.rest.rest_paths import REGISTER, RENAME
-from committer.ports.pointer_swap import Committed, Conflict
+from committer.iceberg.updates.metadata_update import SetProperties, Update
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.real_world import RealWorld
+from committer.service.admin.table_change import change_table
 from committer.storage.local import LocalStorage
 from tests.support.builders.table_builders import build_head_swap, build_swap, build_table
 from tests.support.servers.http_proxy import HttpProxy
@@ -55,6 +58,30 @@ async def test_whether_a_table_moved_is_asked_without_its_metadata(
     assert [one.header("if-none-match") is not None for one in proxy.received[-2:]] == [True, True]
     assert [one.header("accept-encoding") for one in proxy.received[-2:]] == ["identity"] * 2
     assert proxy.statuses[-1] == 304
+
+
+async def test_eight_changes_of_one_property_build_on_one_another(
+    catalog: RestCatalog, rest_server: RestServer
+) -> None:
+    """The server applies both of two property changes of one base, unless they move a head."""
+    table = build_table("properties.flights", warehouse=rest_server.warehouse)
+    await catalog.create_namespace(("properties",))
+    await catalog.create_table(table)
+    names = [str(number) for number in range(8)]
+
+    async def add(name: str, found: LoadedTable) -> Sequence[Update]:
+        known = {*found.metadata.properties.get("names", "").split()}
+        return () if name in known else (SetProperties({"names": " ".join({*known, name})}),)
+
+    await asyncio.gather(
+        *(
+            change_table(catalog, LocalStorage(), RealWorld(), table.identifier, partial(add, name))
+            for name in names
+        )
+    )
+    found = (await catalog.load(table.identifier)).metadata
+    assert sorted(found.properties["names"].split()) == names
+    assert len(found.snapshots) == 8
 
 
 async def test_of_eight_swappers_one_wins_in_each_of_twenty_races(

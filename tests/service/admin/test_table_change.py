@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
@@ -10,7 +12,9 @@ from committer.errors import CatalogUnavailableError, UnsupportedError
 from committer.iceberg.updates.metadata_update import SetProperties, Update
 from committer.ports.pointer_swap import LoadedTable, Rejected, Swap, SwapAnswer
 from committer.service.admin.table_change import ATTEMPTS_MAX, Decide, change_table
-from tests.support.faults.faulty_catalog import Fault
+from tests.support.builders.request_builders import build_request
+from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.memory.requirements_catalog import RequirementsCatalog
 from tests.support.service.scripted import scripted
 from tests.support.service.service_harness import ServiceHarness
 
@@ -24,6 +28,29 @@ async def _set_once(table: LoadedTable) -> Sequence[Update]:
 
 async def _set_always(table: LoadedTable) -> Sequence[Update]:
     return (SetProperties({"last": table.metadata_location}),)
+
+
+async def _add_name(table: LoadedTable, name: str) -> Sequence[Update]:
+    names = set(table.metadata.properties.get("names", "").split()) - {""}
+    return () if name in names else (SetProperties({"names": " ".join(sorted({*names, name}))}),)
+
+
+@pytest.mark.parametrize("makes_head", [True, False])
+async def test_of_changes_that_build_on_one_another_none_is_lost_where_heads_alone_are_checked(
+    *, makes_head: bool
+) -> None:
+    """Such a catalog lets both of two changes of one base pass, unless they move a head."""
+    harness = ServiceHarness()
+    inner = RequirementsCatalog(storage=harness.storage.inner, world=harness.world)
+    harness.catalog = FaultyCatalog(inner)
+    table = await harness.create_table()
+    if makes_head:
+        await harness.publish(build_request(table))
+        await harness.run_until_settled()
+    names = [str(number) for number in range(8)]
+    await asyncio.gather(*(_change(harness, partial(_add_name, name=one)) for one in names))
+    properties = (await harness.load()).properties
+    assert properties["names"].split() == names
 
 
 async def _change(harness: ServiceHarness, decide: Decide = _set_once) -> LoadedTable:
