@@ -74,8 +74,10 @@ def drop(name: TableArgument, yes: Yes = False) -> None:
     say(f"This removes {identifier} from the catalog. Its files stay; its metadata file is")
     say(location)
     confirm("Drop?", needed=not yes)
-    run_with_parts(lambda parts: parts.catalog.drop_table(identifier))
+    last = run_with_parts(lambda parts: parts.catalog.drop_table(identifier))
     say(f"dropped {identifier}")
+    if last not in (None, location):
+        say(f"A commit came between: its last metadata file is {last}")
 
 
 async def _say_what_waits(parts: Parts, identifier: TableIdentifier) -> bool:

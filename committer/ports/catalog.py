@@ -50,8 +50,11 @@ class Catalog(Protocol):
         namespace is `NoSuchNamespaceError`.
         """
 
-    async def drop_table(self, identifier: TableIdentifier) -> None:
-        """Remove the pointer; files stay. Absent: `NoSuchTableError`. Where that has no form
+    async def drop_table(self, identifier: TableIdentifier) -> str | None:
+        """Remove the pointer; files stay. Return what it named last, where the back end tells it in
+        the same step: no commit then came between. None: the back end does not tell.
+
+        Absent: `NoSuchTableError`. Where to remove the pointer alone has no form
         (`CatalogCapabilities.drops_pointer_only`): `UnsupportedError`, saying what to do instead.
         """
 

@@ -176,8 +176,10 @@ class FaultyCatalog(_Port):
             "create_table", lambda: self._inner.create_table(table), str(table.identifier)
         )
 
-    async def drop_table(self, identifier: TableIdentifier) -> None:
-        await self._call("drop_table", lambda: self._inner.drop_table(identifier), str(identifier))
+    async def drop_table(self, identifier: TableIdentifier) -> str | None:
+        return await self._call(
+            "drop_table", lambda: self._inner.drop_table(identifier), str(identifier)
+        )
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         await self._call(

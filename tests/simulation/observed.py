@@ -113,10 +113,11 @@ class ObservedCatalog(_Observed):
             self._listener.pointed(self._process, table)
         return table
 
-    async def drop_table(self, identifier: TableIdentifier) -> None:
-        await self.inner.drop_table(identifier)
+    async def drop_table(self, identifier: TableIdentifier) -> str | None:
+        last = await self.inner.drop_table(identifier)
         if self._listener:
             self._listener.dropped(self._process, identifier)
+        return last
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         await self.inner.rename_table(identifier, to)

@@ -18,26 +18,23 @@ from committer.catalog.namespaces import (
 from committer.catalog.rest.rest_answer import Answer
 from committer.catalog.rest.rest_auth import Auth
 from committer.catalog.rest.rest_client import RestClient
+from committer.catalog.rest.rest_creation import RestCreation
 from committer.catalog.rest.rest_credentials import RestCredentials, asking_for_credentials
 from committer.catalog.rest.rest_namespaces import RestNamespaces
 from committer.catalog.rest.rest_options import BasicOptions, OAuth2Options, RestOptions
-from committer.catalog.rest.rest_paths import REGISTER, RENAME, is_addressable
+from committer.catalog.rest.rest_paths import REGISTER, RENAME, UNREGISTER, is_addressable
 from committer.catalog.rest.rest_probe import probe
 from committer.catalog.rest.rest_swap import send_commit
 from committer.catalog.rest.rest_table import TableAnswer, location_in, read_table_answer
-from committer.catalog.staging import read_registered, write_first_metadata
+from committer.catalog.staging import read_registered
 from committer.errors import (
-    AccessError,
+    CatalogUnavailableError,
     InvalidMetadataError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    NotFoundError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from committer.iceberg.updates.creation import updates_that_create
-from committer.iceberg.updates.metadata_update_json import print_update
-from committer.iceberg.updates.requirement import AssertCreate, print_requirement
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject, Storage
@@ -66,10 +63,6 @@ class RestCatalog:
     may have been applied; `create_table` and `create_namespace` may be repeated as they are.
     """
 
-    capabilities = CatalogCapabilities(
-        kind="REST", metadata_writer="catalog", condition="requirements"
-    )
-
     def __init__(
         self,
         *,
@@ -84,6 +77,17 @@ class RestCatalog:
         self._namespaces = RestNamespaces(client)
         self._world = world
         self._seen: OrderedDict[TableIdentifier, _Seen] = OrderedDict()
+        self._has_etags = True
+        self._creation = RestCreation(client, storage, self.load, self._keep_registered)
+
+    @property
+    def capabilities(self) -> CatalogCapabilities:
+        return CatalogCapabilities(
+            kind="REST",
+            metadata_writer="catalog",
+            condition="requirements",
+            has_atomic_rename=self.client.paths.offers(RENAME),
+        )
 
     @classmethod
     async def open(
@@ -114,12 +118,15 @@ class RestCatalog:
         """Load a table with the server's properties for reading its files. Errors: as `load`."""
         answer = await self._ask(identifier)
         found = await read_table_answer(answer, identifier)
+        self._has_etags = bool(found.etag)
         self._keep(found)
         self._credentials.note(found)
         return found
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         seen = self._seen.get(identifier)
+        if seen is None and not self._has_etags and not self._credentials.are_wanted:
+            return await self._location_by_refs(identifier)
         if seen is None:
             return (await self.load(identifier)).metadata_location
         answer = await self._ask(identifier, {"If-None-Match": seen.etag})
@@ -133,15 +140,25 @@ class RestCatalog:
         self._note(identifier, _Seen(location, answer.headers.get("etag", "")))
         return location
 
+    async def _location_by_refs(self, identifier: TableIdentifier) -> str:
+        """Ask a server without ETags, which then need not send every snapshot."""
+        answer = await self._ask(identifier, query={"snapshots": "refs"})
+        location = location_in(answer)
+        return location or (await self.load(identifier)).metadata_location
+
     async def _ask(
-        self, identifier: TableIdentifier, headers: Mapping[str, str] | None = None
+        self,
+        identifier: TableIdentifier,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask for a table. Errors: `NoSuchTableError`; those of the answer."""
         with absent_if_unsupported():
             join_namespace(identifier.namespace)
         if not is_addressable(identifier):
             raise _absent(identifier)
-        answer = await self.client.read(self.client.paths.table(identifier), headers=headers)
+        path = self.client.paths.table(identifier)
+        answer = await self.client.read(path, query, headers)
         if answer.is_success or answer.status == 304:
             return answer
         if answer.is_error(404, "NotFoundException"):
@@ -182,85 +199,40 @@ class RestCatalog:
         join_namespace(identifier.namespace)
         # Some servers create, register and rename into a namespace that is not there.
         await self._namespaces.require(identifier.namespace)
-        if self.client.paths.offers(REGISTER) and await self._create_by_file(table):
-            return
-        await self._create_by_commit(table)
-
-    async def _create_by_file(self, table: LoadedTable) -> bool:
-        """Write the first metadata file and register it, which keeps its uuid and its location.
-        False where this process may not write there.
-        """
-        try:
-            created = await write_first_metadata(self._storage, table)
-        except AccessError:
-            return False
-        try:
-            await self._register(table)
-        except (NoSuchNamespaceError, TableAlreadyExistsError):
-            # Surely not applied, and no other process knows a file that this call wrote.
-            if created:
-                await self._storage.delete((table.metadata_location,))
-            raise
-        return True
-
-    async def _create_by_commit(self, table: LoadedTable) -> None:
-        identifier = table.identifier
-        body = {
-            "identifier": {"namespace": list(identifier.namespace), "name": identifier.name},
-            "requirements": [print_requirement(AssertCreate())],
-            "updates": [print_update(one) for one in updates_that_create(table.metadata)],
-        }
-        answer = await self.client.change("POST", self.client.paths.table(identifier), body)
-        if answer.status == 409:
-            if (await self.load(identifier)).metadata.table_uuid == table.metadata.table_uuid:
-                return  # an earlier call's answer was lost
-            raise _taken(identifier)
-        answer.require_success()
+        await self._creation.create(table)
 
     async def register_table(
         self, identifier: TableIdentifier, metadata_location: str
     ) -> LoadedTable:
         join_namespace(identifier.namespace)
+        if not self.client.paths.offers(REGISTER):
+            raise UnsupportedError(
+                f"this REST catalog does not register metadata files ({identifier}): its"
+                " configuration does not list the endpoint"
+            )
         table = await read_registered(self._storage, identifier, metadata_location)
         await self._namespaces.require(identifier.namespace)
-        return await self._register(table)
+        return await self._creation.register(table)
 
-    async def _register(self, table: LoadedTable) -> LoadedTable:
-        """Register the table. Errors: `TableAlreadyExistsError`, unless by this very pointer."""
-        identifier, location = table.identifier, table.metadata_location
-        body = {"name": identifier.name, "metadata-location": location}
-        path = self.client.paths.register(identifier.namespace)
-        answer = await self.client.change("POST", path, body)
-        if answer.is_success:
-            registered = await read_table_answer(answer, identifier)
-            self._credentials.note(registered)
-            return self._keep(registered)
-        if answer.status == 409:
-            found = await self._existing(identifier)
-            if found is not None and found.metadata_location == location:
-                return found
-            raise _taken(identifier)
-        if answer.is_error(404, "NotFoundException"):
-            raise NotFoundError(f"table {identifier}: there is no metadata file {location}")
-        raise answer.as_error()
+    def _keep_registered(self, found: TableAnswer) -> LoadedTable:
+        self._credentials.note(found)
+        return self._keep(found)
 
-    async def _existing(self, identifier: TableIdentifier) -> LoadedTable | None:
-        try:
-            return await self.load(identifier)
-        except NoSuchTableError:
-            return None
-
-    async def drop_table(self, identifier: TableIdentifier) -> None:
+    async def drop_table(self, identifier: TableIdentifier) -> str | None:
         if not is_addressable(identifier):
             raise _absent(identifier)
-        # Without it a server may delete the files.
-        query = {"purgeRequested": "false"}
-        path = self.client.paths.table(identifier)
-        answer = await self.client.change("DELETE", path, query=query)
+        path, paths = self.client.paths.table(identifier), self.client.paths
+        if paths.offers(UNREGISTER):
+            answer = await self.client.change("POST", f"{path}/unregister")
+        else:
+            # Without the query a server may delete the files.
+            query = {"purgeRequested": "false"}
+            answer = await self.client.change("DELETE", path, query=query)
         self._forget(identifier)
         if answer.status == 404 and answer.error is not None:
             raise _absent(identifier)
         answer.require_success()
+        return _last_location(answer) if paths.offers(UNREGISTER) else None
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         if not self.client.paths.offers(RENAME):
@@ -269,13 +241,13 @@ class RestCatalog:
         if not await self._has_table(identifier):
             raise _absent(identifier)
         if identifier == to:
-            raise _taken(to)
+            raise TableAlreadyExistsError(f"the name {to} is taken")
         await self._namespaces.require(to.namespace)
         body = {"source": _named(identifier), "destination": _named(to)}
         answer = await self.client.change("POST", self.client.paths.rename(), body)
         self._forget(identifier)
         if answer.status == 409:
-            raise _taken(to)
+            raise await self._creation.taken(to)
         answer.require_success()
 
     async def _has_table(self, identifier: TableIdentifier) -> bool:
@@ -330,5 +302,9 @@ def _absent(identifier: TableIdentifier) -> NoSuchTableError:
     return NoSuchTableError(f"no table {identifier}")
 
 
-def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
-    return TableAlreadyExistsError(f"the name {identifier} is taken")
+def _last_location(answer: Answer) -> str | None:
+    """Return the location that a removal tells. The table is gone, whatever the answer says."""
+    try:
+        return location_in(answer)
+    except CatalogUnavailableError:
+        return None

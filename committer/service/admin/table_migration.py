@@ -212,7 +212,14 @@ class TableMigration:
                 f" in {now}, and not in catalog `{target.name}`; stop its writer, drop"
                 f" {self._identifier} from `{target.name}`, and run this again"
             )
-        await self._source.catalog.drop_table(self._standing)
+        last = await self._source.catalog.drop_table(self._standing)
+        if last not in (None, table.metadata_location):
+            raise UnsupportedError(
+                f"a commit to {self._standing} in catalog `{self._source.name}` came between, just"
+                f" before it was dropped: it is in {last}, and not in catalog `{target.name}`; drop"
+                f" {self._identifier} from `{target.name}`, and `frazil table register` that file"
+                " there"
+            )
 
     async def _check_note(self, table_uuid: UUID) -> None:
         note = await self._source.moves.find(table_uuid)

@@ -101,9 +101,9 @@ class FaultyCatalog:
         self.calls["create_table"] += 1
         await self.inner.create_table(table)
 
-    async def drop_table(self, identifier: TableIdentifier) -> None:
+    async def drop_table(self, identifier: TableIdentifier) -> str | None:
         self.calls["drop_table"] += 1
-        await self.inner.drop_table(identifier)
+        return await self.inner.drop_table(identifier)
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         self.calls["rename_table"] += 1

@@ -75,9 +75,9 @@ class MemoryCatalog:
         if held != table.metadata_location:
             raise TableAlreadyExistsError(f"table {table.identifier} exists already")
 
-    async def drop_table(self, identifier: TableIdentifier) -> None:
+    async def drop_table(self, identifier: TableIdentifier) -> str | None:
         await self.current_location(identifier)
-        del self._locations[identifier]
+        return self._locations.pop(identifier)
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         location = await self.current_location(identifier)

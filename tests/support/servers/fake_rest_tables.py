@@ -50,6 +50,8 @@ class Judgement:
     """To an update of an unknown action; the specification wants 400."""
     soft_deletes: bool = False
     """A dropped table keeps its name: nothing else can be called so."""
+    wants_staged: bool = False
+    """A commit makes a table only with the uuid and the location that it was staged with."""
 
 
 @dataclass(slots=True)
@@ -63,6 +65,7 @@ class FakeTables:
     tables: dict[TableIdentifier, LoadedTable] = field(default_factory=dict)
     deleted: set[TableIdentifier] = field(default_factory=set)
     commits: int = 0
+    staged: dict[TableIdentifier, TableMetadata] = field(default_factory=dict)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     # --- Reading ---------------------------------------------------------------------------------
@@ -139,7 +142,9 @@ class FakeTables:
             now_ms=now_ms,
         )
         table = LoadedTable(identifier, metadata, self._location(metadata, 0))
-        if not staged:
+        if staged:
+            self.staged[identifier] = metadata
+        else:
             await self._install((table,))
         return table
 
@@ -201,6 +206,12 @@ class FakeTables:
             metadata = table_of_updates(updates, now_ms=now_ms)
         except InvalidMetadataError as error:
             raise Refusal(400, "ValidationException", str(error)) from error
+        staged = self.staged.pop(identifier, None)
+        if self.judgement.wants_staged and (
+            staged is None
+            or (staged.table_uuid, staged.location) != (metadata.table_uuid, metadata.location)
+        ):
+            raise Refusal(400, "ValidationException", "another uuid or location was staged")
         return LoadedTable(identifier, metadata, self._location(metadata, 0))
 
     def _default_location(self, identifier: TableIdentifier) -> str:
