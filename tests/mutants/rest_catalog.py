@@ -124,4 +124,32 @@ REST_CATALOG = (
         "        return bool(self._lost)\n",
         ("tests/plan/test_attempt_log.py -k forgotten",),
     ),
+    Mutant(
+        "clock_that_is_wrong_rejects_every_request",
+        "committer/catalog/rest/rest_swap.py",
+        "    if (ahead_s := answer.clock_ahead_s) > CLOCK_AHEAD_S_MAX:\n",
+        "    if (ahead_s := answer.clock_ahead_s) < 0:\n",
+        ("tests/catalog/rest/test_rest_probe.py -k rejects_no_request",),
+    ),
+    Mutant(
+        "table_gets_another_uuid_than_was_staged",
+        "committer/catalog/rest/rest_creation.py",
+        "table_uuid=staged.table_uuid, location=",
+        "location=",
+        ("tests/catalog/rest/test_rest_creation.py -k gives_them_their_uuid",),
+    ),
+    Mutant(
+        "table_is_deleted_where_it_could_be_unregistered",
+        "committer/catalog/rest/rest_catalog.py",
+        "        if paths.offers(UNREGISTER):\n",
+        "        if not path:\n",
+        ("tests/catalog/rest/test_rest_creation.py -k is_unregistered",),
+    ),
+    Mutant(
+        "commit_before_the_drop_of_a_migrated_table_is_left_behind",
+        "committer/service/admin/table_migration.py",
+        "        if last not in (None, table.metadata_location):\n",
+        "        if last == '':\n",
+        ("tests/service/admin/test_table_migration.py -k just_before",),
+    ),
 )

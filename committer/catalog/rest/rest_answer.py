@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from textwrap import shorten
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +33,8 @@ _TAG = re.compile(r"<[^<>]{0,500}>")
 # 419: the token has expired. 440: what some servers say for it.
 UNAUTHORIZED = frozenset((401, 419))
 _BUSY = frozenset((408, 425, 429))
+CLOCK_AHEAD_S_MAX = 30.0
+"""Java's servers refuse a snapshot whose time is more than a minute after theirs."""
 
 
 class LostAnswerError(Exception):
@@ -55,7 +59,7 @@ class Answer:
     """An answer to `what` (method and address, without secrets). Names of headers in lower case.
 
     `is_resent`: the answer to an earlier send of the same request was lost. A refusal then tells
-    nothing of that one.
+    nothing of that one. `sent_ms`: our clock before the request was sent.
     """
 
     what: str
@@ -63,6 +67,7 @@ class Answer:
     headers: Mapping[str, str]
     content: bytes
     is_resent: bool = False
+    sent_ms: int | None = None
 
     @property
     def is_success(self) -> bool:
@@ -132,6 +137,19 @@ class Answer:
         if self.status in (405, 406, 501):
             return UnsupportedError(f"{self}: the catalog does not offer it")
         return AccessError(f"{self}: refused")
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """How far our clock is ahead of the server's, at least; 0 where it is not, or the answer
+        has no date. The server has dated the answer after the request was sent.
+        """
+        try:
+            dated = parsedate_to_datetime(self.headers["date"])
+            # Dates are cut to seconds; without a zone they are of UTC.
+            dated_s = dated.replace(tzinfo=dated.tzinfo or UTC).timestamp() + 1.0
+        except (KeyError, ValueError, OverflowError):
+            return 0.0
+        return 0.0 if self.sent_ms is None else max(0.0, self.sent_ms / 1000 - dated_s)
 
     @property
     def _redirected_to(self) -> str:

@@ -102,10 +102,20 @@ class RestClient:
 
     async def _configure(self, own: Mapping[str, str]) -> None:
         query = {"warehouse": self._options.warehouse} if self._options.warehouse else {}
-        answer = await self.read("v1/config", query)
+        try:
+            answer = await self.send("GET", "v1/config", query=query)
+        except LostAnswerError as error:
+            raise CatalogUnavailableError(f"{error}{self._hint_of_tls}") from error
         if not answer.is_success:
             raise self._no_configuration(answer)
         self._configuration = configuration_of(answer.json(), self._options, own)
+
+    @property
+    def _hint_of_tls(self) -> str:
+        """A server that wants a certificate of ours ends the connection, and does not say why."""
+        options = self._options
+        is_without = options.uri.startswith("https:") and not options.tls.client_certificate
+        return "; a server may want a certificate, `ssl.client.cert`" if is_without else ""
 
     def _no_configuration(self, answer: Answer) -> FrazilError:
         """Return why there is no configuration, by the setting to correct."""
@@ -164,12 +174,12 @@ class RestClient:
 
     async def _send(self, request: OutgoingRequest) -> Answer:
         """Send a request, with a new token once more if its token is refused."""
-        proof = await self._auth.headers(request)
+        proof, sent_ms = await self._auth.headers(request), self._world.now_ms()
         answer = await self._transport.send(request, proof)
         if answer.status in UNAUTHORIZED and await self._auth.renew(proof):
-            proof = await self._auth.headers(request)
+            proof, sent_ms = await self._auth.headers(request), self._world.now_ms()
             answer = await self._transport.send(request, proof)
-        return answer
+        return replace(answer, sent_ms=sent_ms)
 
     async def _send_by_key(self, request: OutgoingRequest) -> Answer:
         """Send a request, and the same once more if its answer is lost: by its key the server

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from committer.catalog.rest.rest_answer import Answer
+from committer.catalog.rest.rest_answer import CLOCK_AHEAD_S_MAX, Answer
 from committer.catalog.rest.rest_client import RestClient
 from committer.errors import AccessError, SettingsError
 from committer.iceberg.updates.requirement import (
@@ -42,15 +42,25 @@ async def probe(client: RestClient, world: World) -> None:
     paths = client.paths
     try:
         body = {"namespace": list(identifier.namespace), "properties": {}}
-        (await client.change("POST", paths.namespaces(), body)).require_success()
+        made = await client.change("POST", paths.namespaces(), body)
+        made.require_success()
     except AccessError as error:
         raise SettingsError(
             f"catalog uri: the probe makes and removes a namespace of its own: {error}"
         ) from error
     try:
+        _check_clock(made)
         await _probe_table(client, identifier)
     finally:
         await client.change("DELETE", paths.namespace(identifier.namespace))
+
+
+def _check_clock(answer: Answer) -> None:
+    if answer.clock_ahead_s > CLOCK_AHEAD_S_MAX:
+        raise SettingsError(
+            f"catalog uri: this machine's clock is {answer.clock_ahead_s:.0f} s ahead of the"
+            " catalog's, which may refuse every commit for its time: set the clock"
+        )
 
 
 async def _probe_table(client: RestClient, identifier: TableIdentifier) -> None:

@@ -13,23 +13,25 @@ key. A success is the answer to the first; any other answer tells nothing of it,
 | 409                                                | `Conflict`                                 |
 | 404 of a table or namespace                        | `Conflict`: it was dropped or renamed      |
 | 400 (and 405, 406, 412, 413, 422) of the protocol  | load: moved → `Conflict` with what is      |
-|                                                    | current, unmoved → `Rejected`              |
+|                                                    | current; our clock is far ahead → raise;   |
+|                                                    | else `Rejected`                            |
 | 401 and 419 behind a renewal, 403, 408, 425, 429,  | raise: surely not applied                  |
 | 3xx, 4xx without the protocol's error, no connection |                                          |
 | 5xx, a lost answer, a timeout                      | `Unknown`                                  |
 
 **400 may be timing.** A snapshot's sequence number or first row id is stale once another branch has
-got a snapshot, and older servers say 400 to that where newer ones say 409.
+got a snapshot, and older servers say 400 to that where newer ones say 409. A snapshot's time may be
+too late for the server's clock: a committer whose clock is wrong must not reject every request.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from committer.catalog.rest.rest_answer import Answer, LostAnswerError
+from committer.catalog.rest.rest_answer import CLOCK_AHEAD_S_MAX, Answer, LostAnswerError
 from committer.catalog.rest.rest_client import RestClient
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
-from committer.errors import FrazilError, NoSuchTableError
+from committer.errors import CatalogUnavailableError, FrazilError, NoSuchTableError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import AddSnapshot, RemoveSnapshots
 from committer.iceberg.updates.metadata_update_json import print_update
@@ -115,4 +117,9 @@ async def _timing_or_refusal(answer: Answer, swap: Swap, load: Load) -> SwapAnsw
         return Conflict()
     if current.metadata_location != swap.base.metadata_location:
         return Conflict(current)
+    if (ahead_s := answer.clock_ahead_s) > CLOCK_AHEAD_S_MAX:
+        raise CatalogUnavailableError(
+            f"{answer}: this machine's clock is {ahead_s:.0f} s ahead of the catalog's, which may"
+            " be why; set the clock, and the commit is tried again"
+        )
     return Rejected(str(answer))

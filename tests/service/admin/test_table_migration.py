@@ -115,6 +115,25 @@ async def test_a_migrated_table_is_the_same_table_in_the_other_catalog_only() ->
     assert await two.old.catalog.inner.list_tables(("db",)) == []
 
 
+async def test_a_commit_just_before_the_fenced_table_is_dropped_is_named() -> None:
+    """A catalog that tells what it removed shows a commit that came behind the last look."""
+    two, _ = await Two.open()
+    migration, inner = two.migration(), two.old.catalog.inner
+    drop = inner.drop_table
+    landed: list[str] = []
+
+    async def drop_behind_a_commit(identifier: TableIdentifier) -> str | None:
+        answer = await inner.swap(build_swap(await inner.load(identifier)))
+        assert isinstance(answer, Committed)
+        landed.append(answer.table.metadata_location)
+        return await drop(identifier)
+
+    inner.drop_table = drop_behind_a_commit  # type: ignore[method-assign]  # another writer
+    with pytest.raises(UnsupportedError, match="just before it was dropped") as error:
+        await migration.run()
+    assert landed[0] in str(error.value)
+
+
 async def test_no_late_swap_lands_in_the_old_catalog() -> None:
     two, created = await Two.open()
     late = build_swap(created)

@@ -15,6 +15,7 @@ Everything is in memory and in the loop of the test. Nothing depends on time but
 from __future__ import annotations
 
 import json
+import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
@@ -40,7 +41,10 @@ PREFIX = "fake"
 class FakeRest:
     """The server. `counts` has the number of requests by method and kind of path."""
 
-    def __init__(self, storage: Storage, *, warehouse: str) -> None:
+    def __init__(
+        self, storage: Storage, *, warehouse: str, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._tls = tls
         self.clock = FakeClock()
         self.tokens = TokenIssuer(self.clock)
         self.tables = FakeTables(storage, warehouse)
@@ -66,8 +70,9 @@ class FakeRest:
         self._add_routes(app)
         self._runner = web.AppRunner(app)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
+        scheme = "https" if self._tls else "http"
+        self.url = f"{scheme}://127.0.0.1:{self._runner.addresses[0][1]}"
         return self
 
     async def __aexit__(
