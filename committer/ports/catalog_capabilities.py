@@ -26,7 +26,8 @@ class CatalogCapabilities:
     has_several_snapshots: bool = True
     """Whether one swap can add several snapshots."""
     has_transactions: bool = False
-    """Whether swaps of several tables can be applied together or not at all."""
+    """Whether the back end is known to apply swaps of several tables together or not at all. No
+    part of the service asks for it yet, so `Catalog` has no method for it: docs/decisions/26."""
     has_atomic_rename: bool = True
     """Whether a rename is one step. Where it is not, `Catalog.rename_table` refuses."""
     drops_pointer_only: bool = True

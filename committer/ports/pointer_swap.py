@@ -9,6 +9,9 @@ from committer.iceberg.updates.metadata_update import Update
 from committer.iceberg.updates.requirement import Requirement
 from committer.request.table_identifier import TableIdentifier
 
+DIGEST_PREFIX = "rest-metadata:"
+"""Of a location that is none: it is another one whenever the table has changed."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedTable:
@@ -24,6 +27,13 @@ class LoadedTable:
 
     def __post_init__(self) -> None:
         self.metadata.require_uuid()
+
+    @property
+    def has_metadata_file(self) -> bool:
+        """Whether the location is a file's. A REST catalog may name a page of its own, or nothing:
+        then a digest of the metadata stands for it.
+        """
+        return not self.metadata_location.startswith((DIGEST_PREFIX, "http:", "https:"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from committer.iceberg.metadata.table_metadata import (
     parse_table_metadata_json,
     print_table_metadata,
 )
-from committer.ports.pointer_swap import LoadedTable
+from committer.ports.pointer_swap import DIGEST_PREFIX, LoadedTable
 from committer.request.table_identifier import TableIdentifier
 
 # A thousand snapshots take some ten milliseconds, which would block the event loop.
@@ -83,7 +83,7 @@ def _digest(metadata: TableMetadata) -> str:
     content = orjson.dumps(
         orjson.loads(print_table_metadata(metadata)), option=orjson.OPT_SORT_KEYS
     )
-    return f"rest-metadata:{blake2b(content, digest_size=16).hexdigest()}"
+    return f"{DIGEST_PREFIX}{blake2b(content, digest_size=16).hexdigest()}"
 
 
 def _texts(found: object) -> dict[str, str]:

@@ -142,6 +142,11 @@ class TableMigration:
             raise TableAlreadyExistsError(
                 f"catalog `{self._target.name}` has a table {self._identifier} already"
             )
+        if not table.has_metadata_file:
+            raise UnsupportedError(
+                f"catalog `{self._source.name}` names no metadata file of {self._identifier}"
+                f" ({table.metadata_location}), so no other catalog can register it"
+            )
         try:
             await self._target.storage.head(table.metadata_location)
         except NotFoundError as error:

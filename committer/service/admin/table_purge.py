@@ -83,6 +83,8 @@ class TablePurge:
             deleted += found
             if not found:
                 break
+        if not table.has_metadata_file:  # then it was among the others
+            return deleted
         await self.storage.delete((table.metadata_location,))
         return deleted + 1
 

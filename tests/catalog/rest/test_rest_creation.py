@@ -16,8 +16,11 @@ from committer.errors import NoSuchTableError, TableAlreadyExistsError, Unsuppor
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
+from committer.service.admin.table_migration import MigrationSide, TableMigration
+from committer.service.admin.table_purge import TablePurge
 from committer.storage.local import LocalStorage
 from tests.support.builders.table_builders import build_head_swap, build_table
+from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.fake_rest import FakeRest
 from tests.support.servers.fake_rest_features import Planned
@@ -217,3 +220,37 @@ async def test_without_etags_a_table_is_asked_for_without_its_history(
             assert moved == answer.table.metadata_location
         finally:
             await catalog.close()
+
+
+# --- Tables without a metadata file that has a name ---
+
+
+@pytest.mark.parametrize("location", [None, "http://127.0.0.1/pages/flights"])
+async def test_a_table_without_a_named_metadata_file_is_not_moved_and_can_be_purged(
+    fake: FakeRest, opened: Open, table: LoadedTable, location: str | None
+) -> None:
+    fake.features.shows_metadata_location = location or False
+    catalog, storage = await opened(), fake.tables.storage
+    await catalog.create_table(table)
+    assert not (await catalog.load(table.identifier)).has_metadata_file
+    target = MemoryCatalog(storage=storage)
+    sides = [
+        MigrationSide(name, found, storage, f"memory://{name}")
+        for name, found in (("old", catalog), ("new", target))
+    ]
+    migration = TableMigration(
+        table.identifier, source=sides[0], target=sides[1], world=RealWorld()
+    )
+    with pytest.raises(UnsupportedError, match="names no metadata file"):
+        await migration.run()
+    purge = TablePurge(
+        identifier=table.identifier,
+        catalog=catalog,
+        catalog_name="old",
+        storage=storage,
+        inbox_root="memory://requests",
+        warehouse=WAREHOUSE,
+    )
+    plan = await purge.plan()
+    assert await purge.run(plan) == plan.objects
+    assert [info async for info in storage.list(table.metadata.location)] == []

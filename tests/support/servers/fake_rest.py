@@ -316,9 +316,10 @@ class FakeRest:
         return self.features.vend(self.vended)
 
     def _described(self, table: LoadedTable, *, is_staged: bool) -> dict[str, Any]:
-        is_named = self.features.shows_metadata_location and not is_staged
+        shows = self.features.shows_metadata_location
+        location = table.metadata_location if shows is True else shows or None
         return {
-            "metadata-location": table.metadata_location if is_named else None,
+            "metadata-location": None if is_staged else location,
             "metadata": json.loads(print_table_metadata(table.metadata)),
             "config": {},
         }

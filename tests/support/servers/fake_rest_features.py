@@ -41,8 +41,8 @@ class Features:
     """The most names of a page, also where the client asks for more or for no pages."""
     idempotency_lifetime: str = ""
     """As announced, `PT30M`; empty: keys are ignored."""
-    shows_metadata_location: bool = True
-    """Whether loads name the metadata file."""
+    shows_metadata_location: bool | str = True
+    """Whether loads name the metadata file; or the page that they name in its place."""
     has_etags: bool = True
     vend: Callable[[int], Vended] | None = None
     """Makes the credentials of the answer of this number, counted from 1."""
