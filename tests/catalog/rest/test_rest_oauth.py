@@ -1,4 +1,4 @@
-"""Tokens under load, at their end in the middle of work, and while nobody gives any out."""
+"""Tokens under load, at their end in the middle of work, and while the endpoint gives none."""
 
 from __future__ import annotations
 
