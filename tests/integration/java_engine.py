@@ -3,8 +3,8 @@
     with java_engine(harness) as java:
         java.sql("SELECT count(*) FROM frazil.db.flights")
 
-Run as a program it is that application, with the options of its catalog as an argument. It reads
-one JSON string a line and answers with one.
+Run as a program it is that application, with Spark's settings of the catalog as an argument. It
+reads one JSON string a line and answers with one.
 """
 
 from __future__ import annotations
@@ -30,10 +30,14 @@ _ATTEMPTS = re.compile(r"CommitReport\{.*?attempts=CounterResult\{unit=COUNT, va
 
 @dataclass(frozen=True, slots=True)
 class JavaCatalog:
-    """Iceberg Java's view of the catalog: jars, and the options of `spark.sql.catalog.frazil`."""
+    """Iceberg Java's view of the catalog: jars, and the options of `spark.sql.catalog.frazil`.
+
+    `before_sparks_own`: jars whose classes are taken before those of Spark's own jars.
+    """
 
     jars: Sequence[Path]
     options: Mapping[str, str]
+    before_sparks_own: Sequence[Path] = ()
 
 
 def jdbc_catalog(harness: RealHarness) -> JavaCatalog:
@@ -91,21 +95,24 @@ class JavaEngine:
 def java_engine(harness: RealHarness, catalog: JavaCatalog | None = None) -> Iterator[JavaEngine]:
     """Start the application; at the end it is gone, with everything that it started."""
     catalog = catalog or jdbc_catalog(harness)
-    options, jars = json.dumps(dict(catalog.options)), ",".join(map(str, catalog.jars))
+    confs = {
+        "spark.jars": ",".join(map(str, catalog.jars)),
+        "spark.driver.extraClassPath": ":".join(map(str, catalog.before_sparks_own)),
+        **{f"spark.sql.catalog.{CATALOG}.{key}": text for key, text in catalog.options.items()},
+    }
     log_file = harness.folder / "java.log"
-    with spark_program(harness, __name__, options, jars, log_file=log_file) as process:
+    with spark_program(harness, __name__, json.dumps(confs), log_file=log_file) as process:
         yield JavaEngine(process, log_file)
 
 
 # --- The application -----------------------------------------------------------------------------
 
 
-def _session(options: Mapping[str, str], jars: str) -> Any:
+def _session(confs_of_catalog: Mapping[str, str]) -> Any:
     from pyspark.sql import SparkSession
 
     prefix = f"spark.sql.catalog.{CATALOG}"
     confs = {
-        "spark.jars": jars,
         "spark.sql.extensions": (
             "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
         ),
@@ -116,7 +123,7 @@ def _session(options: Mapping[str, str], jars: str) -> Any:
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
-        **{f"{prefix}.{name}": value for name, value in options.items()},
+        **confs_of_catalog,
         # Each statement sees the table as it is.
         f"{prefix}.cache-enabled": "false",
     }
@@ -145,11 +152,11 @@ def _answer(spark: Any, question: Any) -> list[list[Any]]:
     return []
 
 
-def main(options: str, jars: str) -> None:
+def main(confs_of_catalog: str) -> None:
     # Java's output must not get between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    spark = _session(json.loads(options), jars)
+    spark = _session(json.loads(confs_of_catalog))
     for line in sys.stdin:
         try:
             answer: dict[str, Any] = {"rows": _answer(spark, json.loads(line))}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from tests.support.builders.jars import iceberg_aws_jars, iceberg_jars, iceberg_postgres_jars
+from tests.integration.java_engine import JavaCatalog
+from tests.support.builders.jars import (
+    hive_client,
+    iceberg_aws_jars,
+    iceberg_jars,
+    iceberg_postgres_jars,
+)
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
 from tests.support.servers.postgres_server import USER
 
@@ -18,13 +23,12 @@ Fixture = Callable[[str], Any]
 class Clients:
     """How each client is told of a catalog.
 
-    `properties`: for Frazil, and as they are for PyIceberg. `jars`, `java`: for Spark, without the
+    `properties`: for Frazil, and as they are for PyIceberg. `java`: for Spark, without the
     warehouse. `variables`: of the environment of all processes.
     """
 
     properties: Mapping[str, str]
-    jars: Sequence[Path]
-    java: Mapping[str, str]
+    java: JavaCatalog
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -34,16 +38,18 @@ class SharedCatalog:
 
     `has_pyiceberg`: whether PyIceberg has a client; else it reads by the metadata file alone.
     `takes_turns`: Java's own swap is not atomic there, so no other writer may commit meanwhile.
+    `frazils_tables`: properties of the tables that Frazil creates.
     """
 
     start: Callable[[Fixture], Clients]
     has_pyiceberg: bool = True
     takes_turns: bool = False
+    frazils_tables: Mapping[str, str] = field(default_factory=dict)
 
 
 def _rest(fixture: Fixture) -> Clients:
     properties = {"type": "rest", "uri": fixture("rest_server").url}
-    return Clients(properties=properties, jars=iceberg_jars(), java=properties)
+    return Clients(properties=properties, java=JavaCatalog(iceberg_jars(), properties))
 
 
 def _postgresql(fixture: Fixture) -> Clients:
@@ -56,7 +62,9 @@ def _postgresql(fixture: Fixture) -> Clients:
         "jdbc.user": USER,
         "jdbc.schema-version": "V1",
     }
-    return Clients(properties={"type": "sql", "uri": uri}, jars=iceberg_postgres_jars(), java=java)
+    return Clients(
+        properties={"type": "sql", "uri": uri}, java=JavaCatalog(iceberg_postgres_jars(), java)
+    )
 
 
 def _glue(fixture: Fixture) -> Clients:
@@ -87,20 +95,32 @@ def _glue(fixture: Fixture) -> Clients:
     }
     return Clients(
         properties={"type": "glue", **places, **keys},
-        jars=iceberg_aws_jars(),
-        java=java,
+        java=JavaCatalog(iceberg_aws_jars(), java),
         variables=variables,
     )
 
 
 def _files(_: Fixture) -> Clients:
     properties = {"type": "hadoop"}
-    return Clients(properties=properties, jars=iceberg_jars(), java=properties)
+    return Clients(properties=properties, java=JavaCatalog(iceberg_jars(), properties))
+
+
+def _hive_4(fixture: Fixture) -> Clients:
+    """Take the metastore's own client: Spark's, of Hive 2, calls what release 4.0.1 lacks.
+
+    Java's locks are kept alive, as the tests' metastore ends them after seconds.
+    """
+    properties = {"type": "hive", "uri": fixture("hive_server").uri}
+    java = {**properties, "hadoop.iceberg.hive.lock-heartbeat-interval-ms": "1000"}
+    return Clients(properties=properties, java=JavaCatalog(iceberg_jars(), java, [hive_client()]))
 
 
 SHARED_CATALOGS = {
     "rest": SharedCatalog(start=_rest),
     "postgresql": SharedCatalog(start=_postgresql),
     "glue": SharedCatalog(start=_glue),
+    "hive-4.0.1": SharedCatalog(
+        start=_hive_4, has_pyiceberg=False, frazils_tables={"engine.hive.lock-enabled": "false"}
+    ),
     "files": SharedCatalog(start=_files, has_pyiceberg=False, takes_turns=True),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pytest
@@ -23,7 +23,7 @@ from tests.integration.ids_seen import (
     ids_by_pyiceberg,
     ids_of_file_by_pyiceberg,
 )
-from tests.integration.java_engine import JavaCatalog, JavaEngine, java_engine
+from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.real_harness import CATALOG, until
 from tests.integration.shared_catalogs import SHARED_CATALOGS, SharedCatalog
 from tests.integration.traffic import RealProducer, all_ids, producers, publish_until
@@ -61,7 +61,8 @@ class Beside:
         """Create a table of (id, carrier), partitioned by bucket(2, carrier)."""
         name = f"{NAMESPACE}.by_{creator}"
         if creator == "frazil":
-            return await self.harness.create_table(name, properties=PROPERTIES)
+            ours = {**PROPERTIES, **self.catalog.frazils_tables}
+            return await self.harness.create_table(name, properties=ours)
         properties = ", ".join(f"'{key}' = '{value}'" for key, value in PROPERTIES.items())
         for statement in (
             f"CREATE NAMESPACE IF NOT EXISTS {CATALOG}.{NAMESPACE}",
@@ -108,8 +109,8 @@ def beside(request: pytest.FixtureRequest) -> Iterator[Beside]:
     clients = catalog.start(request.getfixturevalue)
     with catalog_real_harness(clients.properties, **clients.variables) as harness:
         asyncio.run(harness.start())
-        options = {"warehouse": harness.warehouse_location, **clients.java}
-        with java_engine(harness, JavaCatalog(clients.jars, options)) as java:
+        options = {"warehouse": harness.warehouse_location, **clients.java.options}
+        with java_engine(harness, replace(clients.java, options=options)) as java:
             yield Beside(catalog, harness, java)
 
 

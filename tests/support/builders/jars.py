@@ -139,6 +139,11 @@ def hive_metastore(project: str) -> Path:
     return folder
 
 
+def hive_client() -> Path:
+    """Return the client of that metastore for Iceberg Java. Errors: as above."""
+    return hive_metastore() / "home/lib/hive-standalone-metastore-common-4.0.1.jar"
+
+
 def _project(name: str) -> Path:
     """Return the folder with what a Maven project of `tests/native` depends on."""
     listed = (NATIVE / f"{name}.sha256").read_text().split()
