@@ -21,7 +21,8 @@ from hypothesis import settings
 from tests.support.servers.azurite import Azurite, running_azurite
 from tests.support.servers.dynamodb_server import CREDENTIALS, DynamoDbServer, running_server
 from tests.support.servers.gcs_server import GcsServer, running_gcs_server
-from tests.support.servers.hive_server import HIVE_3, HiveServer, running_hive
+from tests.support.servers.hive_releases import HIVE_2, HIVE_3
+from tests.support.servers.hive_server import HiveServer, running_hive
 from tests.support.servers.moto_server import MotoServer, running_moto_server
 from tests.support.servers.postgres_server import PostgresServer, running_postgres
 from tests.support.servers.queue_servers import (
@@ -89,6 +90,13 @@ def moto_server() -> Iterator[MotoServer]:
 @pytest.fixture(scope="session")
 def hive_server(postgres_server: PostgresServer) -> Iterator[HiveServer]:
     with running_hive(postgres_server) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def hive_2_server(postgres_server: PostgresServer) -> Iterator[HiveServer]:
+    """Start a metastore that compares the expected parameter of a change, and has `get_table`."""
+    with running_hive(postgres_server, HIVE_2) as server:
         yield server
 
 

@@ -215,6 +215,8 @@ async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]
             return await RestHarness.open(fixture("rest_server"))
         case "hive":
             return await HiveHarness.open(fixture("hive_server"))
+        case "hive-2":
+            return await HiveHarness.open(fixture("hive_2_server"))
         case "hive-3":
             return await HiveHarness.open(fixture("hive_3_server"), unfenced=True)
         case "sqlite-v0":
@@ -236,20 +238,21 @@ _MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_on_a_server("postgres", "p
 JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
 # Their namespaces have levels, and their names any characters.
 NESTED = (*JUDGING, *_on_a_server("dynamodb"))
+_HIVE = (*_on_a_server("hive"), *_on_a_heavy_server("hive-2"))
 # Commits are kept apart by locks alone.
 _UNFENCED = _on_a_heavy_server("hive-3")
 # Their rename is one step.
-RENAMING = (*NESTED, *_on_a_server("hive", "s3tables"), *_UNFENCED)
-FLAT = (*_on_a_server("glue", "hive", "s3tables"), *_UNFENCED)
+RENAMING = (*NESTED, *_HIVE, *_on_a_server("s3tables"), *_UNFENCED)
+FLAT = (*_on_a_server("glue", "s3tables"), *_HIVE, *_UNFENCED)
 WITHOUT_RENAME = _on_a_server("glue")
 # A pointer can be removed while the files stay, and be written for files that are there.
-REGISTERING = (*NESTED, *_on_a_server("glue", "hive"), *_UNFENCED)
+REGISTERING = (*NESTED, *_on_a_server("glue"), *_HIVE, *_UNFENCED)
 WITHOUT_REGISTER = _on_a_server("s3tables")
 WITH_NAMESPACE_PROPERTIES = REGISTERING
 WITHOUT_NAMESPACE_PROPERTIES = WITHOUT_REGISTER
 # They hold a pointer to a metadata file that the committer writes, and may compress.
-COMPRESSING = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue", "hive"), *_UNFENCED)
+COMPRESSING = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue"), *_HIVE, *_UNFENCED)
 POINTERS = (*COMPRESSING, *_on_a_server("s3tables"))
 # Their swap has a condition, however late it lands.
-FENCED = (*NESTED, *_on_a_server("glue", "hive", "s3tables"))
+FENCED = (*NESTED, *_on_a_server("glue", "s3tables"), *_HIVE)
 ADAPTERS = (*NESTED, *FLAT)

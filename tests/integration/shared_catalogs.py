@@ -115,6 +115,12 @@ def _hive_4(fixture: Fixture) -> Clients:
     return Clients(properties=properties, java=JavaCatalog(iceberg_jars(), java, [hive_client()]))
 
 
+def _hive_2(fixture: Fixture) -> Clients:
+    """PyIceberg takes the lock whatever a table says, so Frazil and Java take it, too."""
+    properties = {"type": "hive", "uri": fixture("hive_2_server").uri}
+    return Clients(properties=properties, java=JavaCatalog(iceberg_jars(), properties))
+
+
 SHARED_CATALOGS = {
     "rest": SharedCatalog(start=_rest),
     "postgresql": SharedCatalog(start=_postgresql),
@@ -122,5 +128,6 @@ SHARED_CATALOGS = {
     "hive-4.0.1": SharedCatalog(
         start=_hive_4, has_pyiceberg=False, frazils_tables={"engine.hive.lock-enabled": "false"}
     ),
+    "hive-2.3.10": SharedCatalog(start=_hive_2),
     "files": SharedCatalog(start=_files, has_pyiceberg=False, takes_turns=True),
 }

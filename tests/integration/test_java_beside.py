@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
-from pyiceberg.exceptions import CommitFailedException
+from pyiceberg.exceptions import CommitFailedException, ValidationException
 
 from committer.ports.pointer_swap import LoadedTable
 from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
@@ -81,8 +81,9 @@ class Beside:
                 while True:
                     try:
                         table.append(row)
-                    except CommitFailedException:
-                        table.refresh()  # it was not committed
+                    except (CommitFailedException, ValidationException):
+                        # Not committed: another was first, or Java has expired the base meanwhile.
+                        table.refresh()
                         continue
                     break
 

@@ -25,7 +25,6 @@ from committer.request.table_identifier import TableIdentifier
 from tests.contract.hive_harness import ALTER, HiveHarness
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.faults.fault_proxy import Fault, Spoiled
-from tests.support.servers.hive_server import HiveServer
 
 pytestmark = pytest.mark.server
 
@@ -33,9 +32,9 @@ FLIGHTS = TableIdentifier(("db",), "flights")
 READ = b"get_table_req"
 
 
-@pytest.fixture
-async def harness(hive_server: HiveServer) -> AsyncIterator[HiveHarness]:
-    harness = await HiveHarness.open(hive_server)
+@pytest.fixture(params=["hive_server", pytest.param("hive_2_server", marks=pytest.mark.heavy)])
+async def harness(request: pytest.FixtureRequest) -> AsyncIterator[HiveHarness]:
+    harness = await HiveHarness.open(request.getfixturevalue(request.param))
     yield harness
     await harness.close()
 

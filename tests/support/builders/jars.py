@@ -141,7 +141,9 @@ def hive_metastore(project: str) -> Path:
 
 def hive_client() -> Path:
     """Return the client of that metastore for Iceberg Java. Errors: as above."""
-    return hive_metastore() / "home/lib/hive-standalone-metastore-common-4.0.1.jar"
+    return (
+        hive_metastore(HIVE_METASTORES[0]) / "home/lib/hive-standalone-metastore-common-4.0.1.jar"
+    )
 
 
 def _project(name: str) -> Path:

@@ -2,7 +2,6 @@
 test.
 
 Derby, their embedded database, cannot compare an expected parameter, so it would prove nothing.
-Release 3.1.3 compares none on any database, and is the last with the calls of clients of Hive 2.
 """
 
 from __future__ import annotations
@@ -21,33 +20,17 @@ from xml.sax.saxutils import escape
 import pytest
 
 from committer.service.process.child_process import ends_with_parent
-from tests.support.builders.jars import HIVE_METASTORES, NotHereError, hive_metastore
+from tests.support.builders.jars import NotHereError
 from tests.support.servers.dynamodb_server import loopback_shim
+from tests.support.servers.hive_releases import HIVE_4, HiveRelease
 from tests.support.servers.postgres_server import USER, PostgresServer
 from workers.java import find_java_home
 
-_PACKAGE = "org.apache.hadoop.hive.metastore"
-_SCHEMAS = "home/scripts/metastore/upgrade/postgres"
+_MAIN = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 _OPENED = ("java.net", "java.lang", "java.util", "java.util.concurrent")
-# The second one ends the locks that have expired.
-_TASKS = ("events.EventCleanerTask", "txn.AcidHouseKeeperService")
 _POLL_S = 0.1
 _READY_S_MAX = 120.0
 _STARTS_MAX = 3
-
-
-@dataclass(frozen=True, slots=True)
-class HiveRelease:
-    """A release. `project`: what Maven fetches; `schema`: of its database; `is_old`: it has no
-    setting for the address that it listens at, and one folder for managed and external tables."""
-
-    project: str
-    schema: str
-    is_old: bool = False
-
-
-HIVE_4 = HiveRelease(HIVE_METASTORES[0], "hive-schema-4.0.0.postgres.sql")
-HIVE_3 = HiveRelease(HIVE_METASTORES[1], "hive-schema-3.1.0.postgres.sql", is_old=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +38,7 @@ class _Program:
     """What is run. `shim`: a library that is loaded into it first, if any."""
 
     folder: Path
-    jars: Path
+    class_path: tuple[str, ...]
     java: Path
     shim: Path | None
 
@@ -63,9 +46,9 @@ class _Program:
         folder = self.folder
         opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in _OPENED]
         fast = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx400m")
-        paths = f"{folder}/conf:{self.jars}/*:{self.jars}/home/lib/*"
+        paths = ":".join((f"{folder}/conf", *self.class_path))
         local = "-Djava.net.preferIPv4Stack=true"
-        main = (f"{_PACKAGE}.HiveMetaStore", "-p", str(port))
+        main = (_MAIN, "-p", str(port))
         command = ends_with_parent([str(self.java), *opened, *fast, local, "-cp", paths, *main])
         environment = os.environ | {"METASTORE_HOME": str(folder), "HADOOP_USER_NAME": "hive"}
         if self.shim:
@@ -119,17 +102,17 @@ def running_hive(postgres: PostgresServer, release: HiveRelease = HIVE_4) -> Ite
     The test is skipped, saying why, where this machine cannot run it.
     """
     try:
-        jars = hive_metastore(release.project)
-        shim = loopback_shim("Hive metastore 3") if release.is_old else None
+        class_path = release.class_path()
+        shim = None if release.binds else loopback_shim(f"Hive metastore {release.name}")
     except NotHereError as error:
         pytest.skip(str(error))
     with tempfile.TemporaryDirectory(prefix="frazil-") as name:
         folder = Path(name)
         database = postgres.new_database()
-        postgres.execute(database, (jars / _SCHEMAS / release.schema).read_text())
+        postgres.execute(database, release.schema())
         _configure(folder, release, f"127.0.0.1:{postgres.port}/{database}")
         java = find_java_home(folder / "java") / "bin/java"
-        server = _start(_Program(folder, jars, java, shim))
+        server = _start(_Program(folder, class_path, java, shim))
         try:
             yield server
         finally:
@@ -137,30 +120,19 @@ def running_hive(postgres: PostgresServer, release: HiveRelease = HIVE_4) -> Ite
 
 
 def _configure(folder: Path, release: HiveRelease, database: str) -> None:
-    managed = "warehouse" if release.is_old else "managed"
     values = {
         "javax.jdo.option.ConnectionURL": f"jdbc:postgresql://{database}",
         "javax.jdo.option.ConnectionDriverName": "org.postgresql.Driver",
         "javax.jdo.option.ConnectionUserName": USER,
         "javax.jdo.option.ConnectionPassword": USER,
-        "metastore.warehouse.dir": f"file://{folder}/{managed}",
-        "metastore.warehouse.external.dir": f"file://{folder}/warehouse",
-        "metastore.thrift.bind.host": "127.0.0.1",
-        "metastore.expression.proxy": f"{_PACKAGE}.DefaultPartitionExpressionProxy",
-        "metastore.housekeeping.threads.on": "false",
-        "metastore.task.threads.always": ",".join(f"{_PACKAGE}.{task}" for task in _TASKS),
-        "metastore.txn.store.impl": f"{_PACKAGE}.txn.CompactionTxnHandler",
-        # The locks of a killed holder expire within a test.
-        "metastore.txn.timeout": "5s",
-        "metastore.timedout.txn.reaper.start": "1s",
-        "metastore.timedout.txn.reaper.interval": "1s",
+        **release.settings(folder),
     }
     rows = "".join(
         f"<property><name>{name}</name><value>{escape(value)}</value></property>\n"
         for name, value in values.items()
     )
     (folder / "conf").mkdir()
-    (folder / "conf/metastore-site.xml").write_text(f"<configuration>{rows}</configuration>")
+    (folder / "conf" / release.site).write_text(f"<configuration>{rows}</configuration>")
 
 
 def _start(program: _Program) -> HiveServer:
