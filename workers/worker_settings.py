@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from committer.backends.aws_options import addressing_style
+from committer.backends.aws_options import addressing_style, aws_region
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.settings import default_places
@@ -74,7 +74,7 @@ def _s3_access(properties: CatalogProperties, environment: Mapping[str, str | No
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     endpoint_url = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
     return S3Access(
-        region=properties.get("s3.region", "client.region") or region or "",
+        region=aws_region(properties, "s3") or region or "",
         endpoint_url=properties.get("s3.endpoint") or endpoint_url or "",
         is_virtual=addressing_style(properties) == "virtual",
     )

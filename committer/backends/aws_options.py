@@ -26,7 +26,7 @@ def aws_options(
     # Half of one pair and half of another would be no credentials at all.
     keys = service if properties.get(f"{service}.access-key-id") else "client"
     return AwsOptions(
-        region=_region(properties, service),
+        region=aws_region(properties, service),
         profile=own("profile-name"),
         access_key_id=properties.get(f"{keys}.access-key-id"),
         secret_access_key=properties.get(f"{keys}.secret-access-key"),
@@ -36,7 +36,7 @@ def aws_options(
     )
 
 
-def _region(properties: CatalogProperties, service: str) -> str:
+def aws_region(properties: CatalogProperties, service: str) -> str:
     """Return the region that is configured: of a table bucket's tables that of the bucket.
 
     Errors: `SettingsError` where both are said, and differ.

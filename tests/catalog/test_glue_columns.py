@@ -1,59 +1,13 @@
-"""The columns that Glue shows: Hive's words for types, and what Glue cannot carry."""
+"""The columns that Glue shows, and what Glue cannot carry."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
-from committer.catalog.glue.glue_columns import print_columns, print_type
+from committer.catalog.glue.glue_columns import print_columns
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.values.types import (
-    BinaryType,
-    DecimalType,
-    FixedType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from committer.iceberg.values.types import IntegerType, LongType, NestedField, StructType
 from tests.support.builders.table_builders import build_metadata
-
-
-@pytest.mark.parametrize(
-    ("kind", "printed"),
-    [
-        (LongType(), "bigint"),
-        (TimeType(), "string"),
-        (UUIDType(), "string"),
-        (TimestamptzType(), "timestamp"),
-        (TimestampNanoType(), "timestamp_ns"),
-        (FixedType(16), "binary"),
-        (DecimalType(9, 2), "decimal(9,2)"),
-        (ListType(3, IntegerType(), True), "array<int>"),
-        (MapType(3, StringType(), 4, BinaryType(), False), "map<string,binary>"),
-        (
-            StructType(
-                (
-                    NestedField(3, "a", IntegerType(), required=False),
-                    NestedField(4, "b", ListType(5, LongType(), True), required=True),
-                )
-            ),
-            "struct<a:int,b:array<bigint>>",
-        ),
-    ],
-    ids=str,
-)
-def test_types_are_printed_in_the_words_of_hive(kind: IcebergType, printed: str) -> None:
-    assert print_type(kind) == printed
 
 
 def with_schemas(*schemas: tuple[NestedField, ...]) -> list[tuple[str, dict[str, str]]]:

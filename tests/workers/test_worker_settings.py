@@ -119,6 +119,16 @@ def test_tasks_are_told_what_the_driver_has_from_the_variables_of_aws_itself() -
     assert b"hush" not in pickle.dumps(settings)
 
 
+def test_tasks_are_told_the_region_of_the_table_bucket_and_not_that_of_the_driver() -> None:
+    environment = {
+        "FRAZIL_CATALOG__TYPE": "s3tables",
+        "FRAZIL_CATALOG__WAREHOUSE": "arn:aws:s3tables:eu-west-1:111122223333:bucket/lake",
+        "FRAZIL_INBOX": "s3://bucket/requests",
+        "AWS_REGION": "us-west-2",
+    }
+    assert load_settings({}, environment).s3 == S3Access("eu-west-1")
+
+
 @pytest.mark.parametrize(
     ("setting", "text", "expected"),
     [

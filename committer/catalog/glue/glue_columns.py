@@ -11,47 +11,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from committer.catalog.hive_type_names import GLUE
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.iceberg.values.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
+from committer.iceberg.values.types import NestedField
 
 if TYPE_CHECKING:
     from types_aiobotocore_glue.type_defs import ColumnOutputTypeDef, ColumnTypeDef
 
-_TYPES: Mapping[type[IcebergType], str] = {
-    BooleanType: "boolean",
-    IntegerType: "int",
-    LongType: "bigint",
-    FloatType: "float",
-    DoubleType: "double",
-    DateType: "date",
-    TimeType: "string",
-    StringType: "string",
-    UUIDType: "string",
-    TimestampType: "timestamp",
-    TimestamptzType: "timestamp",
-    FixedType: "binary",
-    BinaryType: "binary",
-}
 _NAME_CHARS_MAX = 255
 _COMMENT_CHARS_MAX = 255
 _TYPE_CHARS_MAX = 131_072
@@ -84,7 +50,7 @@ def _fields(metadata: TableMetadata) -> Iterator[tuple[NestedField, bool]]:
 
 def _fits(field: NestedField) -> bool:
     is_name = 0 < len(field.name) <= _NAME_CHARS_MAX and not _NOT_IN_TEXTS.search(field.name)
-    text = print_type(field.field_type)
+    text = GLUE.name(field.field_type)
     return is_name and len(text) <= _TYPE_CHARS_MAX and not _NOT_IN_TEXTS.search(text)
 
 
@@ -94,7 +60,7 @@ def _column(
     standing: Mapping[str, Any] = known or {}
     column: ColumnTypeDef = {
         "Name": field.name,
-        "Type": print_type(field.field_type),
+        "Type": GLUE.name(field.field_type),
         "Parameters": {
             **standing.get("Parameters", {}),
             "iceberg.field.id": str(field.field_id),
@@ -106,18 +72,3 @@ def _column(
     if comment:
         column["Comment"] = _NOT_IN_TEXTS.sub(" ", comment)[:_COMMENT_CHARS_MAX]
     return column
-
-
-def print_type(kind: IcebergType) -> str:
-    """Print a type in Hive's words, as Iceberg Java's GlueCatalog does."""
-    match kind:
-        case DecimalType(precision, scale):
-            return f"decimal({precision},{scale})"
-        case StructType(fields):
-            printed = (f"{field.name}:{print_type(field.field_type)}" for field in fields)
-            return f"struct<{','.join(printed)}>"
-        case ListType(element_type=element):
-            return f"array<{print_type(element)}>"
-        case MapType(key_type=key, value_type=value):
-            return f"map<{print_type(key)},{print_type(value)}>"
-    return _TYPES.get(type(kind), str(kind))

@@ -12,24 +12,10 @@ from thrift.transport.TTransport import TMemoryBuffer
 from committer.backends.catalog_kinds import open_catalog
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.hive import hive_layout as layout
-from committer.catalog.hive.hive_types import hive_type
 from committer.catalog.hive.pool import parse_uris
 from committer.catalog.hive.thrift_values import Field, Items, Pairs, read_struct, write_struct
 from committer.errors import SettingsError, UnsupportedError
 from committer.iceberg.metadata.snapshot import Snapshot
-from committer.iceberg.values.types import (
-    DecimalType,
-    FixedType,
-    IcebergType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestamptzType,
-    VariantType,
-)
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from tests.support.builders.table_builders import build_metadata
@@ -61,30 +47,6 @@ def test_struct_that_was_read_is_written_back_byte_for_byte() -> None:
     again = TMemoryBuffer()
     write_struct(TBinaryProtocol(again), read)
     assert again.getvalue() == first.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        (TimestamptzType(), "timestamp with local time zone"),
-        (FixedType(4), "binary"),
-        (VariantType(), "unknown"),
-        (DecimalType(9, 2), "decimal(9,2)"),
-        (ListType(1, StringType(), True), "array<string>"),
-        (
-            MapType(
-                1,
-                StringType(),
-                2,
-                StructType((NestedField(3, "a", LongType(), required=True),)),
-                False,
-            ),
-            "map<string,struct<a:bigint>>",
-        ),
-    ],
-)
-def test_types_have_the_names_that_java_gives_them(kind: IcebergType, name: str) -> None:
-    assert hive_type(kind) == name
 
 
 def test_entry_shows_the_current_snapshot_and_forgets_removed_properties() -> None:
