@@ -152,4 +152,18 @@ REST_CATALOG = (
         "        if last == '':\n",
         ("tests/service/admin/test_table_migration.py -k just_before",),
     ),
+    Mutant(
+        "etag_is_sent_back_as_it_came",
+        "committer/catalog/rest/rest_table.py",
+        '    return etag if len(etag) <= _ETAG_CHARS_MAX and is_header_text(etag) else ""\n',
+        "    return etag\n",
+        ("tests/catalog/rest/test_rest_hostile.py -k etag",),
+    ),
+    Mutant(
+        "stack_trace_is_cut_in_half",
+        "committer/catalog/rest/rest_transport.py",
+        "_REFUSAL_BYTES_MAX = 4 << 20\n",
+        "_REFUSAL_BYTES_MAX = 4 << 10\n",
+        ("tests/catalog/rest/test_rest_hostile.py -k stack_trace",),
+    ),
 )

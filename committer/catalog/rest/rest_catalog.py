@@ -25,7 +25,12 @@ from committer.catalog.rest.rest_options import BasicOptions, OAuth2Options, Res
 from committer.catalog.rest.rest_paths import REGISTER, RENAME, UNREGISTER, is_addressable
 from committer.catalog.rest.rest_probe import probe
 from committer.catalog.rest.rest_swap import send_commit
-from committer.catalog.rest.rest_table import TableAnswer, location_in, read_table_answer
+from committer.catalog.rest.rest_table import (
+    TableAnswer,
+    etag_in,
+    location_in,
+    read_table_answer,
+)
 from committer.catalog.staging import read_registered
 from committer.errors import (
     CatalogUnavailableError,
@@ -137,7 +142,7 @@ class RestCatalog:
             found = await read_table_answer(answer, identifier)
             location = found.table.metadata_location
             self._credentials.note(found)
-        self._note(identifier, _Seen(location, answer.headers.get("etag", "")))
+        self._note(identifier, _Seen(location, etag_in(answer)))
         return location
 
     async def _location_by_refs(self, identifier: TableIdentifier) -> str:

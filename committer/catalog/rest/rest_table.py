@@ -16,6 +16,7 @@ from typing import Any
 import orjson
 
 from committer.catalog.rest.rest_answer import Answer
+from committer.catalog.rest.rest_auth import is_header_text
 from committer.errors import CatalogUnavailableError, InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
@@ -27,6 +28,7 @@ from committer.request.table_identifier import TableIdentifier
 
 # A thousand snapshots take some ten milliseconds, which would block the event loop.
 _READ_AT_ONCE_BYTES = 256 * 1024
+_ETAG_CHARS_MAX = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,14 @@ def _read(answer: Answer, identifier: TableIdentifier) -> TableAnswer:
         table,
         _texts(found.get("config")),
         tuple(one for one in listed if isinstance(one, dict)),
-        answer.headers.get("etag", ""),
+        etag_in(answer),
     )
+
+
+def etag_in(answer: Answer) -> str:
+    """Return the ETag of an answer; empty where it has none that can be sent back."""
+    etag = answer.headers.get("etag", "")
+    return etag if len(etag) <= _ETAG_CHARS_MAX and is_header_text(etag) else ""
 
 
 def location_in(answer: Answer) -> str | None:

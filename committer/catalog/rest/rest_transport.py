@@ -24,8 +24,8 @@ from committer.http_proxies import HttpProxies
 _KEEP_ALIVE_S = 10.0
 _CONNECTIONS_MAX = 64
 _CHUNK_BYTES = 1 << 20
-# Of an error, which is shown in one line.
-_REFUSAL_BYTES_MAX = 64 * 1024
+# Of an error: Java's servers may add a stack trace to theirs, and half of one is none.
+_REFUSAL_BYTES_MAX = 4 << 20
 # An answer may come slowly, though not for ever: this many times the limit between two bytes.
 _READS_MAX = 5
 # Surely before anything was sent.

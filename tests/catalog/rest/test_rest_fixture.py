@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from committer.catalog.rest.rest_catalog import RestCatalog
 from committer.catalog.rest.rest_options import RestOptions
 from committer.catalog.rest.rest_paths import REGISTER, RENAME
-from committer.iceberg.updates.metadata_update import SetProperties, Update
-from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
+from committer.errors import CatalogUnavailableError, SettingsError
+from committer.iceberg.updates.metadata_update import AddSnapshot, SetProperties, Update
+from committer.plan.swap import plan_swap
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap
 from committer.real_world import RealWorld
 from committer.service.admin.table_change import change_table
 from committer.storage.local import LocalStorage
@@ -21,6 +24,21 @@ from tests.support.servers.http_proxy import HttpProxy
 from tests.support.servers.rest_server import RestServer
 
 pytestmark = pytest.mark.server
+
+
+class AheadWorld(RealWorld):
+    """The real world with a clock that is ahead."""
+
+    def now_ms(self) -> int:
+        return super().now_ms() + 600_000
+
+
+def at_time(swap: Swap, now_ms: int) -> Swap:
+    """Return the swap with its snapshot made at this time."""
+    added, *others = swap.updates
+    assert isinstance(added, AddSnapshot)
+    made = AddSnapshot(replace(added.snapshot, timestamp_ms=now_ms))
+    return plan_swap(swap.base, (made, *others), uuid=RealWorld().uuid(), now_ms=now_ms)
 
 
 @pytest.fixture
@@ -58,6 +76,25 @@ async def test_whether_a_table_moved_is_asked_without_its_metadata(
     assert [one.header("if-none-match") is not None for one in proxy.received[-2:]] == [True, True]
     assert [one.header("accept-encoding") for one in proxy.received[-2:]] == ["identity"] * 2
     assert proxy.statuses[-1] == 304
+
+
+async def test_a_clock_that_is_ahead_rejects_no_request(rest_server: RestServer) -> None:
+    """The server refuses a snapshot of a minute after its own time by 400, as any bad one."""
+    world = AheadWorld()
+    options = RestOptions(uri=rest_server.url)
+    catalog = await RestCatalog.open(options=options, storage=LocalStorage(), world=world)
+    try:
+        table = build_table("clocks.flights", warehouse=rest_server.warehouse)
+        await catalog.create_namespace(("clocks",))
+        await catalog.create_table(table)
+        with pytest.raises(SettingsError, match="s ahead of the catalog's"):
+            await catalog.probe()
+        late = at_time(build_head_swap(await catalog.load(table.identifier)), world.now_ms())
+        with pytest.raises(CatalogUnavailableError, match=r"HTTP 400.*set the clock"):
+            await catalog.swap(late)
+        assert (await catalog.load(table.identifier)).metadata.snapshots == ()
+    finally:
+        await catalog.close()
 
 
 async def test_eight_changes_of_one_property_build_on_one_another(

@@ -17,9 +17,15 @@ from aiohttp import web
 from committer.catalog.rest.rest_auth import FixedAuth
 from committer.catalog.rest.rest_catalog import RestCatalog
 from committer.catalog.rest.rest_options import RestOptions
-from committer.errors import AccessError, CatalogUnavailableError, SettingsError
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    NoSuchTableError,
+    SettingsError,
+)
 from committer.ports.pointer_swap import Unknown
 from committer.real_world import RealWorld
+from committer.request.table_identifier import TableIdentifier
 from tests.support.builders.table_builders import build_head_swap, build_table
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.fake_rest import FakeRest
@@ -181,6 +187,35 @@ async def test_namespaces_that_go_down_for_ever_are_an_error(opened: Open) -> No
             await catalog.list_namespaces()
     finally:
         await runner.cleanup()
+
+
+@pytest.mark.parametrize("etag", ["\udcff", "é", "x" * 5_000, ""])
+async def test_an_etag_that_cannot_be_sent_back_is_none(
+    fake: FakeRest, proxy: HttpProxy, opened: Open, etag: str
+) -> None:
+    catalog = await opened()
+    table = build_table(warehouse=WAREHOUSE)
+    await catalog.create_namespace(("db",))
+    await catalog.create_table(table)
+    other = await opened()
+    told = await other.client.read(other.client.paths.table(table.identifier))
+    proxy.plan(
+        b"GET /v1/fake/namespaces/db/tables", Said(200, told.content, JSON, (("ETag", etag),))
+    )
+    await other.load(table.identifier)
+    assert await other.current_location(table.identifier) == table.metadata_location
+    assert proxy.received[-1].header("if-none-match") is None
+
+
+async def test_a_refusal_with_a_long_stack_trace_is_the_protocols(
+    proxy: HttpProxy, opened: Open
+) -> None:
+    catalog = await opened()
+    trace = ["at org.apache.iceberg.Anything(Anything.java:1)"] * 5_000
+    error = {"message": "gone", "type": "NoSuchTableException", "code": 404, "stack": trace}
+    proxy.plan(b"/tables/t", Said(404, json.dumps({"error": error}).encode(), JSON))
+    with pytest.raises(NoSuchTableError):
+        await catalog.load(TableIdentifier(("db",), "t"))
 
 
 # --- A configuration that leads elsewhere ---
