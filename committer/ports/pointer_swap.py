@@ -30,10 +30,10 @@ class LoadedTable:
 
     @property
     def has_metadata_file(self) -> bool:
-        """Whether the location is a file's. A REST catalog may name a page of its own, or nothing:
-        then a digest of the metadata stands for it.
+        """Whether the location is a file's. A REST catalog may name none: then a digest of the
+        metadata stands for it.
         """
-        return not self.metadata_location.startswith((DIGEST_PREFIX, "http:", "https:"))
+        return not self.metadata_location.startswith(DIGEST_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

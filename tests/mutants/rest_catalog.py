@@ -166,4 +166,11 @@ REST_CATALOG = (
         "_REFUSAL_BYTES_MAX = 4 << 10\n",
         ("tests/catalog/rest/test_rest_hostile.py -k stack_trace",),
     ),
+    Mutant(
+        "page_of_a_catalog_is_taken_for_a_metadata_file",
+        "committer/catalog/rest/rest_table.py",
+        '    if not isinstance(location, str) or location.startswith(("http:", "https:")):\n',
+        "    if not isinstance(location, str):\n",
+        ("tests/catalog/rest/test_rest_swap.py -k named_metadata_file",),
+    ),
 )

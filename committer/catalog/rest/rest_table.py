@@ -1,8 +1,8 @@
 """A table in an answer of a REST catalog: its location, its metadata, and what came with them.
 
-An answer may name no metadata file (`metadata-location` is null, as for a staged table and on some
-servers): then a digest of the metadata stands for the location, so that it is another one whenever
-the table has changed.
+An answer may name no metadata file (`metadata-location` is null, as for a staged table, or the
+address of a page, as on some servers): then a digest of the metadata stands for the location, so
+that it is another one whenever the table has changed.
 """
 
 from __future__ import annotations
@@ -58,11 +58,10 @@ def _read(answer: Answer, identifier: TableIdentifier) -> TableAnswer:
     found = answer.json()
     if not isinstance(found.get("metadata"), dict):
         raise CatalogUnavailableError(f"{answer.what}: the answer has no table metadata")
-    location = found.get("metadata-location")
+    location = _file_in(found)
     try:
         metadata = parse_table_metadata_json(found["metadata"])
-        named = location if isinstance(location, str) and location else _digest(metadata)
-        table = LoadedTable(identifier, metadata, named)
+        table = LoadedTable(identifier, metadata, location or _digest(metadata))
     except InvalidMetadataError as error:
         raise InvalidMetadataError(f"table {identifier}: {location}: {error}") from error
     credentials = found.get("storage-credentials")
@@ -82,9 +81,15 @@ def etag_in(answer: Answer) -> str:
 
 
 def location_in(answer: Answer) -> str | None:
-    """Return the metadata location that an answer names; None where it names none."""
-    location = answer.json().get("metadata-location")
-    return location if isinstance(location, str) and location else None
+    """Return the metadata file that an answer names; None where it names none."""
+    return _file_in(answer.json())
+
+
+def _file_in(found: Mapping[str, Any]) -> str | None:
+    location = found.get("metadata-location")
+    if not isinstance(location, str) or location.startswith(("http:", "https:")):
+        return None
+    return location or None
 
 
 def _digest(metadata: TableMetadata) -> str:

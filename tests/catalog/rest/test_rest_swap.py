@@ -194,9 +194,13 @@ async def test_a_table_whose_metadata_file_is_gone_is_not_said_to_be_absent(case
         await case.catalog.load(case.table.identifier)
 
 
-async def test_a_table_without_a_named_metadata_file_moves_when_it_changes(case: Case) -> None:
-    case.fake.features.shows_metadata_location = False
-    case.fake.features.has_etags = False
+@pytest.mark.parametrize("has_etags", [True, False])
+@pytest.mark.parametrize("location", [False, "https://127.0.0.1/pages/flights"])
+async def test_a_table_without_a_named_metadata_file_moves_when_it_changes(
+    case: Case, *, has_etags: bool, location: str | bool
+) -> None:
+    case.fake.features.shows_metadata_location = location
+    case.fake.features.has_etags = has_etags
     before = await case.catalog.load(case.table.identifier)
     assert await case.catalog.current_location(case.table.identifier) == before.metadata_location
     answer = await case.catalog.swap(build_head_swap(before))

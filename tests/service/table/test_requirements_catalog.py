@@ -6,6 +6,7 @@ import pytest
 
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import SetProperties
+from committer.plan.attempt_log import LOST_MAX
 from committer.plan.ledger import read_ledger
 from committer.plan.producer_decisions import ProducerName, ProducerState, standing
 from committer.ports.pointer_swap import Rejected, Swap, SwapAnswer, Unknown
@@ -188,3 +189,30 @@ async def test_a_catalog_that_fails_for_all_is_asked_ever_less_often(
         catalog.decide = lambda swap: None
         await harness.settle(60.0)
     assert len(await paths(harness)) == 8
+
+
+async def test_requests_land_once_after_more_lost_answers_than_are_remembered(
+    harness: ServiceHarness,
+) -> None:
+    """Each answer is another one, so no batch is set apart, and each attempt may land yet."""
+    table = await harness.create_table()
+    catalog = scripted(harness)
+    swaps = [0]
+
+    def lose(swap: Swap) -> SwapAnswer:
+        swaps[0] += 1
+        return Unknown(f"HTTP 503, request {swaps[0]}")
+
+    catalog.decide = lose
+    for number in range(4):
+        await harness.publish(build_request(table, producer=f"query-{number}"))
+    async with harness.running():
+        await harness.settle(3_000.0)
+        assert swaps[0] > 2 * LOST_MAX
+        [why] = harness.health.conditions.values()
+        assert "no answer to a swap: HTTP 503" in why
+        catalog.decide = lambda swap: None
+        await harness.settle(120.0)
+        assert harness.health.conditions == {}
+    assert len(await paths(harness)) == 4
+    assert await harness.quarantined() == []
