@@ -37,8 +37,9 @@ class Catalog(Protocol):
     async def swap(self, swap: Swap) -> SwapAnswer:
         """Replace the pointer if the base is still current.
 
-        Raise only if nothing can have been applied; in doubt answer `Unknown`. Never resend. A
-        failed condition after a resend below us is `Unknown`. A dropped table is `Conflict`. Two
+        Raise only if nothing can have been applied; in doubt answer `Unknown`. Never resend, unless
+        the back end knows the request again by a key of its own. A failed condition after a resend,
+        ours or one below us, is `Unknown`. A dropped table is `Conflict`. Two
         concurrent swaps of one base: at most one is `Committed`.
         """
 
