@@ -39,6 +39,7 @@ test-servers: install jars azurite ## tests that `make test` has no time for: ea
 
 .PHONY: trino
 trino: install jars ## Trino 476 reads and writes beside Frazil, through each catalog that both have; needs JDK 25
+	@$(RUN)python -m tests.support.builders.trino_files
 	@$(RUN)python tools/run_tests.py trino
 
 .PHONY: install-spark43

@@ -42,6 +42,7 @@ PAGES = (
 PICTURES = {
     ("README.md", " Spark executors      Spark driver"): "a picture",
     ("docs/how-to/tune.md", "latency = trigger + write files"): "a picture",
+    ("docs/how-to/use-trino.md", "connector.name=iceberg"): "tests/trino starts Trino with them",
     ("docs/how-to/change-a-schema.md", "org.apache.iceberg.exceptions."): "Iceberg Java's message",
 }
 

@@ -96,15 +96,11 @@ class RealProducer:
         )
         start = (self.number * _EPOCHS_MAX + epoch) * ROWS_A_REQUEST
         ids = list(range(start, start + ROWS_A_REQUEST))
-        metadata = self.table.metadata
-        schema = arrow_schema(metadata.current_schema)
+        schema = arrow_schema(self.table.metadata.current_schema)
         rows = pa.record_batch([ids, [("AA", "UA")[each % 2] for each in ids]], schema=schema)
-        names = FileNames(0, epoch, str(written.attempt), f"{self.number:04x}")
-        target = TargetTable.of(str(self.table.identifier), metadata, self.s3)
-        with PartitionedWriter(target, schema, names) as writer:
-            writer.write(rows)
-            files = writer.close()
-        self.written.append(Written(replace(written, files=files), tuple(ids)))
+        salt = f"{self.number:04x}"
+        epoch_with_files = write_rows(self.table, written, rows, salt=salt, s3=self.s3)
+        self.written.append(Written(epoch_with_files, tuple(ids)))
         return self.written[-1]
 
     async def publish(self, count: int = 1) -> None:
@@ -126,6 +122,22 @@ async def publish_until(done: asyncio.Task[Any], producer: RealProducer) -> None
         await producer.publish()
         await asyncio.sleep(0.05)
     await producer.publish()
+
+
+def write_rows(
+    table: LoadedTable,
+    epoch: WrittenEpoch,
+    rows: pa.RecordBatch,
+    *,
+    salt: str = "0000",
+    s3: S3Access = USUAL_S3,
+) -> WrittenEpoch:
+    """Write rows, which have the schema of the table, as a task of Spark does."""
+    names = FileNames(0, epoch.epoch, str(epoch.attempt), salt)
+    target = TargetTable.of(str(table.identifier), table.metadata, s3)
+    with PartitionedWriter(target, rows.schema, names) as writer:
+        writer.write(rows)
+        return replace(epoch, files=writer.close())
 
 
 @asynccontextmanager

@@ -98,7 +98,7 @@ def iceberg_aws_jars() -> list[Path]:
 
 
 def fetch_jars(artifacts: Sequence[Artifact]) -> list[Path]:
-    with _locked():
+    with locked():
         missing = [each for each in artifacts if not each.path.is_file()]
         if missing:
             with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
@@ -128,14 +128,10 @@ def hive_metastore(project: str) -> Path:
     `project`: one of `HIVE_METASTORES`. Errors: `NotHereError` where there is no Maven to fetch it.
     """
     folder = _project(project)
-    with _locked():
+    with locked():
         if not (folder / "home").is_dir():
             (archive,) = folder.glob("*.tar.gz")
-            with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
-                with tarfile.open(archive) as packed:
-                    packed.extractall(temporary, filter="data")
-                (unpacked,) = Path(temporary).iterdir()
-                unpacked.replace(folder / "home")
+            unpack(archive, folder / "home")
     return folder
 
 
@@ -146,19 +142,28 @@ def hive_client() -> Path:
     )
 
 
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack the one folder that an archive holds, whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
+        with tarfile.open(archive) as packed:
+            packed.extractall(temporary, filter="data")
+        (unpacked,) = Path(temporary).iterdir()
+        unpacked.replace(folder)
+
+
 def _project(name: str) -> Path:
     """Return the folder with what a Maven project of `tests/native` depends on."""
     listed = (NATIVE / f"{name}.sha256").read_text().split()
     sha256_of = dict(zip(listed[1::2], listed[::2], strict=True))
     folder = FOLDER / name
-    with _locked():
+    with locked():
         if not all((folder / name).is_file() for name in sha256_of):
             shutil.rmtree(folder, ignore_errors=True)
             with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
                 fetched = Path(temporary) / folder.name
                 _fetch_project(NATIVE / f"{name}.xml", fetched)
                 for name, sha256 in sha256_of.items():
-                    _check(fetched / name, sha256)
+                    check_hash(fetched / name, sha256)
                 fetched.replace(folder)
     return folder
 
@@ -177,7 +182,7 @@ def _fetch_project(project: Path, folder: Path) -> None:
 
 
 @contextmanager
-def _locked() -> Iterator[None]:
+def locked() -> Iterator[None]:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -185,15 +190,18 @@ def _locked() -> Iterator[None]:
 
 
 def _fetch(artifacts: list[Artifact], folder: Path) -> None:
-    maven = shutil.which("mvn")
-    if not maven or not all(_by_maven(maven, each, folder) for each in artifacts):
+    if not all(copy_by_maven(each.coordinates, folder) for each in artifacts):
         _by_spark(artifacts, folder)
 
 
-def _by_maven(maven: str, artifact: Artifact, folder: Path) -> bool:
+def copy_by_maven(coordinates: str, folder: Path) -> bool:
+    """Fetch a file into the folder; return False where there is no Maven, or it fails."""
+    maven = shutil.which("mvn")
+    if not maven:
+        return False
     command = [
         *(maven, "-q", "-B", f"{_PLUGIN}:copy"),
-        *(f"-Dartifact={artifact.coordinates}", f"-DoutputDirectory={folder}"),
+        *(f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}"),
     ]
     return subprocess.run(command, cwd=folder, timeout=_FETCH_S_MAX).returncode == 0
 
@@ -220,12 +228,14 @@ def _keep(artifact: Artifact, folder: Path) -> None:
     found = next(folder.rglob(f"*{artifact.path.name}"), None)
     if found is None:
         raise FileNotFoundError(f"{artifact.coordinates} did not arrive")
-    _check(found, artifact.sha256)
+    check_hash(found, artifact.sha256)
     found.replace(artifact.path)
 
 
-def _check(file: Path, sha256: str) -> None:
-    found = hashlib.sha256(file.read_bytes()).hexdigest()
+def check_hash(file: Path, sha256: str) -> None:
+    """Errors: `ValueError` if the file has another content than the one that was tried."""
+    with file.open("rb") as content:
+        found = hashlib.file_digest(content, "sha256").hexdigest()
     if found != sha256:
         raise ValueError(f"{file.name} arrived with another content: SHA-256 {found}")
 

@@ -106,7 +106,7 @@ def build_head_swap(
     snapshot = Snapshot(
         snapshot_id=snapshot_id,
         parent_snapshot_id=None if head is None else head.snapshot_id,
-        sequence_number=metadata.last_sequence_number + 1,
+        sequence_number=metadata.last_sequence_number + 1 if metadata.format_version > 1 else 0,
         timestamp_ms=max(next(_clock_ms), metadata.last_updated_ms),
         manifest_list=manifest_list_location(folder, snapshot_id, 1, commit_uuid),
         summary={"operation": "append"},
