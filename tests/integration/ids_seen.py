@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from io import BytesIO
 from itertools import pairwise
@@ -46,9 +46,9 @@ async def ids_by_frazil(harness: RealHarness, name: str) -> list[int]:
     return sorted(each for ids in columns for each in ids)
 
 
-async def check_history(harness: RealHarness, table: LoadedTable) -> int:
+async def check_history(harness: RealHarness, table: LoadedTable) -> list[TableMetadata]:
     """Check every metadata file from the table's first: each builds on the one before, so no commit
-    of any engine was overwritten. Return how many there are.
+    of any engine was overwritten. Return them.
     """
     async with harness.storage() as storage:
         names = [entry.metadata_file for entry in table.metadata.metadata_log]
@@ -59,7 +59,14 @@ async def check_history(harness: RealHarness, table: LoadedTable) -> int:
         assert after.table_uuid == before.table_uuid
         assert after.last_sequence_number >= before.last_sequence_number
         assert _is_on_top_of(after, before.current_snapshot_id)
-    return len(states)
+    return states
+
+
+def switches(states: Sequence[TableMetadata]) -> int:
+    """Return how often a commit of Frazil follows one of another engine, or the other way round."""
+    heads = [state.current_snapshot for state in states]
+    ours = ["frazil.requests-count" in (head.summary or {}) for head in heads if head]
+    return sum(before != after for before, after in pairwise(ours))
 
 
 async def _state(storage: Storage, location: str) -> TableMetadata:

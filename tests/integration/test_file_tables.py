@@ -2,50 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pyiceberg.table import StaticTable
 
-from committer.catalog.catalog_properties import CatalogProperties
-from committer.service.process.redis_server import private_server_url
+from tests.integration.catalog_real_harness import catalog_real_harness
 from tests.integration.readers import (
     duckdb_with_iceberg,
     expected,
     seen_by_all,
 )
-from tests.integration.real_harness import CATALOG, RealHarness, living_in, until
+from tests.integration.real_harness import until
 from tests.integration.traffic import all_ids, all_paths, producers
-from workers.worker_settings import WorkerSettings
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 NAME = "db.flights"
 
 
-@dataclass(slots=True)
-class FolderHarness(RealHarness):
-    """As `RealHarness`, without any catalog but the warehouse."""
-
-    @property
-    def settings(self) -> WorkerSettings:
-        properties = {"type": "hadoop", "warehouse": self.warehouse_location}
-        return WorkerSettings(
-            catalog=CatalogProperties(CATALOG, properties),
-            inbox=f"file://{self.folder}/requests",
-            queue_url=private_server_url(self.folder / "queue"),
-        )
-
-    def environment(self) -> dict[str, str]:
-        return {
-            **RealHarness.environment(self),
-            "FRAZIL_CATALOG__TYPE": "hadoop",
-            "FRAZIL_CATALOG__WAREHOUSE": self.warehouse_location,
-        }
-
-
 async def test_rows_of_a_real_committer_are_read_by_the_folder_alone() -> None:
-    with living_in(lambda folder: FolderHarness(folder)) as harness:
+    with catalog_real_harness({"type": "hadoop"}) as harness:
         await harness.start()
         table = await harness.create_table(NAME)
         async with producers(harness, table, 2) as published:

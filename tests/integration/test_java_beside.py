@@ -22,6 +22,7 @@ from tests.integration.ids_seen import (
     ids_by_frazil,
     ids_by_pyiceberg,
     ids_of_file_by_pyiceberg,
+    switches,
 )
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.real_harness import CATALOG, until
@@ -47,6 +48,8 @@ PYICEBERG_IDS = [-101, -102, -103, -104]
 # One row of Java, and the first of Frazil: its data file is rewritten.
 DELETED = {-1, 0}
 KEPT = 3
+# Each of Java's statements may follow a commit of Frazil, and be followed by one.
+SWITCHES_MIN = 4
 
 
 @dataclass(slots=True)
@@ -137,10 +140,12 @@ async def test_rows_of_frazil_java_and_pyiceberg_are_all_there_once(
     assert seen == dict.fromkeys(seen, ids)
     assert await harness.quarantined() == []
     states = await check_history(harness, await harness.load(name))
+    assert switches(states) >= SWITCHES_MIN
     conflicts = len(harness.events("commit.conflicted")) - conflicts_before
     print(
-        f"{len(ids)} rows, each once, by {', '.join(seen)}; {states} metadata files, each on top of"
-        f" the one before; {conflicts} conflicts seen by Frazil"
+        f"{len(ids)} rows, each once, by {', '.join(seen)}; {len(states)} metadata files, each on"
+        f" top of the one before, {switches(states)} switches of the engine; {conflicts} conflicts"
+        " seen by Frazil"
     )
 
 

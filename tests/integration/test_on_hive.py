@@ -7,63 +7,35 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from pyiceberg.table import StaticTable
 
-from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.hive.hive_catalog import HiveCatalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld
-from committer.service.process.redis_server import private_server_url
 from committer.storage.local import LocalStorage
 from tests.contract.hive_harness import empty
-from tests.integration.real_harness import CATALOG, RealHarness, living_in, until
+from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.integration.real_harness import until
 from tests.integration.traffic import all_ids, producers
 from tests.support.servers.hive_server import HiveServer
-from workers.worker_settings import WorkerSettings
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 EPOCHS = 10
 
 
-@dataclass(slots=True, kw_only=True)
-class HiveRealHarness(RealHarness):
-    hive: HiveServer
-
-    @property
-    def settings(self) -> WorkerSettings:
-        return WorkerSettings(
-            catalog=CatalogProperties(CATALOG, {"uri": self.hive.uri}),
-            inbox=f"file://{self.folder}/requests",
-            queue_url=private_server_url(self.folder / "queue"),
-        )
-
-    def environment(self) -> dict[str, str]:
-        return {
-            **RealHarness.environment(self),
-            "FRAZIL_CATALOG__URI": self.hive.uri,
-            "FRAZIL_CATALOG__WAREHOUSE": self.hive.warehouse,
-            **self.variables,
-        }
-
-
 @contextmanager
-def hive_real_harness(hive: HiveServer) -> Iterator[HiveRealHarness]:
+def hive_real_harness(hive: HiveServer) -> Iterator[CatalogRealHarness]:
     empty(hive)
-
-    def build(folder: Path) -> HiveRealHarness:
-        return HiveRealHarness(folder, {}, hive=hive)
-
-    with living_in(build) as harness:
+    with catalog_real_harness({"uri": hive.uri, "warehouse": hive.warehouse}) as harness:
         yield harness
 
 
-async def seen_by_pyiceberg(harness: HiveRealHarness, table: LoadedTable) -> list[int]:
+async def seen_by_pyiceberg(harness: CatalogRealHarness, table: LoadedTable) -> list[int]:
     catalog = await HiveCatalog.open(
-        uri=harness.hive.uri, storage=LocalStorage(), world=RealWorld()
+        uri=harness.properties["uri"], storage=LocalStorage(), world=RealWorld()
     )
     location = await catalog.current_location(table.identifier)
     await catalog.close()
@@ -71,7 +43,7 @@ async def seen_by_pyiceberg(harness: HiveRealHarness, table: LoadedTable) -> lis
     return sorted(rows["id"].to_pylist())
 
 
-def command(harness: HiveRealHarness, *words: str) -> subprocess.CompletedProcess[str]:
+def command(harness: CatalogRealHarness, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "committer", *words],
         env=harness.environment(),
@@ -80,7 +52,7 @@ def command(harness: HiveRealHarness, *words: str) -> subprocess.CompletedProces
     )
 
 
-def is_committing(harness: HiveRealHarness) -> Callable[[], bool]:
+def is_committing(harness: CatalogRealHarness) -> Callable[[], bool]:
     """Return a question: has a commit landed since it was made?"""
     before = len(harness.events("commit.landed"))
     return lambda: len(harness.events("commit.landed")) > before

@@ -6,16 +6,17 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog.sql import SqlCatalog as ForeignCatalog
+from pyiceberg.catalog import load_catalog
 
-from tests.integration.postgres_harness import PostgresRealHarness, postgres_real_harness
+from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.integration.ids_seen import ids_by_pyiceberg
 from tests.integration.real_harness import CATALOG, until
 from tests.integration.traffic import all_ids, producers
-from tests.support.servers.postgres_server import PostgresServer, running_postgres
+from tests.support.servers.postgres_server import USER, PostgresServer, running_postgres
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 APPENDS = 5
@@ -28,28 +29,30 @@ def mortal() -> Iterator[PostgresServer]:
         yield server
 
 
-def foreign_catalog(harness: PostgresRealHarness) -> ForeignCatalog:
-    uri = harness.postgres.uri(harness.database).replace("postgresql:", "postgresql+psycopg:")
-    return ForeignCatalog(CATALOG, uri=uri, warehouse=harness.warehouse_location)
+def harness_on(postgres: PostgresServer) -> AbstractContextManager[CatalogRealHarness]:
+    """Start a harness with a database of its own, whose address is written as Java writes it."""
+    uri = f"jdbc:postgresql://127.0.0.1:{postgres.port}/{postgres.new_database()}"
+    return catalog_real_harness({"uri": uri, "jdbc.user": USER})
 
 
-def seen_by_pyiceberg(harness: PostgresRealHarness, name: str) -> list[int]:
-    with closing(foreign_catalog(harness)) as catalog:
-        rows = catalog.load_table(name).scan().to_arrow()
-    return sorted(rows["id"].to_pylist())
+def foreign_properties(harness: CatalogRealHarness) -> dict[str, str]:
+    """Return the same catalog in PyIceberg's words."""
+    address = harness.properties["uri"].removeprefix("jdbc:postgresql://")
+    uri = f"postgresql+psycopg://{USER}@{address}"
+    return {"type": "sql", "uri": uri, "warehouse": harness.warehouse_location}
 
 
-def append_by_pyiceberg(harness: PostgresRealHarness, name: str) -> list[int]:
+def append_by_pyiceberg(harness: CatalogRealHarness, name: str) -> list[int]:
     """Append one row at a time; return the ids."""
     ids = [-number for number in range(1, APPENDS + 1)]
-    with closing(foreign_catalog(harness)) as catalog:
+    with closing(load_catalog(CATALOG, **foreign_properties(harness))) as catalog:
         for each in ids:
             table = catalog.load_table(name)
             table.append(pa.table({"id": pa.array([each], pa.int64()), "carrier": ["ZZ"]}))
     return ids
 
 
-def ask_status(harness: PostgresRealHarness) -> subprocess.CompletedProcess[str]:
+def ask_status(harness: CatalogRealHarness) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "committer", "status"],
         env=harness.environment(),
@@ -62,7 +65,7 @@ async def test_rows_of_producers_and_of_pyiceberg_are_all_there_once(
     postgres_server: PostgresServer,
 ) -> None:
     name = "db.flights"
-    with postgres_real_harness(postgres_server) as harness:
+    with harness_on(postgres_server) as harness:
         await harness.start()
         table = await harness.create_table(name)
         async with producers(harness, table, 2, waiting=1) as published:
@@ -70,13 +73,15 @@ async def test_rows_of_producers_and_of_pyiceberg_are_all_there_once(
             await asyncio.gather(*(producer.publish(EPOCHS) for producer in published))
             foreign = await theirs
             await until(harness.is_settled, "an empty inbox")
-        assert seen_by_pyiceberg(harness, name) == sorted(all_ids(published) + foreign)
+        assert ids_by_pyiceberg(foreign_properties(harness), name) == sorted(
+            all_ids(published) + foreign
+        )
         status = await asyncio.to_thread(ask_status, harness)
         assert status.returncode == 0, status.stderr
-        assert harness.jdbc_uri in status.stdout
+        assert harness.properties["uri"] in status.stdout
 
 
-def is_committing(harness: PostgresRealHarness) -> Callable[[], bool]:
+def is_committing(harness: CatalogRealHarness) -> Callable[[], bool]:
     """Return a question: has a commit landed since it was made?"""
     before = len(harness.events("commit.landed"))
     return lambda: len(harness.events("commit.landed")) > before
@@ -86,7 +91,7 @@ async def test_rows_are_there_once_although_the_server_was_killed_again_and_agai
     mortal: PostgresServer,
 ) -> None:
     name = "db.flights"
-    with postgres_real_harness(mortal) as harness:
+    with harness_on(mortal) as harness:
         await harness.start()
         table = await harness.create_table(name)
         async with producers(harness, table, 2) as published:
@@ -97,4 +102,4 @@ async def test_rows_are_there_once_although_the_server_was_killed_again_and_agai
                 await asyncio.gather(*publishing)
                 await asyncio.to_thread(mortal.start)
             await until(harness.is_settled, "an empty inbox")
-        assert seen_by_pyiceberg(harness, name) == sorted(all_ids(published))
+        assert ids_by_pyiceberg(foreign_properties(harness), name) == sorted(all_ids(published))
