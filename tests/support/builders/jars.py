@@ -81,6 +81,28 @@ AWS_BUNDLE = Artifact(
     sha256="dd7e49ffa4ac9b215bed846581991259e3aec9bb2fa08d6cec029c46cd66d957",
 )
 
+# Hadoop's own S3 client, of PySpark's release of Hadoop, and of Amazon's what the bundle lacks.
+HADOOP_S3 = (
+    Artifact(
+        "org.apache.hadoop",
+        "hadoop-aws",
+        "3.4.2",
+        sha256="d2d24e6b715b5656b9d238bf13b6682a07e2004dd36aad74a73aeb854319f4d9",
+    ),
+    Artifact(
+        "software.amazon.awssdk",
+        "apache-client",
+        "2.29.52",
+        sha256="c96494be30ecac6f0ab7a35fdd91a4c77ca8a5daf62f3d9d84644ef0f0524dc6",
+    ),
+    Artifact(
+        "software.amazon.awssdk",
+        "s3-transfer-manager",
+        "2.29.52",
+        sha256="0c9e654637247187a7e2494eb7a8799477a772a7d554cd3ae787cd3e3bae3c55",
+    ),
+)
+
 
 def iceberg_jars() -> list[Path]:
     """Fetch Iceberg's runtime for Spark and the SQLite driver that its JDBC catalog needs."""
@@ -95,6 +117,11 @@ def iceberg_postgres_jars() -> list[Path]:
 def iceberg_aws_jars() -> list[Path]:
     """Fetch Iceberg's runtime for Spark and the jars that its DynamoDbCatalog and S3FileIO need."""
     return fetch_jars((ICEBERG[0], AWS_BUNDLE))
+
+
+def iceberg_hadoop_s3_jars() -> list[Path]:
+    """Fetch Iceberg's runtime for Spark and the jars that its HadoopCatalog needs on S3."""
+    return fetch_jars((ICEBERG[0], AWS_BUNDLE, *HADOOP_S3))
 
 
 def fetch_jars(artifacts: Sequence[Artifact]) -> list[Path]:
@@ -244,6 +271,7 @@ def main() -> None:
     iceberg_jars()
     iceberg_postgres_jars()
     iceberg_aws_jars()
+    iceberg_hadoop_s3_jars()
     try:
         dynamodb_local()
         rest_fixture()
