@@ -92,6 +92,7 @@ class RestCatalog:
             metadata_writer="catalog",
             condition="requirements",
             has_atomic_rename=self.client.paths.offers(RENAME),
+            registers_tables=self.client.paths.offers(REGISTER),
         )
 
     @classmethod

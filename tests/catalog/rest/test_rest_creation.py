@@ -184,6 +184,18 @@ async def test_else_a_table_is_dropped_without_its_files(
     assert (fake.counts["POST unregister"], fake.counts["DELETE table"]) == (0, 1)
 
 
+async def test_a_server_that_registers_nothing_is_known_to(
+    fake: FakeRest, opened: Open, table: LoadedTable
+) -> None:
+    assert (await opened()).capabilities.registers_tables
+    fake.features.endpoints = WITHOUT_REGISTER
+    catalog = await opened()
+    assert not catalog.capabilities.registers_tables
+    with pytest.raises(UnsupportedError, match="does not register"):
+        await catalog.register_table(table.identifier, table.metadata_location)
+    assert fake.counts["POST register"] == 0
+
+
 async def test_a_server_that_offers_no_rename_is_known_not_to_rename(
     fake: FakeRest, opened: Open, table: LoadedTable
 ) -> None:
