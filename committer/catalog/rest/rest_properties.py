@@ -79,6 +79,8 @@ def basic_options(properties: CatalogProperties) -> BasicOptions:
     username = properties.get("rest.auth.basic.username")
     if not username:
         raise SettingsError("`rest.auth.type` basic: set `rest.auth.basic.username`")
+    if ":" in username:
+        raise SettingsError("`rest.auth.basic.username`: expected no `:`, which ends the name")
     return BasicOptions(username=username, password=properties.get("rest.auth.basic.password"))
 
 
@@ -86,6 +88,8 @@ def oauth2_options(properties: CatalogProperties) -> OAuth2Options:
     """Return the token or the credential. Errors: `SettingsError` where there is neither."""
     if not properties.get("token", "credential"):
         raise SettingsError("`rest.auth.type` oauth2: set `credential` (`id:secret`) or `token`")
+    if (token := properties.get("token")) and not (token.isascii() and token.isprintable()):
+        raise SettingsError("`token`: expected printable ASCII text on one line")
     return OAuth2Options(
         token=properties.get("token"),
         credential=properties.get("credential"),

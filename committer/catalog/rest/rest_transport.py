@@ -139,10 +139,21 @@ def _tls(options: TlsOptions) -> ssl.SSLContext:
         except (OSError, ValueError) as error:
             raise SettingsError(f"`ssl.cabundle` {options.ca_bundle}: {error}") from error
     if options.client_certificate:
-        try:
-            context.load_cert_chain(options.client_certificate, options.client_key or None)
-        except (OSError, ValueError) as error:
-            raise SettingsError(
-                f"`ssl.client.cert` {options.client_certificate}: {error}"
-            ) from error
+        _show_certificate(context, options)
     return context
+
+
+def _show_certificate(context: ssl.SSLContext, options: TlsOptions) -> None:
+    asked: list[bool] = []
+
+    def no_passphrase() -> str:
+        """Answer in place of a question on the terminal, which would wait for ever."""
+        asked.append(True)
+        return ""
+
+    certificate, key = options.client_certificate, options.client_key or None
+    try:
+        context.load_cert_chain(certificate, key, no_passphrase)
+    except (OSError, ValueError) as error:
+        why = "its key has a passphrase; expected one without" if asked else str(error)
+        raise SettingsError(f"`ssl.client.cert` {certificate}: {why}") from error

@@ -340,6 +340,11 @@ def test_how_a_client_proves_itself_is_read_as_other_clients_read_it(
         ({"rest__auth__type": "oauth2"}, "`credential`"),
         ({"rest__auth__type": "basic"}, "`rest.auth.basic.username`"),
         ({"ssl__client__key": "k.pem"}, "`ssl.client.cert`"),
+        ({"token": "s3cr3t\r\nX-Other: 1"}, "`token`: expected printable"),
+        (
+            {"rest__auth__type": "basic", "rest__auth__basic__username": "a:b"},
+            "`rest.auth.basic.username`: expected no `:`",
+        ),
     ],
 )
 async def test_half_of_a_configuration_is_named_by_its_property(
@@ -347,8 +352,9 @@ async def test_half_of_a_configuration_is_named_by_its_property(
 ) -> None:
     properties = catalog_of(uri="http://127.0.0.1:1", **values)
     storage = MemoryStorage(world=RealWorld())
-    with pytest.raises(SettingsError, match=said):
+    with pytest.raises(SettingsError, match=said) as error:
         await open_catalog(properties, storage, RealWorld(), create=False)
+    assert "s3cr3t" not in str(error.value)
 
 
 async def test_a_request_is_signed_as_aws_wants_it(fake: FakeRest) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from committer.backends.catalog_kinds import open_catalog
 from committer.catalog.catalog_properties import CatalogProperties
-from committer.errors import CatalogUnavailableError
+from committer.errors import CatalogUnavailableError, SettingsError
 from committer.real_world import RealWorld
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.certificates import Authority, Pair
@@ -73,3 +73,12 @@ async def test_a_server_that_wants_a_certificate_gets_ours(authority: Authority)
         assert found == []
         with pytest.raises(CatalogUnavailableError, match=r"`ssl\.client\.cert`"):
             await asked(fake, ssl_cabundle=authority.bundle)
+
+
+async def test_a_key_with_a_passphrase_is_refused_and_the_terminal_is_not_asked(
+    authority: Authority,
+) -> None:
+    ours = authority.issue("client", passphrase="hush")
+    async with serving(authority) as fake:
+        with pytest.raises(SettingsError, match="its key has a passphrase"):
+            await asked(fake, ssl_client_cert=ours.certificate, ssl_client_key=ours.key)

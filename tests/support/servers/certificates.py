@@ -33,8 +33,8 @@ class Authority:
         self.bundle = folder / "authority.pem"
         self.bundle.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str, *, host: str = "127.0.0.1") -> Pair:
-        """Issue a certificate for a host's address."""
+    def issue(self, name: str, *, host: str = "127.0.0.1", passphrase: str = "") -> Pair:
+        """Issue a certificate for a host's address. `passphrase`: the key is encrypted with it."""
         key = ec.generate_private_key(ec.SECP256R1())
         signed = self._signed(_name(name), key, is_authority=False, host=host)
         pair = Pair(self._folder / f"{name}.pem", self._folder / f"{name}.key")
@@ -43,7 +43,9 @@ class Authority:
             key.private_bytes(
                 serialization.Encoding.PEM,
                 serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
+                serialization.BestAvailableEncryption(passphrase.encode())
+                if passphrase
+                else serialization.NoEncryption(),
             )
         )
         return pair
