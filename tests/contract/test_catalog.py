@@ -409,7 +409,7 @@ async def test_table_in_a_missing_namespace_is_refused_and_leaves_no_file(
 @pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_dropped_table_is_gone_but_its_files_stay(harness: CatalogHarness) -> None:
     created = await create(harness)
-    await harness.catalog.drop_table(FLIGHTS)
+    assert await harness.catalog.drop_table(FLIGHTS) in (None, created.metadata_location)
     with pytest.raises(NoSuchTableError):
         await harness.catalog.load(FLIGHTS)
     assert await locations(harness) == [created.metadata_location]

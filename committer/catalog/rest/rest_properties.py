@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from committer.catalog.catalog_properties import CatalogProperties
+from committer.catalog.rest.rest_auth import is_header_text
 from committer.catalog.rest.rest_options import (
     BasicOptions,
     OAuth2Options,
@@ -88,7 +89,7 @@ def oauth2_options(properties: CatalogProperties) -> OAuth2Options:
     """Return the token or the credential. Errors: `SettingsError` where there is neither."""
     if not properties.get("token", "credential"):
         raise SettingsError("`rest.auth.type` oauth2: set `credential` (`id:secret`) or `token`")
-    if (token := properties.get("token")) and not (token.isascii() and token.isprintable()):
+    if (token := properties.get("token")) and not is_header_text(token):
         raise SettingsError("`token`: expected printable ASCII text on one line")
     return OAuth2Options(
         token=properties.get("token"),
