@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from committer.catalog.rest.rest_paths import DEFAULT_ENDPOINTS, UNREGISTER
+from committer.catalog.rest.rest_paths import DEFAULT_ENDPOINTS, REGISTER, UNREGISTER
 from committer.catalog.rest.rest_swap import commit_body
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.local import LocalStorage
@@ -133,3 +133,48 @@ def test_the_report_names_what_the_server_offers(frazil: Frazil, served: Served)
     report = frazil("catalog", "check")
     assert report.code == 0, report.err
     assert "on what a commit requires" in report.out + report.err
+
+
+@pytest.fixture
+def prod(frazil: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of another catalog, on SQLite."""
+    folder = tmp_path / "config"
+    folder.mkdir()
+    (folder / ".pyiceberg.yaml").write_text(
+        f"catalog:\n  prod:\n    uri: sqlite:///{tmp_path}/prod.db\n"
+        f"    warehouse: file://{tmp_path}/lake\n"
+    )
+    monkeypatch.setenv("PYICEBERG_HOME", str(folder))
+    assert frazil("--catalog", "prod", "namespace", "create", "other").code == 0
+    return "prod"
+
+
+def test_a_table_leaves_for_another_catalog_by_its_last_metadata(
+    frazil: Frazil, served: Served, prod: str, tmp_path: Path
+) -> None:
+    served.commit()
+    inbox = f"file://{tmp_path}/prod-requests"
+    moved = frazil("table", "migrate", "db.flights", "--to", prod, "--to-inbox", inbox, "--yes")
+    assert moved.code == 0, moved.err
+    assert served.fake.tables.tables == {}
+    assert served.fake.counts["POST unregister"] == 1
+    shown = frazil("--catalog", prod, "table", "show", "db.flights", "--json")
+    assert shown.code == 0, shown.err
+    assert '"touched":"yes"' in shown.out
+
+
+def test_a_table_does_not_leave_for_a_catalog_that_registers_nothing(
+    frazil: Frazil, served: Served, prod: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served.fake.features.endpoints = tuple(DEFAULT_ENDPOINTS - {REGISTER})
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", served.fake.url)
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__CREDENTIAL", "robot:s3cr3t")
+    created = frazil("--catalog", prod, "table", "create", "db.ships", "--schema", "id long")
+    assert created.code == 0, created.err
+    inbox = f"file://{tmp_path}/lake-requests"
+    migrate = ("table", "migrate", "db.ships", "--to", "lake", "--to-inbox", inbox, "--yes")
+    refused = frazil("--catalog", prod, *migrate)
+    assert refused.code == 1
+    assert "takes no metadata file from elsewhere" in refused.err
+    listed = frazil("--catalog", prod, "table", "list", "--json")
+    assert [line["table"] for line in listed.lines] == ["db.ships"]
