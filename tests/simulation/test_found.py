@@ -44,6 +44,7 @@ FOUND_SINCE = {
     120000983: "a simulated committer that was stopped before its life began never came back",
     140004405: "a second write of one micro-batch was taken for the first, whose ledger was unset",
     150000640: "the ledger forgot what an operator had accepted, and kept the older content",
+    160003524: "the judge compared a file, which an operator had land twice, with its other entry",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }
 
