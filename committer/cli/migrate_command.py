@@ -18,7 +18,8 @@ from committer.errors import SettingsError
 if TYPE_CHECKING:
     from committer.ports.pointer_swap import LoadedTable
     from committer.request.table_identifier import TableIdentifier
-    from committer.service.admin.table_migration import Migrated, MigrationSide, TableMigration
+    from committer.service.admin.migration_side import MigrationSide
+    from committer.service.admin.table_migration import Migrated, TableMigration
     from committer.service.process.composition import Parts
 
 
@@ -80,17 +81,20 @@ def _say_result(identifier: TableIdentifier, migrated: Migrated, to: str) -> Non
 async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[MigrationSide]:
     """Open the other catalog. A missing one is not made."""
     from committer.backends import catalog_kinds, storage_schemes
-    from committer.service.admin.table_migration import MigrationSide
+    from committer.service.admin.migration_side import MigrationSide
     from committer.settings.catalog_sources import other_catalog
 
     if name.lower() == parts.settings.catalog.name.lower():
         raise typer.BadParameter(f"--to {name}: this is the catalog that the table is in")
     properties = other_catalog(name, os.environ)
-    storage = storage_schemes.open_storage(properties, parts.world)
+    own = storage_schemes.open_storage(properties, parts.world)
+    storage = storage_schemes.open_table_storage(own, properties, parts.world)
     try:
-        catalog = await catalog_kinds.open_catalog(properties, storage, parts.world, create=False)
+        catalog = await catalog_kinds.open_catalog(
+            properties, storage, parts.world, create=False, vended=storage
+        )
         try:
-            yield MigrationSide(name, catalog, storage, inbox or parts.settings.inbox)
+            yield MigrationSide(name, catalog, storage, own, inbox or parts.settings.inbox)
         finally:
             await catalog.close()
     finally:
@@ -100,10 +104,13 @@ async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[Migratio
 def _migration(
     parts: Parts, target: MigrationSide, identifier: TableIdentifier, *, is_quiet: bool
 ) -> TableMigration:
-    from committer.service.admin.table_migration import MigrationSide, TableMigration
+    from committer.service.admin.migration_side import MigrationSide
+    from committer.service.admin.table_migration import TableMigration
 
     settings = parts.settings
-    source = MigrationSide(settings.catalog.name, parts.catalog, parts.storage, settings.inbox)
+    source = MigrationSide(
+        settings.catalog.name, parts.catalog, parts.storage, parts.own_storage, settings.inbox
+    )
     return TableMigration(
         identifier, source=source, target=target, world=parts.world, is_quiet=is_quiet
     )
@@ -127,6 +134,6 @@ async def _check_target(target: MigrationSide, table: LoadedTable) -> None:
         )
     await target.catalog.probe()
     try:
-        await target.storage.probe(target.root)
+        await target.own.probe(target.root)
     except SettingsError as error:
         raise SettingsError(f"--to-inbox: {error}") from error

@@ -56,6 +56,7 @@ def _purge(parts: Parts, identifier: TableIdentifier) -> TablePurge:
         catalog=parts.catalog,
         catalog_name=settings.catalog.name,
         storage=parts.storage,
+        own_storage=parts.own_storage,
         inbox_root=settings.inbox,
         warehouse=settings.catalog.warehouse,
     )

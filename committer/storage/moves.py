@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from committer.errors import AlreadyExistsError, InvalidMetadataError, NotFoundError
-from committer.ports.storage import NewObject, Storage
+from committer.ports.storage import Storage
 
 
 class Move(BaseModel):
@@ -56,17 +56,29 @@ class Moves:
                 f"`{location}` is no note on a table that has moved: remove it, or restore it"
             ) from None
 
-    async def put(self, table_uuid: UUID, move: Move) -> None:
-        """Write a note; another one on the table is replaced."""
-        if await self.find(table_uuid) == move:
-            return
-        await self.delete(table_uuid)
-        created = NewObject(self.location(table_uuid), move.model_dump_json().encode())
+    async def held(self, table_uuid: UUID) -> tuple[Move | None, str | None]:
+        """Return the note on a table, and what tells it from another one; None for both where there
+        is none. Errors: as `find`.
+        """
         try:
-            await self._storage.create((created,))
+            etag = (await self._storage.head(self.location(table_uuid))).etag
+        except NotFoundError:
+            return None, None
+        return await self.find(table_uuid), etag
+
+    async def put(self, table_uuid: UUID, move: Move, *, replaces: str | None) -> str:
+        """Write a note in place of the one that `held` told, and tell it. One like it may be there.
+
+        Errors: `AlreadyExistsError` where another one is.
+        """
+        content = move.model_dump_json().encode()
+        try:
+            return await self._storage.replace(self.location(table_uuid), content, etag=replaces)
         except AlreadyExistsError:
-            if await self.find(table_uuid) != move:
+            there, etag = await self.held(table_uuid)
+            if there != move or etag is None:
                 raise
+            return etag
 
     async def delete(self, table_uuid: UUID) -> None:
         """Remove the note on a table, if there is one."""

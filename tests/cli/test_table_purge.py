@@ -84,8 +84,8 @@ def test_a_location_around_the_warehouse_is_not_purged(frazil: Frazil, tmp_path:
 
 
 def test_a_table_on_its_way_to_another_catalog_is_not_purged(frazil: Frazil) -> None:
-    create(frazil, "db.flights__frazil_migrating")
-    refuse(frazil, "on its way", "db.flights__frazil_migrating")
+    create(frazil, "db.flights__frazil_migrating_1a2b3c4d")
+    refuse(frazil, "on its way", "db.flights__frazil_migrating_1a2b3c4d")
 
 
 def test_a_table_that_another_configured_catalog_has_is_not_purged(

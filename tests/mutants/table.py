@@ -266,24 +266,55 @@ MUTANTS: tuple[Mutant, ...] = (
         ),
     ),
     Mutant(
-        "note_is_written_behind_the_fence",
+        "table_is_fenced_without_a_note",
         "committer/service/admin/table_migration.py",
-        "        await self._source.moves.put(table.metadata.require_uuid(), note)\n"
-        "        if table.identifier != self._standing:\n"
-        "            await self._fence()\n",
-        "        if table.identifier != self._standing:\n"
-        "            await self._fence()\n"
-        "            return\n"
-        "        await self._source.moves.put(table.metadata.require_uuid(), note)\n",
+        "        etag = await self._put_note(uuid, replaces=etag)\n",
+        '        etag = etag or ""\n',
         ("tests/service/admin/test_table_migration.py -k running_writers",),
+    ),
+    Mutant(
+        "note_on_a_migration_that_has_begun_is_overwritten",
+        "committer/service/admin/table_migration.py",
+        "        before, etag = await self._source.moves.held(uuid)\n",
+        "        before = await self._source.moves.find(uuid)\n"
+        "        _, etag = await self._source.moves.held(uuid)\n",
+        ("tests/service/admin/test_table_migration.py -k one_wins",),
+    ),
+    Mutant(
+        "fenced_name_is_that_of_every_new_catalog",
+        "committer/service/admin/migration_side.py",
+        "    digest = hashlib.sha256(target.encode()).hexdigest()[:8]\n",
+        "    digest = hashlib.sha256(b'').hexdigest()[:8]\n",
+        ("tests/service/admin/test_table_migration.py -k one_wins",),
+    ),
+    Mutant(
+        "table_that_the_new_catalog_refuses_stays_fenced",
+        "committer/service/admin/table_migration.py",
+        "            if began_here:\n",
+        "            if False:\n",
+        ("tests/service/admin/test_table_migration.py -k refuses",),
+    ),
+    Mutant(
+        "fence_of_another_run_is_taken_down",
+        "committer/service/admin/table_migration.py",
+        "            if began_here:\n",
+        "            if True:\n",
+        ("tests/service/admin/test_table_migration.py -k in_doubt",),
+    ),
+    Mutant(
+        "inbox_is_reached_by_what_the_catalog_vends",
+        "committer/service/admin/migration_side.py",
+        "        return Inbox(self.own, self.root)\n",
+        "        return Inbox(self.storage, self.root)\n",
+        ("tests/service/admin/test_table_migration.py -k vends",),
     ),
     Mutant(
         "request_leaves_the_old_inbox_before_it_is_in_the_new_one",
         "committer/service/admin/table_migration.py",
-        "            await create_or_equal(target.storage, copy)\n"
+        "            await create_or_equal(target.own, copy)\n"
         "            await source.inbox.delete((key,))\n",
         "            await source.inbox.delete((key,))\n"
-        "            await create_or_equal(target.storage, copy)\n",
+        "            await create_or_equal(target.own, copy)\n",
         ("tests/service/admin/test_table_migration.py -k crash_at_any_call",),
     ),
     # --- Purge ---
@@ -297,8 +328,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "table_is_purged_under_its_waiting_requests",
         "committer/service/admin/table_purge.py",
-        "        async for waiting in Inbox(self.storage, self.inbox_root).list(uuid):\n",
-        '        async for waiting in Inbox(self.storage, self.inbox_root).list(uuid, "none"):\n',
+        "        async for waiting in Inbox(self.own_storage, self.inbox_root).list(uuid):\n",
+        "        async for waiting in Inbox(self.own_storage, self.inbox_root).list(uuid, ''):\n",
         ("tests/cli/test_table_purge.py -k requests_wait",),
     ),
 )

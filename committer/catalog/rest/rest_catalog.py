@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from committer.catalog.namespaces import (
@@ -33,6 +34,7 @@ from committer.catalog.rest.rest_table import (
 )
 from committer.catalog.staging import read_registered
 from committer.errors import (
+    AccessError,
     CatalogUnavailableError,
     InvalidMetadataError,
     NoSuchNamespaceError,
@@ -216,9 +218,11 @@ class RestCatalog:
                 f"this REST catalog does not register metadata files ({identifier}): its"
                 " configuration does not list the endpoint"
             )
-        table = await read_registered(self._storage, identifier, metadata_location)
+        # A server that vends credentials for the tables that it knows reads the file by its own.
+        with suppress(AccessError):
+            await read_registered(self._storage, identifier, metadata_location)
         await self._namespaces.require(identifier.namespace)
-        return await self._creation.register(table)
+        return await self._creation.register(identifier, metadata_location)
 
     def _keep_registered(self, found: TableAnswer) -> LoadedTable:
         self._credentials.note(found)
@@ -234,7 +238,8 @@ class RestCatalog:
             # Without the query a server may delete the files.
             query = {"purgeRequested": "false"}
             answer = await self.client.change("DELETE", path, query=query)
-        self._forget(identifier)
+        # What was vended stays in use until it ends: a purge deletes the files next.
+        self._seen.pop(identifier, None)
         if answer.status == 404 and answer.error is not None:
             raise _absent(identifier)
         answer.require_success()

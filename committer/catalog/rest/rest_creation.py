@@ -62,7 +62,7 @@ class RestCreation:
         except AccessError:
             return False
         try:
-            await self.register(table)
+            await self.register(table.identifier, table.metadata_location)
         except (NoSuchNamespaceError, TableAlreadyExistsError):
             # Surely not applied, and no other process knows a file that this call wrote.
             if created:
@@ -111,9 +111,8 @@ class RestCreation:
         staged = (await read_table_answer(answer, table.identifier)).table.metadata
         return replace(metadata, table_uuid=staged.table_uuid, location=staged.location)
 
-    async def register(self, table: LoadedTable) -> LoadedTable:
-        """Register the table. Errors: `TableAlreadyExistsError`, unless by this very pointer."""
-        identifier, location = table.identifier, table.metadata_location
+    async def register(self, identifier: TableIdentifier, location: str) -> LoadedTable:
+        """Register a table. Errors: `TableAlreadyExistsError`, unless by this very pointer."""
         body = {"name": identifier.name, "metadata-location": location}
         path = self.client.paths.register(identifier.namespace)
         answer = await self.client.change("POST", path, body)

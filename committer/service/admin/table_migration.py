@@ -5,9 +5,10 @@ all of them again:
 
 1. Note in the old inbox root that the table moves: committers then keep its requests.
 2. Fence: rename the table in the old catalog. From then on no swap of its old name can land, of a
-   committer or of an engine, however late it arrives; and the last metadata is known.
+   committer or of an engine, however late it arrives; and the last metadata is known. The new name
+   tells the new catalog, so of two migrations to different ones the first rename decides.
 3. Register that metadata in the new catalog, and keep the old one's name in the table's properties,
-   so that requests which name it stay valid.
+   so that requests which name it stay valid. A refusal gives the table its old name back.
 4. Drop the fenced name from the old catalog. Files stay.
 5. Carry over the requests that wait in the old inbox.
 
@@ -17,54 +18,42 @@ committer it reaches.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
 from committer.errors import (
+    AccessError,
+    AlreadyExistsError,
+    FrazilError,
+    NoSuchNamespaceError,
     NoSuchTableError,
     NotFoundError,
+    SettingsError,
     TableAlreadyExistsError,
     TransientError,
     UnsupportedError,
 )
 from committer.iceberg.updates.metadata_update import SetProperties, Update
 from committer.plan.former_catalogs import FORMER_CATALOGS_PROPERTY, with_former_catalog
-from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
-from committer.ports.storage import NewObject, Storage, create_or_equal
+from committer.ports.storage import NewObject, create_or_equal
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
+from committer.service.admin.migration_side import MigrationSide, fenced_identifier, is_fenced
 from committer.service.admin.table_change import change_table
-from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.inbox import Inbox
-from committer.storage.moves import Move, Moves
+from committer.storage.moves import Move
 
-FENCED = "__frazil_migrating"
-"""The end of the name under which a table waits in its old catalog."""
 FENCE_ATTEMPTS_MAX = 30
 FENCE_PAUSE_S = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class MigrationSide:
-    """A catalog and its committer's inbox. `root`: where that is."""
-
-    name: str
-    catalog: Catalog
-    storage: Storage
-    root: str
-
-    @property
-    def inbox(self) -> Inbox:
-        return Inbox(self.storage, self.root)
-
-    @property
-    def moves(self) -> Moves:
-        return Moves(self.storage, self.root)
-
-    @property
-    def high_water_marks(self) -> HighWaterMarkStore:
-        return HighWaterMarkStore.at(self.storage, self.root)
+# A catalog that answers so has not applied the call and never will.
+_REFUSALS = (
+    AccessError,
+    NotFoundError,
+    SettingsError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +85,7 @@ class TableMigration:
         self._world = world
         self._fences = source.catalog.capabilities.has_atomic_rename
         self._is_quiet = is_quiet
-        fenced = TableIdentifier(identifier.namespace, f"{identifier.name}{FENCED}")
+        fenced = fenced_identifier(identifier, target.name)
         self._standing = fenced if self._fences else identifier
 
     async def look(self) -> LoadedTable | None:
@@ -115,11 +104,23 @@ class TableMigration:
         if named:
             await self._check(named)
         elif standing is None and await self._found(self._target, self._identifier) is None:
-            raise NoSuchTableError(
-                f"no table {self._identifier}, neither in catalog `{self._source.name}` nor in"
-                f" `{self._target.name}`"
-            )
+            raise await self._absent()
         return named or standing
+
+    async def _absent(self) -> FrazilError:
+        """Return the error for a table that neither catalog has under its own name."""
+        with suppress(NoSuchNamespaceError):
+            for one in await self._source.catalog.list_tables(self._identifier.namespace):
+                if is_fenced(one, of=self._identifier.name):
+                    return UnsupportedError(
+                        f"{self._identifier} is on its way from catalog `{self._source.name}`,"
+                        f" where it is called {one}, to another one than `{self._target.name}`: end"
+                        " that migration first, by running it again"
+                    )
+        return NoSuchTableError(
+            f"no table {self._identifier}, neither in catalog `{self._source.name}` nor in"
+            f" `{self._target.name}`"
+        )
 
     async def _check(self, table: LoadedTable) -> None:
         can = self._source.catalog.capabilities
@@ -154,33 +155,88 @@ class TableMigration:
                 f"the storage settings of catalog `{self._target.name}` do not reach the table's"
                 f" files: {table.metadata_location} is not there"
             ) from error
+        except AccessError:
+            # A catalog that vends credentials does so for the tables that it knows.
+            if self._target.catalog.capabilities.metadata_writer == "committer":
+                raise
 
     async def run(self) -> Migrated:
         """Do what is left to do. Errors: as `look`, and those of the ports."""
         table = await self.look()
         if table is not None:
-            await self._begin(table)
-            await self._hand_over(await self._source.catalog.load(self._standing))
+            await self._move(table)
         moved = await self._target.catalog.load(self._identifier)
-        await self._check_note(moved.metadata.require_uuid())
+        if table is None:
+            await self._check_note(moved.metadata.require_uuid())
         moved = await self._accept_requests_of_before()
         return await self._carry(moved)
 
     # --- The steps -------------------------------------------------------------------------------
 
-    async def _begin(self, table: LoadedTable) -> None:
-        """Note, then fence. Both may have been done before."""
-        target = self._target
-        await target.catalog.create_namespace(self._identifier.namespace)
-        note = Move(
+    async def _move(self, table: LoadedTable) -> None:
+        """Note, fence, hand over. Each may have been done before, or be done by another run."""
+        uuid = table.metadata.require_uuid()
+        await self._target.catalog.create_namespace(self._identifier.namespace)
+        before, etag = await self._source.moves.held(uuid)
+        etag = await self._put_note(uuid, replaces=etag)
+        began_here = table.identifier == self._identifier
+        try:
+            if table.identifier != self._standing:
+                await self._fence()
+            fenced = await self._found(self._source, self._standing)
+            if fenced is not None:
+                await self._register(fenced)
+        except _REFUSALS as error:
+            if began_here:
+                await self._undo(uuid, before, etag, error)
+            raise
+        if fenced is not None:
+            await self._drop(fenced)
+
+    async def _put_note(self, table_uuid: UUID, *, replaces: str | None) -> str:
+        """Write the note, unless another migration has written its own since that was looked at."""
+        try:
+            return await self._source.moves.put(table_uuid, self._note, replaces=replaces)
+        except AlreadyExistsError as error:
+            raise UnsupportedError(
+                f"{self._identifier}: another migration of it has begun in this moment; look where"
+                " it goes, then run this again"
+            ) from error
+
+    @property
+    def _note(self) -> Move:
+        return Move(
             table=str(self._identifier),
             came_from=self._source.name,
-            to=target.name,
-            inbox=target.root,
+            to=self._target.name,
+            inbox=self._target.root,
         )
-        await self._source.moves.put(table.metadata.require_uuid(), note)
-        if table.identifier != self._standing:
-            await self._fence()
+
+    async def _undo(
+        self, table_uuid: UUID, before: Move | None, etag: str, refusal: Exception
+    ) -> None:
+        """Give the table its name back, and the note that was there before: this run has begun the
+        migration, and was refused. Another run may have ended it in the meantime.
+        """
+        found = await self._found(self._target, self._identifier)
+        if found is not None and found.metadata.table_uuid == table_uuid:
+            return
+        if self._fences:
+            try:
+                await self._source.catalog.rename_table(self._standing, self._identifier)
+            except NoSuchTableError:
+                pass  # it was not fenced, or not by this migration
+            except FrazilError as error:
+                raise UnsupportedError(
+                    f"{refusal}; {self._identifier} waits as {self._standing} in catalog"
+                    f" `{self._source.name}`, for giving its name back failed, too ({error}): run"
+                    " this again, or rename it"
+                ) from refusal
+        if before is not None:
+            with suppress(AlreadyExistsError):
+                await self._source.moves.put(table_uuid, before, replaces=etag)
+        elif (await self._source.moves.held(table_uuid))[1] == etag:
+            await self._source.moves.delete(table_uuid)
 
     async def _fence(self) -> None:
         """Rename the table, also against writers that commit as fast as they can. A rename whose
@@ -191,7 +247,7 @@ class TableMigration:
             try:
                 await catalog.rename_table(self._identifier, self._standing)
             except NoSuchTableError:
-                await catalog.current_location(self._standing)
+                await self._check_fenced()
             except TransientError:
                 if attempt == FENCE_ATTEMPTS_MAX - 1:
                     raise
@@ -199,8 +255,15 @@ class TableMigration:
                 continue
             return
 
-    async def _hand_over(self, table: LoadedTable) -> None:
-        """Register the fenced table, and only then drop it where it was."""
+    async def _check_fenced(self) -> None:
+        """Require that this migration has fenced the table, or another run of it has ended it."""
+        if await self._found(self._source, self._standing) is not None:
+            return
+        if await self._found(self._target, self._identifier) is None:
+            raise await self._absent()
+
+    async def _register(self, table: LoadedTable) -> None:
+        """Register the fenced table in the new catalog. It may have been done before."""
         table_uuid, target = table.metadata.require_uuid(), self._target
         if not self._is_one_inbox:
             await target.high_water_marks.keep(await self._source.high_water_marks.read(table_uuid))
@@ -210,21 +273,34 @@ class TableMigration:
             _must_continue(await target.catalog.load(self._identifier), table, target.name)
         if not self._is_one_inbox:
             await target.moves.delete(table_uuid)
-        now = await self._source.catalog.current_location(self._standing)
-        if now != table.metadata_location:
-            raise UnsupportedError(
-                f"a commit to {self._standing} in catalog `{self._source.name}` came between: it is"
-                f" in {now}, and not in catalog `{target.name}`; stop its writer, drop"
-                f" {self._identifier} from `{target.name}`, and run this again"
-            )
-        last = await self._source.catalog.drop_table(self._standing)
+
+    async def _drop(self, table: LoadedTable) -> None:
+        """Drop the registered table where it was. A run at the same time may have done so."""
+        try:
+            now = await self._source.catalog.current_location(self._standing)
+            if now != table.metadata_location:
+                raise self._came_between(f"a commit to {self._standing}", f"it is in {now}")
+            last = await self._source.catalog.drop_table(self._standing)
+        except NoSuchTableError:
+            named = await self._found(self._source, self._identifier) if self._fences else None
+            if named and named.metadata.table_uuid == table.metadata.table_uuid:
+                found = f"it is called {self._identifier} again"
+                raise self._came_between("another migration", found) from None
+            return
         if last not in (None, table.metadata_location):
             raise UnsupportedError(
                 f"a commit to {self._standing} in catalog `{self._source.name}` came between, just"
-                f" before it was dropped: it is in {last}, and not in catalog `{target.name}`; drop"
-                f" {self._identifier} from `{target.name}`, and `frazil table register` that file"
-                " there"
+                f" before it was dropped: it is in {last}, and not in catalog"
+                f" `{self._target.name}`; drop {self._identifier} from `{self._target.name}`, and"
+                " `frazil table register` that file there"
             )
+
+    def _came_between(self, what: str, found: str) -> UnsupportedError:
+        return UnsupportedError(
+            f"{what} in catalog `{self._source.name}` came between: {found}, and that is not in"
+            f" catalog `{self._target.name}`; stop its writers, drop {self._identifier} from"
+            f" `{self._target.name}`, and run this again"
+        )
 
     async def _check_note(self, table_uuid: UUID) -> None:
         note = await self._source.moves.find(table_uuid)
@@ -263,7 +339,7 @@ class TableMigration:
             except NotFoundError:
                 continue
             copy = NewObject(target.inbox.location(key), content)
-            await create_or_equal(target.storage, copy)
+            await create_or_equal(target.own, copy)
             await source.inbox.delete((key,))
             count += 1
         return Migrated(moved, count, 0)

@@ -17,8 +17,8 @@ from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
+from committer.service.admin.migration_side import is_fenced
 from committer.service.admin.orphan_finder import other_tables
-from committer.service.admin.table_migration import FENCED
 from committer.storage.inbox import Inbox
 from committer.storage.moves import Moves
 
@@ -40,12 +40,14 @@ class PurgePlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePurge:
     """Purges a table of a catalog. `catalog_name`: by which notes on migrations know it;
-    `warehouse`: the folder that no purge may delete."""
+    `storage`: of the table's files, perhaps by credentials that the catalog vends; `own_storage`:
+    of the inbox; `warehouse`: the folder that no purge may delete."""
 
     identifier: TableIdentifier
     catalog: Catalog
     catalog_name: str
     storage: Storage
+    own_storage: Storage
     inbox_root: str
     warehouse: str
 
@@ -105,15 +107,15 @@ class TablePurge:
         if self.catalog.capabilities.maintains_tables:
             kind = self.catalog.capabilities.kind
             raise self._refused(f"a catalog of the kind {kind} deletes the files of its tables")
-        if self.identifier.name.endswith(FENCED):
+        if is_fenced(self.identifier):
             raise self._refused("it is on its way to another catalog, which uses its files")
         if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
             raise self._refused("its property `gc.enabled` is false: others may use its files")
         uuid = table.metadata.require_uuid()
-        note = await Moves(self.storage, self.inbox_root).find(uuid)
+        note = await Moves(self.own_storage, self.inbox_root).find(uuid)
         if note is not None and note.to != self.catalog_name:
             raise self._refused(f"it has moved to catalog `{note.to}`, which uses its files")
-        async for waiting in Inbox(self.storage, self.inbox_root).list(uuid):
+        async for waiting in Inbox(self.own_storage, self.inbox_root).list(uuid):
             raise self._refused(
                 f"requests wait for it in `{self.inbox_root}`, such as {waiting.key}: let them"
                 " land, or remove them"

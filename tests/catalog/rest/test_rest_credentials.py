@@ -218,8 +218,18 @@ async def test_a_name_that_is_no_tables_any_more_keeps_none(
     fake: FakeRest, catalog: RestCatalog, keeper: Keeper
 ) -> None:
     await catalog.load(FLIGHTS)
-    await catalog.drop_table(FLIGHTS)
+    await catalog.rename_table(FLIGHTS, TableIdentifier(("db",), "renamed"))
     assert keeper.kept[FLIGHTS] == ()
+
+
+async def test_what_was_vended_for_a_dropped_table_deletes_its_files(
+    fake: FakeRest, catalog: RestCatalog, keeper: Keeper
+) -> None:
+    await catalog.load(FLIGHTS)
+    vended = keeper.kept[FLIGHTS]
+    await catalog.drop_table(FLIGHTS)
+    assert vended
+    assert keeper.kept[FLIGHTS] == vended
 
 
 # --- With the storage of table files -------------------------------------------------------------

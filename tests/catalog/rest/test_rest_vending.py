@@ -13,14 +13,20 @@ from uuid import uuid4
 import pytest
 
 from committer.catalog.catalog_properties import CatalogProperties
+from committer.catalog.sql import SqlCatalog
 from committer.errors import AccessError
 from committer.ports.storage import NewObject
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.service.process.composition import open_parts
+from committer.service.admin.migration_side import MigrationSide
+from committer.service.admin.table_migration import TableMigration
+from committer.service.admin.table_purge import TablePurge
+from committer.service.process.composition import Parts, open_parts
 from committer.settings.service_settings import CatalogSettings, QueueSettings, Settings
+from committer.storage.local import LocalStorage
 from committer.storage.s3 import S3Storage
 from committer.table_reader import open_reader
+from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.servers.fake_rest import FakeRest
 from tests.support.servers.fake_rest_access import Vended, s3_keys
@@ -42,13 +48,17 @@ class Lake:
     inbox: str
 
 
+def opened(server: S3Server, keys: tuple[str, str]) -> S3Storage:
+    key, secret = keys
+    options = replace(server.options, access_key_id=key, secret_access_key=secret)
+    return S3Storage(options, world=RealWorld())
+
+
 @pytest.fixture
 async def lake(s3_server: S3Server) -> AsyncIterator[Lake]:
     if not s3_server.is_seaweedfs:
         pytest.skip("the keys of FRAZIL_TEST_S3_URL open every bucket: nothing is vended")
-    key, secret = VENDED
-    options = replace(s3_server.options, access_key_id=key, secret_access_key=secret)
-    storage = S3Storage(options, world=RealWorld())
+    storage = opened(s3_server, VENDED)
     warehouse = f"s3://{VENDED_BUCKET}/{uuid4().hex}"
     async with FakeRest(storage, warehouse=warehouse) as fake:
         fake.features.vend = lambda _: Vended(((f"s3://{VENDED_BUCKET}", s3_keys(*VENDED)),))
@@ -72,11 +82,7 @@ async def lake(s3_server: S3Server) -> AsyncIterator[Lake]:
 async def test_a_committer_gets_to_table_files_by_what_the_catalog_vends(
     lake: Lake, tmp_path: Path
 ) -> None:
-    catalog = CatalogSettings(name="lake", uri=lake.fake.url, properties=lake.properties)
-    queue = QueueSettings(url="none")
-    parts = await open_parts(
-        Settings(home=tmp_path, inbox=lake.inbox, queue=queue, catalog=catalog)
-    )
+    parts = await open_lake(lake, tmp_path)
     with pytest.raises(AccessError):
         await parts.storage.get(lake.location)
     await parts.catalog.load(FLIGHTS)
@@ -85,6 +91,56 @@ async def test_a_committer_gets_to_table_files_by_what_the_catalog_vends(
         await parts.own_storage.get(lake.location)
     assert [key async for key in parts.inbox.list()] == []
     await parts.close()
+
+
+async def open_lake(lake: Lake, home: Path) -> Parts:
+    catalog = CatalogSettings(name="lake", uri=lake.fake.url, properties=lake.properties)
+    queue = QueueSettings(url="none")
+    return await open_parts(Settings(home=home, inbox=lake.inbox, queue=queue, catalog=catalog))
+
+
+async def test_a_purge_deletes_by_what_was_vended_before_the_drop(
+    lake: Lake, s3_server: S3Server, tmp_path: Path
+) -> None:
+    """The catalog vends nothing for a table that it has dropped."""
+    parts = await open_lake(lake, tmp_path)
+    purge = TablePurge(
+        identifier=FLIGHTS,
+        catalog=parts.catalog,
+        catalog_name="lake",
+        storage=parts.storage,
+        own_storage=parts.own_storage,
+        inbox_root=lake.inbox,
+        warehouse=lake.fake.tables.warehouse,
+    )
+    assert await purge.run(await purge.plan()) >= 1
+    await parts.close()
+    assert FLIGHTS not in lake.fake.tables.tables
+    storage = opened(s3_server, VENDED)
+    assert [one async for one in storage.list(lake.location)] == []
+    await storage.close()
+
+
+async def test_a_table_moves_into_a_catalog_that_vends_and_its_requests_into_our_own_inbox(
+    lake: Lake, s3_server: S3Server, tmp_path: Path
+) -> None:
+    storage = opened(s3_server, VENDED)
+    old = await SqlCatalog.open(uri=f"sqlite:///{tmp_path}/old.db", name="old", storage=storage)
+    table = build_table("db.trains", warehouse=lake.fake.tables.warehouse)
+    await old.create_namespace(("db",))
+    await old.create_table(table)
+    own = LocalStorage()
+    source = MigrationSide("old", old, storage, own, f"file://{tmp_path}/old-requests")
+    await source.inbox.put(build_request(table, epoch=0, catalog="old"))
+    parts = await open_lake(lake, tmp_path)
+    target = MigrationSide("lake", parts.catalog, parts.storage, parts.own_storage, lake.inbox)
+    moving = TableMigration(table.identifier, source=source, target=target, world=RealWorld())
+    assert (await moving.run()).carried == 1
+    uuid = table.metadata.require_uuid()
+    assert len([one async for one in parts.inbox.list(uuid)]) == 1
+    assert (await parts.catalog.load(table.identifier)).metadata.table_uuid == uuid
+    for each in (parts, old, storage, own):
+        await each.close()
 
 
 async def test_a_driver_gets_the_credential_that_its_tasks_need(lake: Lake) -> None:

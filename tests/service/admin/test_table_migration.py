@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from committer.errors import (
-    FrazilError,
+    AccessError,
+    NoSuchNamespaceError,
     NoSuchTableError,
     TableAlreadyExistsError,
     UnsupportedError,
@@ -20,11 +21,10 @@ from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
-from committer.service.admin.table_migration import (
-    FENCED,
-    MigrationSide,
-    TableMigration,
-)
+from committer.service.admin.migration_side import MigrationSide, fenced_identifier
+from committer.service.admin.table_migration import TableMigration
+from committer.storage.moves import Move
+from tests.service.admin.migration_steps import CrashError, Steps
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
@@ -32,45 +32,25 @@ from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarne
 VIRTUAL_TIME = True
 
 FLIGHTS = TableIdentifier.parse("db.flights")
-STANDING = TableIdentifier.parse(f"db.flights{FENCED}")
+STANDING = fenced_identifier(FLIGHTS, "prod")
 OTHER_ROOT = "memory://other-requests"
 
 
-class CrashError(Exception):
-    """The process ended here."""
+class Interruption(Steps):
+    """Does something else, to its end, before one of the calls."""
 
-
-class Steps:
-    """Counts calls of all that it wraps, and ends the process at one of them."""
-
-    def __init__(self, crash_at: int | None = None, *, applied: bool = False) -> None:
-        self.count = 0
-        self._crash_at = crash_at
-        self._applied = applied
-
-    def wrap(self, inner: Any) -> Any:
-        return _Stepped(inner, self)
+    def __init__(self, before: int, other: Callable[[], Awaitable[object]]) -> None:
+        super().__init__()
+        self._before = before
+        self._other = other
 
     async def take(self, call: Callable[[], Any]) -> Any:
-        self.count += 1
-        if self.count != self._crash_at:
-            return await call()
-        if self._applied:
-            with suppress(FrazilError):
-                await call()
-        raise CrashError
-
-
-class _Stepped:
-    def __init__(self, inner: Any, steps: Steps) -> None:
-        self._inner = inner
-        self._steps = steps
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not callable(found) or name in ("list", "objects_before"):
-            return found
-        return lambda *given, **named: self._steps.take(lambda: found(*given, **named))
+        if self.count + 1 == self._before:
+            self.count += 1
+            await self._other()
+        else:
+            self.count += 1
+        return await call()
 
 
 @dataclass
@@ -95,7 +75,7 @@ class Two:
 
 def _side(harness: ServiceHarness, steps: Steps) -> MigrationSide:
     catalog, storage = steps.wrap(harness.catalog.inner), steps.wrap(harness.storage.inner)
-    return MigrationSide(harness.catalog_name, catalog, storage, harness.root)
+    return MigrationSide(harness.catalog_name, catalog, storage, storage, harness.root)
 
 
 def batch(table: LoadedTable, epoch: int, *, catalog: str = "frazil") -> EncodedRequest:
@@ -267,6 +247,68 @@ async def test_a_request_of_a_third_catalog_stays_a_mismatch() -> None:
     assert [one.reason for one in await two.new.quarantined()] == [Reason.CATALOG_MISMATCH]
 
 
+# --- Two at once ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("one_inbox", [False, True])
+async def test_a_second_run_at_any_moment_ends_as_the_first_does(one_inbox: bool) -> None:
+    before, is_reached = 1, True
+    while is_reached:
+        two, created = await Two.open(one_inbox=one_inbox)
+        await two.old.publish(batch(created, 0))
+        steps = Interruption(before, two.migration().run)
+        # It may look at the new catalog when the other has just ended.
+        with suppress(TableAlreadyExistsError):
+            await two.migration(steps).run()
+        is_reached = steps.count >= before
+        moved = (await two.migration().run()).table
+        assert moved.metadata.table_uuid == created.metadata.table_uuid
+        assert await two.old.catalog.inner.list_tables(("db",)) == []
+        assert len(await two.new.outstanding()) == 1
+        before += 1
+    assert before > 15
+
+
+async def test_of_migrations_to_two_catalogs_one_wins_wherever_they_meet() -> None:
+    before, is_reached = 1, True
+    while is_reached:
+        two, created = await Two.open()
+        third = ServiceHarness(catalog_name="third", root="memory://third", beside=two.old)
+        there = Two(two.old, third)
+
+        async def go_there(there: Two = there) -> None:
+            with suppress(NoSuchTableError, UnsupportedError):
+                await there.migration().run()
+
+        steps = Interruption(before, go_there)
+        with suppress(NoSuchTableError, UnsupportedError):
+            await two.migration(steps).run()
+        is_reached = steps.count >= before
+        found = [each for each in (two, there) if FLIGHTS in await names(each.new)]
+        assert len(found) == 1
+        assert await names(two.old) == []
+        await two.old.publish(batch(created, 0))
+        assert (await found[0].migration().run()).carried == 1
+        before += 1
+    assert before > 15
+
+
+async def names(harness: ServiceHarness) -> list[TableIdentifier]:
+    try:
+        return await harness.catalog.inner.list_tables(("db",))
+    except NoSuchNamespaceError:
+        return []
+
+
+async def test_a_table_on_its_way_elsewhere_says_so() -> None:
+    two, _ = await Two.open()
+    with pytest.raises(CrashError):
+        await two.migration(_crash_before_drop()).run()
+    third = ServiceHarness(catalog_name="third", root="memory://third", beside=two.old)
+    with pytest.raises(UnsupportedError, match="is on its way"):
+        await Two(two.old, third).migration().run()
+
+
 # --- Refusals ------------------------------------------------------------------------------------
 
 
@@ -315,6 +357,88 @@ async def test_a_commit_to_the_fenced_name_stops_the_migration() -> None:
     with pytest.raises((TableAlreadyExistsError, UnsupportedError), match=r"db\.flights"):
         await two.migration().run()
     assert (await two.old.catalog.inner.load(STANDING)).metadata == swap.metadata
+
+
+class Refusal(Steps):
+    """The new catalog refuses the table, as one may that lacks a right to its location."""
+
+    async def refuse(self, *_: object) -> LoadedTable:
+        raise AccessError("the location is not for this catalog")
+
+    def wrap(self, inner: Any) -> Any:
+        found = super().wrap(inner)
+        if hasattr(inner, "register_table"):
+            found.register_table = self.refuse
+        return found
+
+
+@pytest.mark.parametrize("one_inbox", [False, True])
+async def test_what_the_new_catalog_refuses_is_where_and_called_as_it_was(one_inbox: bool) -> None:
+    two, created = await Two.open(one_inbox=one_inbox)
+    await two.old.publish(batch(created, 0))
+    uuid, moves = created.metadata.require_uuid(), _side(two.old, Steps()).moves
+    earlier = Move(table="db.flights", came_from="prod", to="frazil", inbox=INBOX)
+    await moves.put(uuid, earlier, replaces=None)
+    for _ in range(2):
+        with pytest.raises(AccessError, match="not for this catalog"):
+            await two.migration(Refusal()).run()
+        assert await two.old.catalog.inner.load(FLIGHTS) == created
+        assert await names(two.old) == [FLIGHTS]
+        assert await names(two.new) == []
+        assert await moves.find(uuid) == earlier
+    async with two.old.running():
+        await two.old.settle(5.0)
+    assert len(await two.old.live_files()) == 1
+    assert (await two.migration().run()).table.metadata.table_uuid == uuid
+
+
+async def test_a_refusal_in_doubt_leaves_the_fence_and_is_continued() -> None:
+    """The register of another run may have landed: the table must not be in two catalogs."""
+    two, created = await Two.open()
+    with pytest.raises(CrashError):
+        await two.migration(_crash_before_drop()).run()
+    with pytest.raises(AccessError):
+        await two.migration(Refusal()).run()
+    assert await names(two.old) == [STANDING]
+    assert (await two.migration().run()).table.metadata.table_uuid == created.metadata.table_uuid
+
+
+class Closed:
+    """A storage with the credentials of one folder's tables only, or of all but those."""
+
+    def __init__(self, inner: Any, *, opens_tables: bool) -> None:
+        self._inner = inner
+        self._opens_tables = opens_tables
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+
+        def checked(*given: Any, **named: Any) -> Any:
+            for each in given[0] if isinstance(given[0], (list, tuple)) else given[:1]:
+                location = each if isinstance(each, str) else each.location
+                if location.startswith(WAREHOUSE) is not self._opens_tables:
+                    raise AccessError(f"no credentials for {location}")
+            return found(*given, **named)
+
+        return checked
+
+
+async def test_credentials_that_a_catalog_vends_never_reach_for_an_inbox() -> None:
+    """They open the files of its tables, and the process's own open the inbox: not each other's."""
+    two, created = await Two.open()
+    await two.old.publish(batch(created, 0))
+    sides = [
+        MigrationSide(
+            one.catalog_name,
+            one.catalog.inner,
+            Closed(one.storage.inner, opens_tables=True),
+            Closed(one.storage.inner, opens_tables=False),
+            one.root,
+        )
+        for one in (two.old, two.new)
+    ]
+    migration = TableMigration(FLIGHTS, source=sides[0], target=sides[1], world=two.old.world)
+    assert (await migration.run()).carried == 1
 
 
 def _crash_before_drop() -> Steps:
