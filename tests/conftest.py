@@ -23,6 +23,7 @@ from tests.support.servers.dynamodb_server import CREDENTIALS, DynamoDbServer, r
 from tests.support.servers.gcs_server import GcsServer, running_gcs_server
 from tests.support.servers.hive_releases import HIVE_2, HIVE_3
 from tests.support.servers.hive_server import HiveServer, running_hive
+from tests.support.servers.mariadb_server import MariaDbServer, running_mariadb
 from tests.support.servers.moto_server import MotoServer, running_moto_server
 from tests.support.servers.postgres_server import PostgresServer, running_postgres
 from tests.support.servers.queue_servers import (
@@ -78,6 +79,12 @@ def dynamodb_server() -> Iterator[DynamoDbServer]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     with running_postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[MariaDbServer]:
+    with running_mariadb() as server:
         yield server
 
 

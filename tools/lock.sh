@@ -16,14 +16,14 @@ compile() {
 }
 # What a lock file names already stays, unless it is asked for: make lock OPTIONS=--upgrade
 # shellcheck disable=SC2086  # several options
-compile ${OPTIONS:-} --extra demo --extra aws --extra hive --extra postgres --extra gcs --extra adls --group dev pyproject.toml -o requirements.lock
+compile ${OPTIONS:-} --extra demo --extra aws --extra hive --extra postgres --extra mariadb --extra gcs --extra adls --group dev pyproject.toml -o requirements.lock
 {
     echo '# Over requirements.lock: the newest Spark, for the tests of the Spark side (`make test`).'
     echo 'pyspark==4.3.0' | compile -
 } > requirements-spark43.lock.new
 mv requirements-spark43.lock.new requirements-spark43.lock
 # The image's: of those releases, what the committer runs with, and what its wheel is built with.
-compile -c requirements.lock --extra service --extra aws --extra hive --extra postgres --extra gcs --extra adls pyproject.toml \
+compile -c requirements.lock --extra service --extra aws --extra hive --extra postgres --extra mariadb --extra gcs --extra adls pyproject.toml \
     -o requirements-service.lock
 echo 'hatchling' | compile -c requirements.lock - -o requirements-build.lock
 {

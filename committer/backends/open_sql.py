@@ -1,4 +1,4 @@
-"""Opens a catalog in a SQL database: SQLite, PostgreSQL."""
+"""Opens a catalog in a SQL database: SQLite, PostgreSQL, MariaDB."""
 
 from __future__ import annotations
 

@@ -14,16 +14,21 @@ from sqlalchemy.exc import ArgumentError
 
 from committer.errors import SettingsError
 
-_DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
+_DRIVERS = {
+    "sqlite": "sqlite",
+    "postgresql": "postgresql+psycopg",
+    "mariadb": "mariadb+pymysql",
+    # The drivers of both speak to either. A server that is MySQL is refused when it says so.
+    "mysql": "mariadb+pymysql",
+}
 _UNTRIED = {
-    "mysql": "MySQL",
-    "mariadb": "MariaDB",
     "oracle": "Oracle",
     "mssql": "SQL Server",
 }
 _EXPECTED = (
-    "expected `sqlite:////abs/path/catalog.db`, `postgresql://USER@HOST:5432/DATABASE`, or"
-    " `jdbc:postgresql://…` and `jdbc:sqlite:…` as for Java"
+    "expected `sqlite:////abs/path/catalog.db`, `postgresql://USER@HOST:5432/DATABASE`,"
+    " `mariadb://USER@HOST:3306/DATABASE`, or `jdbc:postgresql://…`, `jdbc:mariadb://…` and"
+    " `jdbc:sqlite:…` as for Java"
 )
 # Parameters of PostgreSQL's JDBC driver, by the name that libpq has for the same thing.
 _OF_JDBC = {
@@ -68,7 +73,12 @@ def database_url(uri: str, driver_properties: Mapping[str, str]) -> URL:
     if database not in _DRIVERS:
         raise SettingsError(_not_supported(database))
     url = url.set(drivername=_DRIVERS[database])
-    return url if database == "sqlite" else _with(url, driver_properties)
+    match database:
+        case "sqlite":
+            return url
+        case "postgresql":
+            return _with(url, _libpq_parameters(list(driver_properties.items())))
+    return _with(url, _of_mariadb(driver_properties))
 
 
 def _not_supported(database: str) -> str:
@@ -87,6 +97,8 @@ def _of_jdbc(uri: str) -> URL:
         return make_url(f"sqlite:///{place.removeprefix('file:')}")
     address, _, query = place.partition("?")
     url = make_url(f"{database}:{_with_hosts(address)}")
+    if database in ("mariadb", "mysql"):
+        return _with(url, _of_mariadb(dict(parse_qsl(query, keep_blank_values=True))))
     return url.update_query_dict(_libpq_parameters(parse_qsl(query, keep_blank_values=True)))
 
 
@@ -120,9 +132,20 @@ def _libpq_parameters(given: list[tuple[str, str]]) -> dict[str, str]:
     return parameters
 
 
-def _with(url: URL, driver_properties: Mapping[str, str]) -> URL:
+def _of_mariadb(given: Mapping[str, str]) -> Mapping[str, str]:
+    """Return user and password. Errors: `SettingsError` for anything else."""
+    for name in given:
+        if name not in ("user", "password"):
+            raise SettingsError(
+                f"catalog uri: the parameter `{quote(name, safe='')}` of Java's driver is not known"
+                " for MariaDB; remove it, or write the address as `mariadb://…` with a parameter of"
+                " PyMySQL (`ssl_ca`, `ssl_cert`, `ssl_key`)"
+            )
+    return given
+
+
+def _with(url: URL, given: Mapping[str, str]) -> URL:
     """Fill in user, password and parameters that the URL lacks."""
-    given = _libpq_parameters(list(driver_properties.items()))
     query = {**given, **url.query}
     user, password = query.pop("user", None), query.pop("password", None)
     return url.set(

@@ -1,7 +1,8 @@
 """Connects to the catalog's database: the engine, and the settings of each connection.
 
-All that is special to SQLite lives here and in `sqlite_file`, to PostgreSQL in `postgresql`. The
-meaning of errors is in `sql_errors`. No statement on the catalog's tables is here.
+All that is special to SQLite lives here and in `sqlite_file`, to PostgreSQL in `postgresql`, to
+MariaDB in `mariadb`. The meaning of errors is in `sql_errors`. No statement on the catalog's tables
+is here.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def open_engine(
             )
         case "postgresql":
             return _open_postgresql(url, answer_s_max=answer_s_max)
+        case "mariadb":
+            return _open_mariadb(url, answer_s_max=answer_s_max)
         case other:
             raise InvariantError(f"no adapter for the database `{other}`")
 
@@ -74,6 +77,12 @@ def _open_sqlite(
 def _open_postgresql(url: URL, *, answer_s_max: float) -> Engine:
     with named_extra("a catalog on PostgreSQL", "postgres"):
         from committer.catalog.postgresql import open_server
+    return open_server(url, pool_size=_SERVER_THREADS, answer_s_max=answer_s_max)
+
+
+def _open_mariadb(url: URL, *, answer_s_max: float) -> Engine:
+    with named_extra("a catalog on MariaDB", "mariadb"):
+        from committer.catalog.mariadb import open_server
     return open_server(url, pool_size=_SERVER_THREADS, answer_s_max=answer_s_max)
 
 

@@ -62,6 +62,18 @@ _SQLSTATE_FAULTS = {
     "XX001": Fault.DAMAGED,
     "XX002": Fault.DAMAGED,
 }
+# Error numbers of MariaDB.
+_MARIADB_FAULTS = {
+    1020: Fault.OVERTAKEN,  # the row has changed since it was read
+    1213: Fault.OVERTAKEN,  # deadlock
+    **dict.fromkeys((1044, 1045, 1142, 1143, 1227, 1290, 1698, 1792, 1836), Fault.FORBIDDEN),
+    # Values that do not fit, constraints, and a trigger's SIGNAL.
+    **dict.fromkeys((1048, 1062, 1264, 1292, 1366, 1406, 1451, 1452, 1644, 1665), Fault.REFUSED),
+    **dict.fromkeys((1033, 1034, 1194, 1195, 1712), Fault.DAMAGED),
+}
+_MARIADB_NO_RIGHT = (1142, 1143)
+# Host, user, password or database.
+_MARIADB_REFUSED_CONNECTIONS = (1044, 1045, 1049, 1130, 1698)
 # Of connections that another attempt does not make succeed.
 _REFUSED_CONNECTIONS = (
     "password authentication failed",
@@ -86,6 +98,9 @@ def fault_of(error: BaseException) -> Fault:
     code = getattr(origin, "sqlite_errorcode", None)
     if code is not None:
         return _SQLITE_FAULTS.get(code & 0xFF, Fault.UNAVAILABLE)
+    number = _mariadb_number(error)
+    if number is not None:
+        return _MARIADB_FAULTS.get(number, Fault.UNAVAILABLE)
     state = _sqlstate(error)
     if not state and isinstance(error, DataError):  # the driver cannot say it, as a NUL in a text
         return Fault.REFUSED
@@ -125,7 +140,9 @@ def open_error(error: SQLAlchemyError, engine: Engine) -> FrazilError:
         )
     if isinstance(error, UnsuitableServerError):
         return SettingsError(f"catalog uri: {where} {cause}")
-    if not _sqlstate(error) and any(words in cause for words in _REFUSED_CONNECTIONS):
+    if _mariadb_number(error) in _MARIADB_REFUSED_CONNECTIONS or (
+        not _sqlstate(error) and any(words in cause for words in _REFUSED_CONNECTIONS)
+    ):
         return SettingsError(
             f"catalog uri: {where} refuses the connection ({cause}): check user, password, database"
             " and TLS in the address, `jdbc.user` and `jdbc.password`"
@@ -153,7 +170,7 @@ def cause_of(error: BaseException) -> str:
 
 
 def _remedy(error: BaseException) -> str:
-    if _sqlstate(error) != _NO_RIGHT:
+    if _sqlstate(error) != _NO_RIGHT and _mariadb_number(error) not in _MARIADB_NO_RIGHT:
         return ""
     return (
         "; grant the user SELECT, INSERT, UPDATE and DELETE on `iceberg_tables` and"
@@ -164,6 +181,14 @@ def _remedy(error: BaseException) -> str:
 def _sqlstate(error: BaseException) -> str:
     origin = getattr(error, "orig", None) or error
     return getattr(origin, "sqlstate", None) or getattr(origin, "pgcode", None) or ""
+
+
+def _mariadb_number(error: BaseException) -> int | None:
+    """Return the error number of MariaDB or its driver; None for an error of another database."""
+    origin = getattr(error, "orig", None) or error
+    if not type(origin).__module__.startswith("pymysql"):
+        return None
+    return next((one for one in origin.args[:1] if isinstance(one, int)), 0)
 
 
 def _is_missing_folder(error: SQLAlchemyError) -> bool:

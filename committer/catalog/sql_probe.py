@@ -23,6 +23,11 @@ def check_layout(engine: Engine, *, create: bool, with_type: bool) -> bool:
             if not create:
                 raise no_catalog(engine)
             _create_layout(engine, with_type=with_type)
+        if engine.dialect.name == "mariadb":
+            from committer.catalog.mariadb import check_tables
+
+            with reading(engine).connect() as connection:
+                check_tables(connection)
         return any(column["name"] == TYPE_COLUMN for column in inspect(engine).get_columns(TABLES))
     except SQLAlchemyError as error:
         raise open_error(error, engine) from error

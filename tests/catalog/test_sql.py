@@ -304,8 +304,8 @@ async def test_file_that_is_no_database_is_a_wrong_setting(tmp_path: Path) -> No
         ("sqlite:///:memory:", "needs a file"),
         ("nosuchdb://user:hunter2@host/db", "no such kind of database"),
         ("oracle://user:hunter2@host/db", "Oracle is not supported"),
-        ("mysql+pymysql://user:hunter2@host/db", "MySQL is not supported"),
-        ("jdbc:mariadb://host/db?user=u&password=hunter2", "MariaDB is not supported"),
+        ("mssql://user:hunter2@host/db", "SQL Server is not supported"),
+        ("jdbc:mariadb://host/db?user=u&password=hunter2&useSSL=true", "parameter `useSSL`"),
         ("jdbc:postgresql://host/db?password=hunter2&gssLib=x", "JDBC parameter `gssLib`"),
     ],
 )

@@ -53,6 +53,12 @@ OURS = "postgresql+psycopg"
             {},
             f"{OURS}:///lake?host=one%3A5433&host=two%3A5434&target_session_attrs=read-write",
         ),
+        (
+            "jdbc:mariadb://db:3307/lake?user=me",
+            {"password": "secret"},
+            "mariadb+pymysql://me:secret@db:3307/lake",
+        ),
+        ("mysql+mysqldb://me@db/lake", {}, "mariadb+pymysql://me@db/lake"),
     ],
 )
 def test_an_address_names_its_place_whichever_client_it_was_written_for(
@@ -66,8 +72,8 @@ def test_an_address_names_its_place_whichever_client_it_was_written_for(
     ("uri", "expected"),
     [
         ("jdbc:postgresql://db/lake?gssLib=hunter2", "JDBC parameter `gssLib`"),
-        ("jdbc:mysql://db/lake?password=hunter2", "MySQL is not supported"),
-        ("mariadb+pymysql://me:hunter2@db/lake", "MariaDB is not supported"),
+        ("jdbc:oracle://db/lake?password=hunter2", "Oracle is not supported"),
+        ("jdbc:mysql://db/lake?sslMode=hunter2", "parameter `sslMode`"),
         ("jdbc:h2:mem:hunter2", "no such kind of database: `h2`"),
         ("jdbc:", "expected"),
         ("postgresql://me:hunter2@db:port/lake", "expected"),

@@ -21,6 +21,7 @@ from tests.contract.hive_harness import empty
 from tests.contract.rest_harness import RestHarness
 from tests.support.servers.dynamodb_server import DynamoDbServer
 from tests.support.servers.hive_server import HiveServer
+from tests.support.servers.mariadb_server import MariaDbServer
 from tests.support.servers.moto_server import MotoServer
 from tests.support.servers.postgres_server import PostgresServer, execute
 from tests.support.servers.rest_server import RestServer
@@ -69,6 +70,8 @@ def catalog_of_kind(kind: str, folder: Path, fixture: Callable[[str], Any]) -> C
             return CatalogOfKind(properties, renames=False, keeps_properties=False)
         case "postgres":
             return _postgres(fixture("postgres_server"), warehouse)
+        case "mariadb":
+            return _mariadb(fixture("mariadb_server"), warehouse)
         case "dynamodb":
             return _dynamodb(fixture("dynamodb_server"), warehouse)
         case "glue":
@@ -91,6 +94,15 @@ def _sqlite(path: Path, warehouse: dict[str, str]) -> CatalogOfKind:
 def _postgres(server: PostgresServer, warehouse: dict[str, str]) -> CatalogOfKind:
     uri = server.new_schema()
     return _sql({"uri": uri, **warehouse}, lambda statement: execute(uri, statement))
+
+
+def _mariadb(server: MariaDbServer, warehouse: dict[str, str]) -> CatalogOfKind:
+    database = server.new_database()
+
+    def run(statement: str) -> list[Any]:
+        return server.execute(database, statement)
+
+    return _sql({"uri": server.uri(database), **warehouse}, run)
 
 
 def _sql(properties: dict[str, str], run: Callable[[str], list[Any]]) -> CatalogOfKind:

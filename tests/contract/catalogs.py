@@ -21,6 +21,7 @@ from tests.contract.glue_harness import GlueHarness
 from tests.contract.hive_harness import HiveHarness
 from tests.contract.http_faults import HTTP_FAULTS
 from tests.contract.interfered_storage import InterferedStorage
+from tests.contract.mariadb_harness import MariaDbHarness
 from tests.contract.plain_namespaces import PlainNamespaces
 from tests.contract.postgres_harness import PostgresHarness
 from tests.contract.rest_harness import InterferedFiles, RestHarness
@@ -207,6 +208,8 @@ async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]
             return await PostgresHarness.open(fixture("postgres_server"))
         case "postgres-v0":
             return await PostgresHarness.open(fixture("postgres_server"), schema_version="V0")
+        case "mariadb":
+            return await MariaDbHarness.open(fixture("mariadb_server"))
         case "glue":
             return await GlueHarness.open(fixture("moto_server"))
         case "s3tables":
@@ -233,7 +236,8 @@ def _on_a_heavy_server(*adapters: str) -> tuple[ParameterSet, ...]:
     return tuple(pytest.param(one, marks=marks) for one in adapters)
 
 
-_MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_on_a_server("postgres", "postgres-v0"))
+_SERVERS_OF_SQL = (*_on_a_server("postgres", "postgres-v0"), *_on_a_heavy_server("mariadb"))
+_MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_SERVERS_OF_SQL)
 # They may refuse a change for what it says; the others look at the condition alone.
 JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
 # Their namespaces have levels, and their names any characters.

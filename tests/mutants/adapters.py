@@ -490,6 +490,28 @@ ADAPTERS = (
         "            pass\n",
         ("tests/service/process/test_http_connections.py -k whatever_a_client_sends",),
     ),
+    # --- MariaDB ---
+    Mutant(
+        "mariadb_counts_rows_that_changed",
+        "committer/catalog/mariadb.py",
+        '                "client_flag": given.get("client_flag", 0) | CLIENT.FOUND_ROWS,\n',
+        '                "client_flag": given.get("client_flag", 0) & ~CLIENT.FOUND_ROWS,\n',
+        ("tests/catalog/test_mariadb.py -k found_and_not_changed",),
+    ),
+    Mutant(
+        "mariadb_takes_names_for_one_another",
+        "committer/catalog/sql_layout.py",
+        'MARIADB_COLLATION = "utf8mb4_nopad_bin"\n',
+        'MARIADB_COLLATION = "utf8mb4_bin"\n',
+        ("tests/catalog/test_mariadb.py -k case_or_a_space",),
+    ),
+    Mutant(
+        "mariadb_that_could_lose_a_commit_is_accepted",
+        "committer/catalog/mariadb.py",
+        "    if flush != 1:\n",
+        "    if False:\n",
+        ("tests/catalog/test_mariadb.py -k could_lose",),
+    ),
     # --- Hive metastore ---
     Mutant(
         "hive_swap_expects_nothing",

