@@ -9,9 +9,11 @@ from committer.catalog.hive.hive_catalog import HiveCatalog
 from committer.catalog.hive.pool import Timeouts
 from committer.catalog.hive.thrift_connection import Connection
 from committer.catalog.hive.thrift_values import boolean, get_texts, text
+from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.real_world import RealWorld
 from tests.contract.interfered_storage import InterferedStorage
 from tests.contract.plain_namespaces import PlainNamespaces
+from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.faults.fault_proxy import Fault as TcpFault
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.faults.faulty_catalog import Fault
@@ -71,6 +73,19 @@ class HiveHarness(PlainNamespaces):
         )
         self._others.append(client)
         return client
+
+    async def create(self, **properties: str) -> LoadedTable:
+        """Make the table `db.flights`."""
+        table = build_table(warehouse=self.warehouse, properties=properties)
+        await self.catalog.create_namespace(("db",))
+        await self.catalog.create_table(table)
+        return table
+
+    async def written(self, base: LoadedTable, **properties: str) -> Swap:
+        """Build a swap whose metadata file is durable."""
+        swap = build_swap(base, properties=properties or None)
+        await self.storage.create(self.catalog.objects_before(swap))
+        return swap
 
     @contextmanager
     def befall(self, fault: Fault) -> Iterator[None]:

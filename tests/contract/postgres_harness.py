@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psycopg
-from sqlalchemy import event
 
-from committer.catalog.sql import SchemaVersion, SqlCatalog
-from committer.catalog.sql_engine import open_engine
-from committer.ports.catalog import Catalog
-from tests.contract.interfered_storage import InterferedStorage
-from tests.contract.plain_namespaces import PlainNamespaces
-from tests.support.faults.fault_proxy import Fault as NetworkFault
+from committer.catalog.sql import SchemaVersion
+from tests.contract.sql_server_harness import SqlServerHarness
 from tests.support.faults.fault_proxy import FaultProxy
-from tests.support.faults.faulty_catalog import Fault
 from tests.support.servers.postgres_server import PostgresServer, execute
 
 REFUSE = """
@@ -25,29 +17,18 @@ $$ BEGIN RAISE EXCEPTION 'refused by the test' USING ERRCODE = '{state}'; END $$
 CREATE TRIGGER refuse BEFORE UPDATE ON iceberg_tables FOR EACH ROW EXECUTE FUNCTION refuse()
 """
 ALLOW = "DROP FUNCTION refuse CASCADE"
-# As it is sent: `READ COMMITTED` is none.
+# `READ COMMITTED` is none.
 COMMIT = b"COMMIT\0"
-# Before it is sent nothing is applied, also if the UPDATE itself was.
-_FAULTS = {
-    Fault.LOST_REPLY: (COMMIT, NetworkFault.CUT_ANSWER),
-    Fault.REQUEST_LOST: (COMMIT, NetworkFault.CUT_REQUEST),
-    Fault.LANDS_LATE: (COMMIT, NetworkFault.CUT_REQUEST),
-    Fault.UNAVAILABLE: (b"UPDATE iceberg_tables", NetworkFault.CUT_ANSWER),
-}
 
 
-class PostgresHarness(PlainNamespaces):
-    """A place of its own on a server, and a client that alone goes through the proxy."""
+class PostgresHarness(SqlServerHarness):
+    """A catalog in a database or a schema of its own."""
+
+    commit = COMMIT
 
     def __init__(self, server: PostgresServer, proxy: FaultProxy, uri: str) -> None:
+        super().__init__(server.address, proxy, uri)
         self.server = server
-        self.proxy = proxy
-        self.uri = uri
-        self.storage = InterferedStorage()
-        self.catalog: SqlCatalog
-        self._others: list[SqlCatalog] = []
-        self._update: tuple[str, Any] | None = None
-        self._held: list[tuple[str, Any]] = []
 
     @classmethod
     async def open(
@@ -61,51 +42,18 @@ class PostgresHarness(PlainNamespaces):
         """Open a catalog in this database, else in a schema of its own."""
         uri = server.uri(database) if database else server.new_schema()
         harness = cls(server, await FaultProxy(server.address).__aenter__(), uri)
-        proxied = uri.replace(f":{server.port}/", f":{harness.proxy.port}/")
-        engine = open_engine(proxied, answer_s_max=answer_s_max)
-        event.listen(engine, "before_cursor_execute", harness._remember)
-        harness.catalog = await SqlCatalog.on_engine(
-            engine=engine, name="frazil", storage=harness.storage, schema_version=schema_version
-        )
-        return harness
+        return await harness.connect(schema_version, answer_s_max)
 
-    @contextmanager
-    def befall(self, fault: Fault) -> Iterator[None]:
-        if fault is Fault.REJECTED:
-            self.execute(REFUSE.format(state="P0001"))
-            yield
-            self.execute(ALLOW)
-            return
-        planned = self.proxy.spoil(*_FAULTS[fault])
-        yield
-        assert not planned.times, "the fault met no swap"
-        if fault is Fault.LANDS_LATE:
-            assert self._update is not None
-            self._held.append(self._update)
+    def refuse(self) -> None:
+        self.execute(REFUSE.format(state="P0001"))
 
-    async def land_late(self) -> None:
-        """Run the transactions that were held back, as a network that delivers them now."""
-        held, self._held = self._held, []
-        for statement, parameters in held:
-            with psycopg.connect(self.uri, autocommit=True) as connection:
-                connection.execute(statement, parameters)
+    def allow(self) -> None:
+        self.execute(ALLOW)
+
+    def run(self, statement: str, parameters: Any) -> None:
+        with psycopg.connect(self.uri, autocommit=True) as connection:
+            connection.execute(statement.encode(), parameters)
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Run statements at this place, past the catalog."""
         return execute(self.uri, statement)
-
-    async def another(self) -> Catalog:
-        other = await SqlCatalog.open(uri=self.uri, name="frazil", storage=self.storage)
-        self._others.append(other)
-        return other
-
-    async def close(self) -> None:
-        for catalog in (*self._others, self.catalog):
-            await catalog.close()
-        await self.proxy.__aexit__(None, None, None)
-        await self.storage.close()
-
-    def _remember(self, *arguments: Any) -> None:
-        statement, parameters = arguments[2], arguments[3]
-        if statement.startswith("UPDATE iceberg_tables"):
-            self._update = (statement, parameters)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -47,6 +49,20 @@ class CatalogRealHarness(RealHarness):
             **{variable_of(f"catalog.{name}"): value for name, value in named},
             **self.variables,
         }
+
+    def is_committing(self) -> Callable[[], bool]:
+        """Return a question: has a commit landed since it was made?"""
+        before = len(self.events("commit.landed"))
+        return lambda: len(self.events("commit.landed")) > before
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run `frazil` with the settings of the committer."""
+        return subprocess.run(
+            [sys.executable, "-m", "committer", *words],
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+        )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,21 +43,6 @@ async def seen_by_pyiceberg(harness: CatalogRealHarness, table: LoadedTable) -> 
     return sorted(rows["id"].to_pylist())
 
 
-def command(harness: CatalogRealHarness, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "committer", *words],
-        env=harness.environment(),
-        capture_output=True,
-        text=True,
-    )
-
-
-def is_committing(harness: CatalogRealHarness) -> Callable[[], bool]:
-    """Return a question: has a commit landed since it was made?"""
-    before = len(harness.events("commit.landed"))
-    return lambda: len(harness.events("commit.landed")) > before
-
-
 async def test_rows_are_there_once_although_the_metastore_was_killed(
     hive_server: HiveServer,
 ) -> None:
@@ -66,19 +51,19 @@ async def test_rows_are_there_once_although_the_metastore_was_killed(
         table = await harness.create_table("db.flights")
         async with producers(harness, table, 2) as published:
             publishing = [asyncio.create_task(each.publish(EPOCHS)) for each in published]
-            await until(is_committing(harness), "a commit")
+            await until(harness.is_committing(), "a commit")
             hive_server.kill()
             await asyncio.gather(*publishing)
             hive_server.start()
             await until(harness.is_settled, "an empty inbox", timeout_s=90)
         assert await seen_by_pyiceberg(harness, table) == sorted(all_ids(published))
-        checked = await asyncio.to_thread(command, harness, "catalog", "check")
+        checked = await asyncio.to_thread(harness.command, "catalog", "check")
         assert checked.returncode == 0, checked.stderr
         made = await asyncio.to_thread(
-            command, harness, "table", "create", "db.other", "--schema", "id long"
+            harness.command, "table", "create", "db.other", "--schema", "id long"
         )
         assert made.returncode == 0, made.stderr
-        listed = await asyncio.to_thread(command, harness, "table", "list")
+        listed = await asyncio.to_thread(harness.command, "table", "list")
         assert "db.other" in listed.stdout
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
 
 import pyarrow as pa
@@ -52,15 +50,6 @@ def append_by_pyiceberg(harness: CatalogRealHarness, name: str) -> list[int]:
     return ids
 
 
-def ask_status(harness: CatalogRealHarness) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "committer", "status"],
-        env=harness.environment(),
-        capture_output=True,
-        text=True,
-    )
-
-
 async def test_rows_of_producers_and_of_pyiceberg_are_all_there_once(
     postgres_server: PostgresServer,
 ) -> None:
@@ -76,15 +65,9 @@ async def test_rows_of_producers_and_of_pyiceberg_are_all_there_once(
         assert ids_by_pyiceberg(foreign_properties(harness), name) == sorted(
             all_ids(published) + foreign
         )
-        status = await asyncio.to_thread(ask_status, harness)
+        status = await asyncio.to_thread(harness.command, "status")
         assert status.returncode == 0, status.stderr
         assert harness.properties["uri"] in status.stdout
-
-
-def is_committing(harness: CatalogRealHarness) -> Callable[[], bool]:
-    """Return a question: has a commit landed since it was made?"""
-    before = len(harness.events("commit.landed"))
-    return lambda: len(harness.events("commit.landed")) > before
 
 
 async def test_rows_are_there_once_although_the_server_was_killed_again_and_again(
@@ -97,7 +80,7 @@ async def test_rows_are_there_once_although_the_server_was_killed_again_and_agai
         async with producers(harness, table, 2) as published:
             for _ in range(3):
                 publishing = [asyncio.create_task(each.publish(EPOCHS)) for each in published]
-                await until(is_committing(harness), "a commit")
+                await until(harness.is_committing(), "a commit")
                 await asyncio.to_thread(mortal.kill)
                 await asyncio.gather(*publishing)
                 await asyncio.to_thread(mortal.start)

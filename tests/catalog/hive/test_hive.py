@@ -19,11 +19,11 @@ from committer.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Swap, Unknown
+from committer.ports.pointer_swap import Committed, Conflict, Rejected, Swap, Unknown
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from tests.contract.hive_harness import ALTER, HiveHarness
-from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.builders.table_builders import build_table
 from tests.support.faults.fault_proxy import Fault, Spoiled
 
 pytestmark = pytest.mark.server
@@ -37,20 +37,6 @@ async def harness(request: pytest.FixtureRequest) -> AsyncIterator[HiveHarness]:
     harness = await HiveHarness.open(request.getfixturevalue(request.param))
     yield harness
     await harness.close()
-
-
-async def create(harness: HiveHarness, **properties: str) -> LoadedTable:
-    table = build_table(warehouse=harness.storage.warehouse, properties=properties)
-    await harness.catalog.create_namespace(("db",))
-    await harness.catalog.create_table(table)
-    return table
-
-
-async def written(harness: HiveHarness, base: LoadedTable, **properties: str) -> Swap:
-    """Build a swap whose metadata file is durable."""
-    swap = build_swap(base, properties=properties or None)
-    await harness.storage.create(harness.catalog.objects_before(swap))
-    return swap
 
 
 def call(harness: HiveHarness, name: str, arguments: Struct) -> Struct:
@@ -72,7 +58,7 @@ def entry(harness: HiveHarness) -> Struct:
 
 
 async def test_entry_has_the_parameters_that_java_gives_it(harness: HiveHarness) -> None:
-    base = await create(harness, colour="blue")
+    base = await harness.create(colour="blue")
     uuid = str(base.metadata.table_uuid)
     found = layout.parameters_of(entry(harness))
     assert found.pop("transient_lastDdlTime").isdigit()
@@ -87,7 +73,7 @@ async def test_entry_has_the_parameters_that_java_gives_it(harness: HiveHarness)
     }
     assert found == expected
     assert entry(harness)[12].value == "EXTERNAL_TABLE"
-    swap = await written(harness, base, colour="red")
+    swap = await harness.written(base, colour="red")
     assert isinstance(await harness.catalog.swap(swap), Committed)
     found = layout.parameters_of(entry(harness))
     assert (found["colour"], found["metadata_location"]) == ("red", swap.metadata_location)
@@ -95,14 +81,14 @@ async def test_entry_has_the_parameters_that_java_gives_it(harness: HiveHarness)
 
 
 async def test_swap_keeps_what_others_wrote_into_the_entry(harness: HiveHarness) -> None:
-    base = await create(harness)
+    base = await harness.create()
     before = entry(harness)
     theirs = layout.parameters_of(before) | {"comment": "of another tool"}
     changed = {**before, 3: text("ada"), 9: text_map(theirs)}
     context = struct({1: text_map({"DO_NOT_UPDATE_STATS": "true"})})
     arguments = {1: text("db"), 2: text("flights"), 3: struct(changed), 4: context}
     call(harness, ALTER.decode(), arguments)
-    assert isinstance(await harness.catalog.swap(await written(harness, base)), Committed)
+    assert isinstance(await harness.catalog.swap(await harness.written(base)), Committed)
     after = entry(harness)
     assert layout.parameters_of(after)["comment"] == "of another tool"
     assert {key: after[key] for key in before if key != 9} == {
@@ -119,21 +105,21 @@ async def test_views_and_tables_of_other_formats_are_left_alone(harness: HiveHar
         with pytest.raises(NoSuchTableError, match="no Iceberg table"):
             await refused
     with pytest.raises(TableAlreadyExistsError):
-        await create(harness)
+        await harness.create()
 
 
 async def test_property_whose_name_is_too_long_is_refused_before_it_is_sent(
     harness: HiveHarness,
 ) -> None:
-    base = await create(harness)
+    base = await harness.create()
     with pytest.raises(UnsupportedError, match="257 characters"):
         await harness.catalog.create_table(
             build_table("db.other", warehouse=harness.storage.warehouse, properties={"k" * 257: ""})
         )
-    answer = await harness.catalog.swap(await written(harness, base, **{"k" * 257: "v"}))
+    answer = await harness.catalog.swap(await harness.written(base, **{"k" * 257: "v"}))
     assert isinstance(answer, Rejected)
     assert "257 characters" in answer.reason
-    longest = await written(harness, base, **{"k" * 256: "v" * 300_000})
+    longest = await harness.written(base, **{"k" * 256: "v" * 300_000})
     assert isinstance(await harness.catalog.swap(longest), Committed)
 
 
@@ -181,9 +167,9 @@ async def held_read(harness: HiveHarness, swap: Swap) -> tuple[asyncio.Task[obje
 async def test_swap_that_loses_between_its_read_and_its_alter_is_a_conflict(
     harness: HiveHarness,
 ) -> None:
-    base = await create(harness)
+    base = await harness.create()
     other = await harness.another()
-    ours, theirs = await written(harness, base, by="us"), await written(harness, base, by="them")
+    ours, theirs = await harness.written(base, by="us"), await harness.written(base, by="them")
     task, held = await held_read(harness, ours)
     won = await other.swap(theirs)
     assert isinstance(won, Committed)
@@ -194,7 +180,7 @@ async def test_swap_that_loses_between_its_read_and_its_alter_is_a_conflict(
 async def test_swap_of_a_table_dropped_between_its_read_and_its_alter_is_a_conflict(
     harness: HiveHarness,
 ) -> None:
-    swap = await written(harness, await create(harness))
+    swap = await harness.written(await harness.create())
     task, held = await held_read(harness, swap)
     await (await harness.another()).drop_table(FLIGHTS)
     held.release()
@@ -202,7 +188,7 @@ async def test_swap_of_a_table_dropped_between_its_read_and_its_alter_is_a_confl
 
 
 async def test_swap_that_is_sent_twice_below_us_is_committed(harness: HiveHarness) -> None:
-    swap = await written(harness, await create(harness))
+    swap = await harness.written(await harness.create())
     harness.proxy.spoil(ALTER, Fault.SENT_TWICE)
     assert isinstance(await harness.catalog.swap(swap), Committed)
     assert await harness.catalog.current_location(FLIGHTS) == swap.metadata_location
@@ -212,21 +198,21 @@ async def test_swap_that_was_sent_twice_and_built_upon_is_unknown_and_never_a_co
     harness: HiveHarness,
 ) -> None:
     """Its files are in the table: a conflict would have them deleted."""
-    ours = await written(harness, await create(harness))
+    ours = await harness.written(await harness.create())
     other = await harness.another()
     task, held = await held_read(harness, ours)
     landed = await other.swap(ours)
     assert isinstance(landed, Committed)
-    assert isinstance(await other.swap(await written(harness, landed.table)), Committed)
+    assert isinstance(await other.swap(await harness.written(landed.table)), Committed)
     held.release()
     assert isinstance(await task, Unknown)
 
 
 async def test_each_of_twenty_races_of_eight_swappers_has_one_winner(harness: HiveHarness) -> None:
-    base = await create(harness)
+    base = await harness.create()
     clients = [await harness.another() for _ in range(8)]
     for number in range(20):
-        swaps = [await written(harness, base, by=f"{number}-{place}") for place in range(8)]
+        swaps = [await harness.written(base, by=f"{number}-{place}") for place in range(8)]
         answers = await asyncio.gather(
             *(client.swap(swap) for client, swap in zip(clients, swaps, strict=True))
         )
@@ -242,8 +228,8 @@ async def test_each_of_twenty_races_of_eight_swappers_has_one_winner(harness: Hi
 async def test_swap_whose_server_is_killed_is_unknown_and_a_dead_server_unavailable(
     harness: HiveHarness,
 ) -> None:
-    base = await create(harness)
-    swap = await written(harness, base)
+    base = await harness.create()
+    swap = await harness.written(base)
     held = harness.proxy.spoil(ALTER, Fault.HOLD_ANSWER)
     task = asyncio.create_task(harness.catalog.swap(swap))
     await held.wait()
@@ -261,11 +247,11 @@ async def test_swap_whose_server_is_killed_is_unknown_and_a_dead_server_unavaila
     harness.server.start()
     assert await harness.catalog.current_location(FLIGHTS) == swap.metadata_location
     landed = await harness.catalog.load(FLIGHTS)
-    assert isinstance(await harness.catalog.swap(await written(harness, landed)), Committed)
+    assert isinstance(await harness.catalog.swap(await harness.written(landed)), Committed)
 
 
 async def test_first_address_that_answers_is_used(harness: HiveHarness) -> None:
-    await create(harness)
+    await harness.create()
     uris = f"thrift://127.0.0.1:1,{harness.server.uri}"
     client = await HiveCatalog.open(
         uri=uris, storage=harness.storage, world=RealWorld(), ugi="ada:staff,flyers"
@@ -277,13 +263,13 @@ async def test_first_address_that_answers_is_used(harness: HiveHarness) -> None:
 async def test_rename_of_a_table_that_moves_meanwhile_takes_the_newest(
     harness: HiveHarness,
 ) -> None:
-    base = await create(harness)
+    base = await harness.create()
     moved = replace(FLIGHTS, name="moved")
     other = await harness.another()
     held = harness.proxy.spoil(READ, Fault.HOLD_ANSWER)
     task = asyncio.create_task(harness.catalog.rename_table(FLIGHTS, moved))
     await held.wait()
-    swap = await written(harness, base)
+    swap = await harness.written(base)
     assert isinstance(await other.swap(swap), Committed)
     held.release()
     await task

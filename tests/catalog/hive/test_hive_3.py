@@ -14,7 +14,6 @@ from pyiceberg.catalog.hive import HiveCatalog as ForeignCatalog
 
 from committer.catalog.hive.hive_catalog import HiveCatalog
 from committer.catalog.hive.table_lock import TableLocks
-from committer.catalog.staging import objects_before
 from committer.errors import CatalogUnavailableError, SettingsError
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, Unknown
 from committer.ports.storage import Storage
@@ -40,20 +39,6 @@ async def harness(hive_3_server: HiveServer) -> AsyncIterator[HiveHarness]:
     harness = await HiveHarness.open(hive_3_server, unfenced=True)
     yield harness
     await harness.close()
-
-
-async def create(harness: HiveHarness, **properties: str) -> LoadedTable:
-    table = build_table(warehouse=harness.warehouse, properties=properties)
-    await harness.catalog.create_namespace(("db",))
-    await harness.catalog.create_table(table)
-    return table
-
-
-async def written(storage: Storage, base: LoadedTable, **properties: str) -> Swap:
-    """Build a swap whose metadata file is durable."""
-    swap = build_swap(base, properties=properties or None)
-    await storage.create(objects_before(swap))
-    return swap
 
 
 # --- The operator's word -------------------------------------------------------------------------
@@ -96,13 +81,10 @@ async def test_every_command_that_commits_says_why_and_fails(
 
 
 async def test_each_of_twenty_races_of_eight_swappers_has_one_winner(harness: HiveHarness) -> None:
-    base = await create(harness)
+    base = await harness.create()
     clients = [await harness.another() for _ in range(SWAPPERS)]
     for number in range(ROUNDS):
-        swaps = [
-            await written(harness.storage, base, by=f"{number}-{place}")
-            for place in range(SWAPPERS)
-        ]
+        swaps = [await harness.written(base, by=f"{number}-{place}") for place in range(SWAPPERS)]
         answers = await asyncio.gather(
             *(client.swap(swap) for client, swap in zip(clients, swaps, strict=True))
         )
@@ -116,12 +98,12 @@ async def test_a_swap_that_lands_after_its_lock_has_expired_overwrites_another(
     harness: HiveHarness,
 ) -> None:
     """The weaker promise: what the operator's word accepts."""
-    base = await create(harness)
-    late = await written(harness.storage, base, attempt="1")
+    base = await harness.create()
+    late = await harness.written(base, attempt="1")
     with harness.befall(Fault.LANDS_LATE):
         assert isinstance(await harness.catalog.swap(late), Unknown)
     # It waits until the lock of the first one has expired.
-    again = await harness.catalog.swap(await written(harness.storage, base, attempt="2"))
+    again = await harness.catalog.swap(await harness.written(base, attempt="2"))
     assert isinstance(again, Committed)
     await harness.land_late()
     assert await harness.catalog.current_location(FLIGHTS) == late.metadata_location
@@ -131,7 +113,7 @@ async def test_rename_waits_for_the_lock_and_takes_the_last_commit_along(
     harness: HiveHarness,
 ) -> None:
     """An alter replaces the whole entry: without the lock, the older pointer would come back."""
-    base = await create(harness)
+    base = await harness.create()
     engine = await harness.another()
     to = TableIdentifier(("db",), "renamed")
     client = await harness.client(lock_wait_s_max=0.2)
@@ -139,11 +121,11 @@ async def test_rename_waits_for_the_lock_and_takes_the_last_commit_along(
         with pytest.raises(CatalogUnavailableError, match="another engine has held"):
             await client.rename_table(FLIGHTS, to)
         assert await harness.catalog.list_tables(("db",)) == [FLIGHTS]
-    swap = await written(harness.storage, base)
+    swap = await harness.written(base)
     assert isinstance(await engine.swap(swap), Committed)
     await client.rename_table(FLIGHTS, to)
     assert await harness.catalog.current_location(to) == swap.metadata_location
-    assert isinstance(await engine.swap(await written(harness.storage, base)), Conflict)
+    assert isinstance(await engine.swap(await harness.written(base)), Conflict)
 
 
 # --- Beside PyIceberg ----------------------------------------------------------------------------
@@ -156,12 +138,18 @@ def append_by_pyiceberg(server: HiveServer) -> None:
         table.append(pa.table({"id": pa.array([number], pa.int64()), "name": ["theirs"]}))
 
 
+async def written(storage: Storage, catalog: HiveCatalog, base: LoadedTable, key: str) -> Swap:
+    swap = build_swap(base, properties={key: "won"})
+    await storage.create(catalog.objects_before(swap))
+    return swap
+
+
 async def swap_beside(catalog: HiveCatalog, storage: Storage) -> int:
     """Set a property again and again, as a committer does; return how often it lost."""
     lost = won = 0
     while won < APPENDS:
         base = await catalog.load(FLIGHTS)
-        answer = await catalog.swap(await written(storage, base, **{f"ours-{won}": "won"}))
+        answer = await catalog.swap(await written(storage, catalog, base, f"ours-{won}"))
         assert isinstance(answer, Committed | Conflict)
         won += isinstance(answer, Committed)
         lost += isinstance(answer, Conflict)

@@ -10,12 +10,11 @@ import pytest
 from committer.catalog.hive.hive_catalog import HiveCatalog
 from committer.catalog.hive.table_lock import TableLocks
 from committer.errors import AccessError, CatalogUnavailableError, SettingsError
-from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, Unknown
+from committer.ports.pointer_swap import Committed, Conflict, Unknown
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from tests.catalog.hive.old_metastore import old_metastore
 from tests.contract.hive_harness import ALTER, HiveHarness
-from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.faults.fault_proxy import Fault
 from tests.support.servers.hive_server import HiveServer
 
@@ -32,19 +31,6 @@ async def harness(hive_server: HiveServer) -> AsyncIterator[HiveHarness]:
     await harness.close()
 
 
-async def create(harness: HiveHarness, **properties: str) -> LoadedTable:
-    table = build_table(warehouse=harness.storage.warehouse, properties=properties)
-    await harness.catalog.create_namespace(("db",))
-    await harness.catalog.create_table(table)
-    return table
-
-
-async def written(harness: HiveHarness, base: LoadedTable, **properties: str) -> Swap:
-    swap = build_swap(base, properties=properties or None)
-    await harness.storage.create(harness.catalog.objects_before(swap))
-    return swap
-
-
 def locks_of(client: HiveCatalog, wait_s_max: float) -> TableLocks:
     """Return locks as another engine takes them."""
     return TableLocks(client._metastore.pool, RealWorld(), wait_s_max=wait_s_max)
@@ -54,9 +40,9 @@ def locks_of(client: HiveCatalog, wait_s_max: float) -> TableLocks:
 async def test_table_that_others_lock_is_committed_to_under_the_lock(
     harness: HiveHarness, enabled: str
 ) -> None:
-    base = await create(harness, **({LOCK_ENABLED: enabled} if enabled else {}))
+    base = await harness.create(**({LOCK_ENABLED: enabled} if enabled else {}))
     client = await harness.client(locks=not enabled, lock_wait_s_max=0.2)
-    swap = await written(harness, base)
+    swap = await harness.written(base)
     engine = locks_of(await harness.another(), 5)
     async with engine.held("db", "flights"):
         with pytest.raises(CatalogUnavailableError, match="another engine has held"):
@@ -70,15 +56,15 @@ async def test_table_that_others_lock_is_committed_to_under_the_lock(
 async def test_table_whose_property_forbids_locks_is_committed_to_without(
     harness: HiveHarness,
 ) -> None:
-    base = await create(harness, **{LOCK_ENABLED: "false"})
+    base = await harness.create(**{LOCK_ENABLED: "false"})
     client = await harness.client(locks=True, lock_wait_s_max=0.2)
     async with locks_of(await harness.another(), 5).held("db", "flights"):
-        assert isinstance(await client.swap(await written(harness, base)), Committed)
+        assert isinstance(await client.swap(await harness.written(base)), Committed)
 
 
 async def test_rename_holds_the_lock_as_a_commit_does(harness: HiveHarness) -> None:
     """It alters the whole entry: where nothing compares, an older pointer would come back."""
-    base = await create(harness, **{LOCK_ENABLED: "true"})
+    base = await harness.create(**{LOCK_ENABLED: "true"})
     client = await harness.client(lock_wait_s_max=0.2)
     to = TableIdentifier(("db",), "renamed")
     async with locks_of(await harness.another(), 5).held("db", "flights"):
@@ -90,7 +76,7 @@ async def test_rename_holds_the_lock_as_a_commit_does(harness: HiveHarness) -> N
 
 
 async def test_lock_of_a_rename_in_doubt_is_kept(harness: HiveHarness) -> None:
-    await create(harness, **{LOCK_ENABLED: "true"})
+    await harness.create(**{LOCK_ENABLED: "true"})
     client = await harness.client(f"thrift://{harness.proxy.host}:{harness.proxy.port}")
     to = TableIdentifier(("db",), "renamed")
     harness.proxy.spoil(ALTER, Fault.LANDS_LATE)
@@ -105,17 +91,17 @@ async def test_lock_of_a_rename_in_doubt_is_kept(harness: HiveHarness) -> None:
 
 async def test_lock_of_a_swap_in_doubt_is_kept_for_the_next_attempt(harness: HiveHarness) -> None:
     """The call may be applied yet, over what an engine that holds the lock has read."""
-    base = await create(harness)
+    base = await harness.create()
     uri = f"thrift://{harness.proxy.host}:{harness.proxy.port}"
     client = await harness.client(uri, locks=True)
-    late = await written(harness, base, attempt="1")
+    late = await harness.written(base, attempt="1")
     harness.proxy.spoil(ALTER, Fault.LANDS_LATE)
     assert isinstance(await client.swap(late), Unknown)
     engine = locks_of(await harness.another(), 0)
     with pytest.raises(CatalogUnavailableError, match="another engine has held"):
         async with engine.held("db", "flights"):
             pass
-    assert isinstance(await client.swap(await written(harness, base, attempt="2")), Committed)
+    assert isinstance(await client.swap(await harness.written(base, attempt="2")), Committed)
     async with engine.held("db", "flights"):
         pass
 
@@ -133,12 +119,12 @@ async def test_metastore_that_ignores_the_condition_is_refused(harness: HiveHarn
 
 
 async def test_by_the_operators_word_locks_alone_keep_commits_apart(harness: HiveHarness) -> None:
-    base = await create(harness)
+    base = await harness.create()
     async with old_metastore(harness.server.address) as uri:
         clients = [await harness.client(uri, locks=True, unfenced=True) for _ in range(3)]
         await clients[0].probe()
         for number in range(3):
-            swaps = [await written(harness, base, by=f"{number}-{place}") for place in range(3)]
+            swaps = [await harness.written(base, by=f"{number}-{place}") for place in range(3)]
             answers = await asyncio.gather(
                 *(client.swap(swap) for client, swap in zip(clients, swaps, strict=True))
             )
@@ -152,10 +138,10 @@ async def test_by_the_operators_word_locks_alone_keep_commits_apart(harness: Hiv
 async def test_table_without_locks_is_refused_where_there_is_nothing_but_locks(
     harness: HiveHarness,
 ) -> None:
-    base = await create(harness, **{LOCK_ENABLED: "false"})
+    base = await harness.create(**{LOCK_ENABLED: "false"})
     async with old_metastore(harness.server.address) as uri:
         client = await harness.client(uri, unfenced=True)
         with pytest.raises(AccessError, match=r"engine\.hive\.lock-enabled.*allow-unfenced-locks"):
-            await client.swap(await written(harness, base))
+            await client.swap(await harness.written(base))
         await client.close()
     assert await harness.catalog.current_location(FLIGHTS) == base.metadata_location
