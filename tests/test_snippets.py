@@ -43,6 +43,7 @@ PICTURES = {
     ("README.md", " Spark executors      Spark driver"): "a picture",
     ("docs/how-to/tune.md", "latency = trigger + write files"): "a picture",
     ("docs/how-to/use-trino.md", "connector.name=iceberg"): "tests/trino starts Trino with them",
+    ("docs/how-to/use-trino.md", "fs.native-s3.enabled=true"): "as those",
     ("docs/how-to/change-a-schema.md", "org.apache.iceberg.exceptions."): "Iceberg Java's message",
 }
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
+from committer.catalog.hive.thrift_connection import Connection
+from committer.catalog.hive.thrift_values import (
+    get_number,
+    get_struct,
+    i32,
+    i64,
+    struct,
+    structs,
+    text,
+)
 from tests.integration.readers import seen_by_pyiceberg
 from tests.integration.real_harness import until
 from tests.integration.traffic import all_ids, producers, publish_until
+from tests.support.servers.hive_server import HiveServer
 from tests.trino.shared_catalog import SCHEMA, SharedCatalog
 
 pytestmark = [pytest.mark.trino, pytest.mark.timeout(600)]
@@ -45,11 +56,11 @@ Work = Callable[[SharedCatalog, str, int], list[int]]
 
 
 async def committed_beside(
-    shared: SharedCatalog, table: str, work: Work, *, format_version: int = 2
+    shared: SharedCatalog, table: str, work: Work, *, properties: Mapping[str, str] | None = None
 ) -> list[int]:
     """Commit requests of two producers while Trino works; return the ids that must be left."""
     harness = shared.harness
-    made = await harness.create_table(table, format_version=format_version)
+    made = await harness.create_table(table, properties=properties)
     async with producers(harness, made, 2, waiting=1) as published:
         await published[0].publish(2)
         deleted = published[0].ids[0]
@@ -94,3 +105,75 @@ async def test_rows_are_there_once_while_trino_optimizes_and_expires(
     await check_each_row_once(shared, table, ids)
     metadata = (await shared.harness.load(table)).metadata
     assert metadata.last_sequence_number > len(metadata.snapshots), "Trino has expired nothing"
+
+
+def deletes_of_trino(shared: SharedCatalog, table: str, ours: int) -> list[int]:
+    """Delete, again and again, rows like those that are being committed; none may be lost."""
+    for _ in range(3):
+        shared.trino.sql(f"DELETE FROM {table} WHERE carrier = 'AA'")
+    shared.trino.sql(f"INSERT INTO {table} VALUES (-1, 'UA')")
+    return [-1]
+
+
+@pytest.mark.parametrize("shared", ["rest"], indirect=True, scope="session")
+async def test_rows_that_are_being_committed_are_deleted_under_snapshot_isolation(
+    shared: SharedCatalog,
+) -> None:
+    table = f"{SCHEMA}.isolated"
+    properties = {
+        "write.delete.isolation-level": "snapshot",
+        "frazil.commit.yield-to-others-ms": "5000",
+    }
+    ids = await committed_beside(shared, table, deletes_of_trino, properties=properties)
+    shared.trino.sql(f"DELETE FROM {table} WHERE carrier = 'AA'")
+    left = [each for each in ids if each % 2]
+    await check_each_row_once(shared, table, left)
+
+
+@pytest.mark.parametrize("shared", ["hive"], indirect=True, scope="session")
+async def test_rows_are_there_once_where_neither_takes_the_metastores_lock(
+    shared: SharedCatalog,
+) -> None:
+    table = f"{SCHEMA}.unlocked"
+    unlocked = {"engine.hive.lock-enabled": "false"}
+    ids = await committed_beside(shared, table, work_of_trino, properties=unlocked)
+    await check_each_row_once(shared, table, ids)
+
+
+@pytest.mark.parametrize("shared", ["s3"], indirect=True, scope="session")
+async def test_rows_are_there_once_where_tables_are_on_s3(shared: SharedCatalog) -> None:
+    table = f"{SCHEMA}.on_s3"
+    ids = await committed_beside(shared, table, work_of_trino)
+    assert shared.trino.column(f"SELECT id FROM {table} ORDER BY id") == ids
+    files = shared.lines("table", "inspect", table, "--kind", "files")
+    paths = shared.trino.column(f'SELECT file_path FROM {SCHEMA}."on_s3$files"')
+    assert sorted(paths) == sorted(file["file_path"] for file in files)
+    assert all(path.startswith("s3://") for path in paths)
+
+
+@pytest.mark.parametrize("shared", ["hive"], indirect=True, scope="session")
+async def test_trino_takes_the_metastores_lock_unless_the_table_says_no(
+    shared: SharedCatalog, hive_server: HiveServer
+) -> None:
+    taken = {}
+    for name, properties in (("locked", {}), ("lockless", {"engine.hive.lock-enabled": "false"})):
+        table = f"{SCHEMA}.{name}"
+        await shared.harness.create_table(table, properties=properties)
+        before = lock_number(hive_server)
+        await asyncio.to_thread(shared.trino.sql, f"INSERT INTO {table} VALUES (1, 'AA')")
+        taken[name] = lock_number(hive_server) - before - 1
+    assert taken["locked"] > 0
+    assert taken["lockless"] == 0
+
+
+def lock_number(server: HiveServer) -> int:
+    """Take and release a lock that is in no one's way; return its number. Numbers have no gaps."""
+    connection = Connection(*server.address, connect_timeout_s=10, read_timeout_s=60)
+    component = {1: i32(3), 2: i32(2), 3: text("nowhere"), 4: text("nothing")}
+    request = {1: structs((component,)), 3: text("test"), 4: text("here")}
+    try:
+        number = get_number(get_struct(connection.call("lock", {1: struct(request)}), 0), 1)
+        connection.call("unlock", {1: struct({1: i64(number)})})
+        return number
+    finally:
+        connection.close()
