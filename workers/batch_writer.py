@@ -42,7 +42,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         """Delete the files of a failed write, as `FrazilStreamWriter.abort`."""
         from workers.unpublished import delete_unpublished  # executors do without it
 
-        delete_unpublished(messages, self._target.s3)
+        delete_unpublished(messages, self._target.access)
 
 
 def _fresh_nonce() -> UUID:

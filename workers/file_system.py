@@ -17,7 +17,11 @@ import pyarrow as pa
 from pyarrow import fs
 
 from committer.errors import AlreadyExistsError, UnsupportedError
-from workers.s3_files import S3Access, S3Files, is_s3
+from workers.adls_files import AdlsFiles, is_adls
+from workers.gcs_files import GcsFiles, is_gcs
+from workers.object_files import ObjectFiles
+from workers.s3_files import S3Files, is_s3
+from workers.store_access import StoreAccess
 
 _LOCAL = re.compile(r"(?:file:(?://)?)?(/(?!/).*)")
 
@@ -91,17 +95,28 @@ def local_path(location: str) -> Path:
     match = _LOCAL.fullmatch(location)
     if match is None:
         raise UnsupportedError(
-            f"location {location}: only local files and objects on S3 can be written"
+            f"location {location}: expected a local path, s3://…, gs://… or abfss://…"
         )
     return Path(match[1])
 
 
-def open_file_system(location: str, s3: S3Access) -> FileSystem:
+def open_file_system(location: str, access: StoreAccess) -> FileSystem:
     """Return the file system that a table's location is on; nothing is asked yet.
 
     Errors: `UnsupportedError` for a place not known here.
     """
-    if is_s3(location):
-        return S3Files(s3)
+    if (objects := open_object_store(location, access)) is not None:
+        return objects
     local_path(location)
     return LocalFileSystem()
+
+
+def open_object_store(location: str, access: StoreAccess) -> ObjectFiles | None:
+    """Return the object store of a location; None for a location elsewhere. Errors: as above."""
+    if is_s3(location):
+        return S3Files(access.s3)
+    if is_gcs(location):
+        return GcsFiles(access.gcs)
+    if is_adls(location):
+        return AdlsFiles(location, access.adls)
+    return None

@@ -30,7 +30,7 @@ from workers.file_system import FileSystem, open_file_system
 from workers.parquet_options import MIB, parquet_options
 from workers.partitioning import Partition, bind_partitioner, partition_key
 from workers.row_buffer import RowBuffer, batch_bytes
-from workers.s3_files import S3Access
+from workers.store_access import StoreAccess
 
 # A file this close to its target is finished: another row group would be a tiny one.
 _FULL = 0.95
@@ -54,7 +54,7 @@ class WriteTarget(Protocol):
     def properties(self) -> Mapping[str, str]: ...
 
     @property
-    def s3(self) -> S3Access: ...
+    def access(self) -> StoreAccess: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class PartitionedWriter:
         self._options = parquet_options(target.properties)
         self._partitioner = bind_partitioner(target.spec, target.schema, file_schema)
         folder = data_folder(target.location, target.properties)
-        self._files = files or open_file_system(folder, target.s3)
+        self._files = files or open_file_system(folder, target.access)
         modes = metrics_config(target.properties, target.schema)
         leaves = metrics_leaves(file_schema, target.schema, modes)
         self._shape = FileShape(file_schema, leaves, self._options, target.spec.spec_id)

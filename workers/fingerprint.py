@@ -15,7 +15,8 @@ from pathlib import Path
 from pyarrow import fs
 
 from committer.request.commit_request import Fingerprint
-from workers.s3_files import S3Access, S3Files, is_s3
+from workers.file_system import open_object_store
+from workers.store_access import StoreAccess
 
 SPARK_OFFSETS = "spark-offsets"
 EPOCH = "epoch"
@@ -24,13 +25,13 @@ _log = logging.getLogger("frazil.workers")
 _warned: set[str] = set()
 
 
-def fingerprint_of(checkpoint: str | None, batch_id: int, s3: S3Access) -> Fingerprint:
+def fingerprint_of(checkpoint: str | None, batch_id: int, access: StoreAccess) -> Fingerprint:
     """Return the fingerprint of a Spark micro-batch, the strongest that can be had."""
     if checkpoint is None:
         _warn_once("its checkpoint location is not known here", about="")
         return epoch_fingerprint(batch_id)
     try:
-        entry = _read(f"{checkpoint.rstrip('/')}/offsets/{batch_id}", s3)
+        entry = _read(f"{checkpoint.rstrip('/')}/offsets/{batch_id}", access)
     except (OSError, ValueError, ImportError) as error:
         why = f"the offset log of checkpoint `{checkpoint}` cannot be read ({error})"
         _warn_once(why, about=checkpoint)
@@ -50,12 +51,12 @@ def local_path(location: str) -> Path | None:
     return None if "://" in location else Path(location)
 
 
-def _read(location: str, s3: S3Access) -> bytes:
+def _read(location: str, access: StoreAccess) -> bytes:
     path = local_path(location)
     if path is not None:
         return path.read_bytes()
-    if is_s3(location):
-        return S3Files(s3).read(location)
+    if (objects := open_object_store(location, access)) is not None:
+        return objects.read(location)
     file_system, name = fs.FileSystem.from_uri(location)
     with file_system.open_input_stream(name) as stream:
         return bytes(stream.read())

@@ -29,8 +29,8 @@ from workers.fingerprint import epoch_fingerprint, fingerprint_of
 from workers.identity import MicroBatch, WriteIdentity
 from workers.options import WriteOptions
 from workers.publisher import PublishPolicy, WrittenEpoch
-from workers.s3_files import S3Access
 from workers.small_files import hint_at_small_files
+from workers.store_access import StoreAccess
 from workers.target import TargetTable
 from workers.task_writer import FilesWritten
 from workers.unheeded import warn_of_unheeded
@@ -56,7 +56,7 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
             f"{error}: catalog `{settings.catalog.name}` has no table `{options.table}`; create it"
             " first (`frazil table create`, or any Iceberg engine on that catalog)"
         ) from None
-    target = TargetTable.of(options.table, metadata, access_of_tasks(settings.s3, vended))
+    target = TargetTable.of(options.table, metadata, access_of_tasks(settings.access, vended))
     _check_writable(target, schema)
     query = options.checkpoint or options.query_name or options.producer or ""
     warn_of_unheeded(options.table, metadata, query)
@@ -115,7 +115,7 @@ def publish_micro_batch(
     identity = _Identity(
         producer_of(options, micro_batch),
         batch_id,
-        fingerprint_of(checkpoint, batch_id, settings.s3),
+        fingerprint_of(checkpoint, batch_id, settings.access),
         may_repeat=False,
     )
     receipt = _publish(options, settings, written, identity)
@@ -130,7 +130,9 @@ def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Re
     if not written:
         return None
     settings = load_settings(options.settings)
-    return _publish(options, settings, written, _batch_identity(options, written[0], settings.s3))
+    return _publish(
+        options, settings, written, _batch_identity(options, written[0], settings.access)
+    )
 
 
 def producer_of(
@@ -158,7 +160,7 @@ def _printable(name: str | None) -> str | None:
     return text[:_NAME_CHARACTERS_MAX] or None
 
 
-def _batch_identity(options: WriteOptions, written: FilesWritten, s3: S3Access) -> _Identity:
+def _batch_identity(options: WriteOptions, written: FilesWritten, access: StoreAccess) -> _Identity:
     micro_batch = written.micro_batch
     source = micro_batch or written.identity.nonce
     producer = producer_of(options, source, written.application)
@@ -169,7 +171,7 @@ def _batch_identity(options: WriteOptions, written: FilesWritten, s3: S3Access) 
     if micro_batch is None:
         return _Identity(producer, 0, epoch_fingerprint(0), may_repeat=False)
     epoch = micro_batch.batch_id
-    fingerprint = fingerprint_of(options.checkpoint, epoch, s3)
+    fingerprint = fingerprint_of(options.checkpoint, epoch, access)
     return _Identity(producer, epoch, fingerprint, may_repeat=True)
 
 

@@ -1,24 +1,20 @@
 """Data files on S3, by pyarrow's own client. Runs on executors.
 
-An object exists, whole, once its file is closed. A process that dies before leaves none (S3 may
-keep the parts of a large one until a lifecycle rule of the bucket removes them). Credentials are
-those that a catalog has vended for the table, for a short time; else they are found where every AWS
-tool finds them, on each executor for itself.
+Credentials are those that a catalog has vended for the table, for a short time; else they are found
+where every AWS tool finds them, on each executor for itself.
 """
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-import pyarrow as pa
 from pyarrow import fs
 
-from committer.errors import AlreadyExistsError, UnsupportedError
+from committer.errors import UnsupportedError
+from workers.object_files import ObjectFiles
 
 _S3 = re.compile(r"s3[an]?://([^/]+/.*)")
 
@@ -52,45 +48,11 @@ class S3Access:
     keys: VendedKeys | None = None
 
 
-USUAL_S3 = S3Access()
-
-
-class S3Files:
-    """Objects by location: `s3://…`, `s3a://…` or `s3n://…`. A `FileSystem`."""
+class S3Files(ObjectFiles):
+    """Objects by location: `s3://…`, `s3a://…` or `s3n://…`."""
 
     def __init__(self, access: S3Access) -> None:
-        self._s3 = _connect(access)
-
-    def create(self, location: str) -> pa.NativeFile:
-        """Create a file, as `FileSystem.create`.
-        Two concurrent writers of one location are not detected.
-        """
-        path = s3_path(location)
-        if self._is_taken(path):
-            raise AlreadyExistsError(f"data file {location} exists already")
-        return self._s3.open_output_stream(path)
-
-    def make_durable(self, locations: Iterable[str]) -> None:
-        """Do nothing: an object is durable once it is there."""
-
-    def delete(self, location: str) -> None:
-        """Delete a file; if the folder gets empty, pyarrow leaves an empty object as its marker."""
-        with contextlib.suppress(FileNotFoundError):
-            self._s3.delete_file(s3_path(location))
-
-    def read(self, location: str) -> bytes:
-        """Read a whole object. Errors: `OSError`."""
-        with self._s3.open_input_stream(s3_path(location)) as stream:
-            return bytes(stream.read())
-
-    def _is_taken(self, path: str) -> bool:
-        try:
-            self._s3.open_input_file(path).close()
-        except OSError:
-            # It does not exist; or the check is forbidden or fails: then the upload reports the
-            # error.
-            return False
-        return True
+        super().__init__(_connect(access), s3_path)
 
 
 def is_s3(location: str) -> bool:

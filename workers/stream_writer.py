@@ -44,4 +44,4 @@ class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # 
         """
         from workers.unpublished import delete_unpublished  # executors do without it
 
-        delete_unpublished(messages, self._target.s3)
+        delete_unpublished(messages, self._target.access)

@@ -2,8 +2,8 @@
 
 Read once on the driver and shipped with the pickled writer, so all tasks of a micro-batch agree,
 and no executor needs the catalog. Only the schema, the spec, the `write.*` properties and the
-access to S3 travel: some kilobytes, however long the table's history is, and no secret but keys
-that a catalog has vended for this table, which end soon.
+access to the stores travel: some kilobytes, however long the table's history is, and no secret but
+what a catalog has vended for this table, which ends soon.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
-from workers.s3_files import S3Access
+from workers.store_access import StoreAccess
 
 _WRITE_PREFIX = "write."
 
@@ -30,10 +30,10 @@ class TargetTable:
     schema: Schema
     spec: PartitionSpec
     properties: Mapping[str, str]
-    s3: S3Access
+    access: StoreAccess
 
     @classmethod
-    def of(cls, name: str, metadata: TableMetadata, s3: S3Access) -> TargetTable:
+    def of(cls, name: str, metadata: TableMetadata, access: StoreAccess) -> TargetTable:
         properties = {
             key: value
             for key, value in metadata.properties.items()
@@ -46,5 +46,5 @@ class TargetTable:
             metadata.current_schema,
             metadata.default_spec,
             properties,
-            s3,
+            access,
         )

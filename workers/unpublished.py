@@ -9,13 +9,13 @@ import logging
 from collections.abc import Sequence
 
 from workers.file_system import open_file_system
-from workers.s3_files import S3Access
+from workers.store_access import StoreAccess
 from workers.task_writer import FilesWritten
 
 _log = logging.getLogger("frazil.workers")
 
 
-def delete_unpublished(messages: Sequence[FilesWritten | None], s3: S3Access) -> None:
+def delete_unpublished(messages: Sequence[FilesWritten | None], access: StoreAccess) -> None:
     """Delete the reported files of a write of which a task has no message.
 
     Spark calls `commit` only once it has the message of every task, so no request was made of
@@ -25,7 +25,7 @@ def delete_unpublished(messages: Sequence[FilesWritten | None], s3: S3Access) ->
     if None not in messages:
         return
     locations = [file.file_path for one in messages if one is not None for file in one.files]
-    failures = [error for location in locations if (error := _delete(location, s3)) is not None]
+    failures = [error for location in locations if (error := _delete(location, access)) is not None]
     if failures:
         _log.warning(
             "%d of %d data files of a write that Spark has aborted could not be deleted (%s): no"
@@ -36,9 +36,9 @@ def delete_unpublished(messages: Sequence[FilesWritten | None], s3: S3Access) ->
         )
 
 
-def _delete(location: str, s3: S3Access) -> Exception | None:
+def _delete(location: str, access: StoreAccess) -> Exception | None:
     try:
-        open_file_system(location, s3).delete(location)
+        open_file_system(location, access).delete(location)
     except Exception as error:  # noqa: BLE001  # Spark has an error to tell that matters more
         return error
     return None

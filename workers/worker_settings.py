@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from committer.backends.aws_options import addressing_style, aws_region
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
 from committer.settings import default_places
 from committer.settings.setting_names import setting_text
-from workers.s3_files import USUAL_S3, S3Access
+from workers.driver_access import access_of_driver
 from workers.setting_sources import SettingSources
+from workers.store_access import USUAL_ACCESS, StoreAccess
 
 NO_QUEUE = "none"
 _PRIVATE = "private"
@@ -31,14 +31,14 @@ _PRIVATE = "private"
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """Everything that publishing needs to know. `queue_url` is a Redis URL or `none`; `keys` is
-    the location of the file of signing keys; `s3` is for the tasks.
+    the location of the file of signing keys; `access` is for the tasks.
     """
 
     catalog: CatalogProperties
     inbox: str
     queue_url: str
     keys: str | None = None
-    s3: S3Access = USUAL_S3
+    access: StoreAccess = USUAL_ACCESS
 
 
 def load_settings(
@@ -63,20 +63,7 @@ def load_settings(
         inbox=found.get("inbox") or _default_inbox(found.home),
         queue_url=queue,
         keys=found.get("security.keys"),
-        s3=_s3_access(catalog, found.environment),
-    )
-
-
-def _s3_access(properties: CatalogProperties, environment: Mapping[str, str | None]) -> S3Access:
-    """Return the tasks' access to S3, with the values of AWS's own variables on the driver:
-    executors may lack them.
-    """
-    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-    endpoint_url = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    return S3Access(
-        region=aws_region(properties, "s3") or region or "",
-        endpoint_url=properties.get("s3.endpoint") or endpoint_url or "",
-        is_virtual=addressing_style(properties) == "virtual",
+        access=access_of_driver(catalog, found.environment),
     )
 
 

@@ -17,6 +17,7 @@ from tests.support.builders.jars import iceberg_aws_jars
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
 from workers.s3_files import S3Access, s3_path
+from workers.store_access import StoreAccess
 from workers.worker_settings import WorkerSettings
 
 
@@ -52,7 +53,7 @@ class AwsHarness(RealHarness):
             catalog=CatalogProperties(CATALOG, self._properties()),
             inbox=f"{places.root}/requests",
             queue_url=private_server_url(self.folder / "queue"),
-            s3=S3Access(REGION, places.s3_url),
+            access=StoreAccess(S3Access(REGION, places.s3_url)),
         )
 
     def _properties(self) -> dict[str, str]:

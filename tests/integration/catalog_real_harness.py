@@ -13,6 +13,7 @@ from committer.service.process.redis_server import private_server_url
 from committer.settings.setting_names import variable_of
 from tests.integration.real_harness import CATALOG, RealHarness, living_in
 from workers.s3_files import S3Access
+from workers.store_access import StoreAccess
 from workers.worker_settings import WorkerSettings
 
 
@@ -39,7 +40,9 @@ class CatalogRealHarness(RealHarness):
             catalog=CatalogProperties(CATALOG, values),
             inbox=f"file://{self.folder}/requests",
             queue_url=private_server_url(self.folder / "queue"),
-            s3=S3Access(values.get("s3.region", ""), values.get("s3.endpoint", "")),
+            access=StoreAccess(
+                S3Access(values.get("s3.region", ""), values.get("s3.endpoint", ""))
+            ),
         )
 
     def environment(self) -> dict[str, str]:

@@ -38,7 +38,7 @@ async def test_all_producers_go_on_whatever_pyiceberg_has_expired(version: int) 
         await harness.start()
         async with producers(harness, table, 1) as [first]:
             published = [
-                RealProducer(number, table, first.connections, first.s3)
+                RealProducer(number, table, first.connections, first.access)
                 for number in range(PRODUCERS)
             ]
             await publish_all(harness, published)

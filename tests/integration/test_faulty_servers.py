@@ -152,7 +152,7 @@ async def _table(harness: AwsHarness, name: str) -> AsyncIterator[Work]:
     silent = await open_connections(replace(harness.settings, queue_url=NO_QUEUE))
     try:
         async with producers(harness, table, 2, waiting=1) as published:
-            clashing = RealProducer(2, table, silent, harness.settings.s3)
+            clashing = RealProducer(2, table, silent, harness.settings.access)
             yield Work(harness, f"db.{name}", [*published, clashing])
     finally:
         await silent.close()

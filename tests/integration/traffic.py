@@ -21,7 +21,7 @@ from workers.arrow_schema import arrow_schema
 from workers.connections import Connections, open_connections
 from workers.file_writer import FileNames, PartitionedWriter
 from workers.publisher import PublishPolicy, WrittenEpoch
-from workers.s3_files import USUAL_S3, S3Access
+from workers.store_access import USUAL_ACCESS, StoreAccess
 from workers.target import TargetTable
 
 ROWS_A_REQUEST = 4
@@ -60,7 +60,7 @@ class RealProducer:
     number: int
     table: LoadedTable
     connections: Connections
-    s3: S3Access = USUAL_S3
+    access: StoreAccess = USUAL_ACCESS
     wait: str = "durable"
     epochs: int = 0
     ids: list[int] = field(default_factory=list)
@@ -99,7 +99,7 @@ class RealProducer:
         schema = arrow_schema(self.table.metadata.current_schema)
         rows = pa.record_batch([ids, [("AA", "UA")[each % 2] for each in ids]], schema=schema)
         salt = f"{self.number:04x}"
-        epoch_with_files = write_rows(self.table, written, rows, salt=salt, s3=self.s3)
+        epoch_with_files = write_rows(self.table, written, rows, salt=salt, access=self.access)
         self.written.append(Written(epoch_with_files, tuple(ids)))
         return self.written[-1]
 
@@ -130,11 +130,11 @@ def write_rows(
     rows: pa.RecordBatch,
     *,
     salt: str = "0000",
-    s3: S3Access = USUAL_S3,
+    access: StoreAccess = USUAL_ACCESS,
 ) -> WrittenEpoch:
     """Write rows, which have the schema of the table, as a task of Spark does."""
     names = FileNames(0, epoch.epoch, str(epoch.attempt), salt)
-    target = TargetTable.of(str(table.identifier), table.metadata, s3)
+    target = TargetTable.of(str(table.identifier), table.metadata, access)
     with PartitionedWriter(target, rows.schema, names) as writer:
         writer.write(rows)
         return replace(epoch, files=writer.close())
@@ -152,7 +152,7 @@ async def producers(
                 first + number,
                 table,
                 each,
-                harness.settings.s3,
+                harness.settings.access,
                 wait="committed" if number < waiting else "durable",
             )
             for number, each in enumerate(opened)

@@ -49,6 +49,27 @@ ADAPTERS = (
         ("tests/workers/test_vended_keys.py",),
     ),
     Mutant(
+        "lasting_token_of_google_travels_with_a_task",
+        "workers/vended_keys.py",
+        "    if not token or ends_ms is None:\n",
+        "    if not token:\n",
+        ("tests/workers/test_vended_keys.py",),
+    ),
+    Mutant(
+        "signature_of_azure_is_shown_to_every_account",
+        "workers/adls_files.py",
+        "    if signature is not None and signature.account == account:\n",
+        "    if signature is not None:\n",
+        ("tests/workers/test_object_files.py -k own_account",),
+    ),
+    Mutant(
+        "credentials_are_sent_to_a_host_that_is_not_azures",
+        "workers/adls_files.py",
+        '    if named is None or not (access.authority or named["cloud"] in AZURE_CLOUDS):\n',
+        "    if named is None:\n",
+        ("tests/workers/test_object_files.py -k no_client",),
+    ),
+    Mutant(
         "secrets_of_a_load_are_taken_for_renewed_ones",
         "committer/catalog/rest/rest_credentials.py",
         "without_secrets(found.config)",
@@ -188,7 +209,7 @@ ADAPTERS = (
     Mutant(
         "token_for_azure_goes_to_any_host",
         "committer/storage/adls/adls_location.py",
-        "match is None or (not self.authority and match[2] not in _SUFFIXES)",
+        "match is None or (not self.authority and match[2] not in AZURE_CLOUDS)",
         "match is None",
         ("tests/storage/test_authorization.py -k host",),
     ),

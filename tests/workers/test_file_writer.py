@@ -32,7 +32,7 @@ from tests.workers.write_target import (
 from workers.arrow_schema import arrow_schema
 from workers.file_system import open_file_system
 from workers.file_writer import FileNames, PartitionedWriter, WriterLimits
-from workers.s3_files import USUAL_S3
+from workers.store_access import USUAL_ACCESS
 
 TABLE = schema(
     required(1, "id", LongType()),
@@ -75,7 +75,7 @@ class Disk:
     """The local disk, with room for so many files; it remembers what was made durable."""
 
     def __init__(self, *, files_max: int = 1000) -> None:
-        self.real = open_file_system("/", USUAL_S3)
+        self.real = open_file_system("/", USUAL_ACCESS)
         self.room = files_max
         self.durable: list[str] = []
 

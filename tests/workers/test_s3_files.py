@@ -22,6 +22,7 @@ from workers.file_system import open_file_system
 from workers.file_writer import WriterLimits
 from workers.parquet_options import MIB
 from workers.s3_files import S3Access, S3Files, VendedKeys, s3_path
+from workers.store_access import USUAL_ACCESS, StoreAccess
 
 TABLE = schema(required(1, "id", LongType()), optional(2, "carrier", StringType()))
 BY_CARRIER = spec_of((2, "carrier", "identity"))
@@ -35,13 +36,13 @@ def rows(count: int, *, carrier: str = "A/B") -> pa.RecordBatch:
 @pytest.mark.parametrize("scheme", ["s3", "s3a", "s3n"])
 def test_every_name_of_s3_is_known_and_keys_are_taken_letter_for_letter(scheme: str) -> None:
     assert s3_path(f"{scheme}://bucket/a%2Fb/c d") == "bucket/a%2Fb/c d"
-    assert isinstance(open_file_system(f"{scheme}://bucket/t/data", S3Access()), S3Files)
+    assert isinstance(open_file_system(f"{scheme}://bucket/t/data", USUAL_ACCESS), S3Files)
 
 
 @pytest.mark.parametrize("location", ["s3://", "s3:///key", "s3://bucket", "s3:bucket/key"])
 def test_a_location_without_bucket_or_key_is_refused(location: str) -> None:
     with pytest.raises(UnsupportedError):
-        open_file_system(location, S3Access())
+        open_file_system(location, USUAL_ACCESS)
     with pytest.raises(UnsupportedError):
         s3_path(location)
 
@@ -63,14 +64,14 @@ class Bucket:
     """A folder of the server's bucket."""
 
     def __init__(self, server: S3Server) -> None:
-        self.access = S3Access(REGION, server.url)
+        self.access = StoreAccess(S3Access(REGION, server.url))
         self.root = server.new_root()
         host = server.url.partition("://")[2]
         self.files = fs.S3FileSystem(region=REGION, scheme="http", endpoint_override=host)
 
     def target(self, scheme: str = "s3") -> Target:
         root = f"{scheme}{self.root.removeprefix('s3')}"
-        return Target(f"{root}/db/flights", TABLE, BY_CARRIER, s3=self.access)
+        return Target(f"{root}/db/flights", TABLE, BY_CARRIER, access=self.access)
 
     def keys(self) -> list[str]:
         """Return the objects that exist, without those that stand for folders."""
@@ -158,13 +159,22 @@ def test_a_task_writes_with_the_keys_that_came_with_it(s3_server: S3Server) -> N
     keys = VendedKeys(*VENDED, session_token="", expires_ms=0)
     root = f"s3://{VENDED_BUCKET}/{s3_server.new_root().rpartition('/')[2]}"
     own = S3Access(REGION, s3_server.url)
+
+    def target(access: S3Access) -> Target:
+        return Target(root, TABLE, BY_CARRIER, access=StoreAccess(access))
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AWS_ACCESS_KEY_ID", OUTSIDER[0])
         patch.setenv("AWS_SECRET_ACCESS_KEY", OUTSIDER[1])
         with pytest.raises(OSError, match="ACCESS_DENIED"):
             write_rows(
-                Target(root, TABLE, BY_CARRIER, s3=replace(own, region="eu-west-1")), rows(9)
+                Target(
+                    root, TABLE, BY_CARRIER, access=StoreAccess(replace(own, region="eu-west-1"))
+                ),
+                rows(9),
             )
-        [file] = write_rows(Target(root, TABLE, BY_CARRIER, s3=replace(own, keys=keys)), rows(10))
+        [file] = write_rows(
+            Target(root, TABLE, BY_CARRIER, access=StoreAccess(replace(own, keys=keys))), rows(10)
+        )
     assert S3Files(replace(own, keys=keys)).read(file.file_path)[:4] == b"PAR1"
     S3Files(replace(own, keys=keys)).delete(file.file_path)

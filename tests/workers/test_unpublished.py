@@ -14,7 +14,7 @@ from tests.workers.tables import required, schema
 from tests.workers.write_target import Target, files_below, write_rows
 from workers.arrow_schema import arrow_schema
 from workers.identity import WriteIdentity
-from workers.s3_files import USUAL_S3
+from workers.store_access import USUAL_ACCESS
 from workers.task_writer import FilesWritten
 from workers.unpublished import delete_unpublished
 
@@ -31,18 +31,18 @@ def test_where_a_task_has_no_message_nothing_was_published_and_the_files_go(tmp_
     message = written(tmp_path)
     beside = tmp_path / "t" / "data" / "another.parquet"
     beside.touch()
-    delete_unpublished([None, message], USUAL_S3)
+    delete_unpublished([None, message], USUAL_ACCESS)
     assert files_below(tmp_path) == [beside]
-    delete_unpublished([None, message], USUAL_S3)
+    delete_unpublished([None, message], USUAL_ACCESS)
 
 
 def test_where_all_tasks_have_a_message_the_request_may_be_durable_and_they_stay(
     tmp_path: Path,
 ) -> None:
     message = written(tmp_path)
-    delete_unpublished([message, message], USUAL_S3)
+    delete_unpublished([message, message], USUAL_ACCESS)
     assert len(files_below(tmp_path)) == 1
-    delete_unpublished([], USUAL_S3)
+    delete_unpublished([], USUAL_ACCESS)
 
 
 def test_what_cannot_be_deleted_is_said_once(
@@ -53,6 +53,6 @@ def test_what_cannot_be_deleted_is_said_once(
     path.unlink()
     path.mkdir()
     with caplog.at_level(logging.WARNING):
-        delete_unpublished([None, message, message], USUAL_S3)
+        delete_unpublished([None, message, message], USUAL_ACCESS)
     (said,) = caplog.messages
     assert said.startswith("2 of 2 data files of a write that Spark has aborted")

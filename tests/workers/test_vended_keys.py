@@ -9,14 +9,18 @@ import pytest
 
 from committer.ports.table_credentials import VendedCredential
 from tests.support.servers.fake_rest_access import s3_keys
+from workers.adls_files import AdlsAccess, VendedSignature
+from workers.gcs_files import GcsAccess, VendedToken
 from workers.s3_files import S3Access, VendedKeys
+from workers.store_access import StoreAccess
 from workers.vended_keys import access_of_tasks
 
 OWN = S3Access("eu-central-1", "http://own:9000", is_virtual=True)
 
 
 def access(properties: Mapping[str, str], expires_ms: int | None = 5) -> S3Access:
-    return access_of_tasks(OWN, VendedCredential("s3://b", properties, expires_ms))
+    credential = VendedCredential("s3://b", properties, expires_ms)
+    return access_of_tasks(StoreAccess(OWN), credential).s3
 
 
 def test_temporary_keys_travel() -> None:
@@ -27,6 +31,29 @@ def test_temporary_keys_travel() -> None:
     assert pickle.loads(pickle.dumps(found)) == found
     assert "hush" not in repr(found)
     assert "token" not in repr(found).replace("session_token", "")
+
+
+def test_a_token_of_google_that_ends_travels_with_the_place() -> None:
+    own = StoreAccess(gcs=GcsAccess(is_anonymous=True))
+    named = {"gcs.oauth2.token": "hush", "gcs.service.host": "http://gcs"}
+    found = access_of_tasks(own, VendedCredential("", named, 5))
+    assert found.gcs == GcsAccess("http://gcs", True, VendedToken("hush", 5))
+    assert "hush" not in repr(found)
+    assert access_of_tasks(own, VendedCredential("", named, None)).gcs == own.gcs
+    assert access_of_tasks(own, VendedCredential("", {"gcs.service.host": "http://x"}, 5)) == own
+
+
+def test_a_signature_of_azure_that_ends_travels_with_its_account() -> None:
+    own = StoreAccess(adls=AdlsAccess("own", "host:1", "http"))
+    named = {"adls.sas-token": "hush", "adls.account-name": "lake"}
+    found = access_of_tasks(own, VendedCredential("", named, 5))
+    signature = VendedSignature("lake", "hush", 5)
+    assert found.adls == AdlsAccess("lake", "host:1", "http", signature)
+    assert "hush" not in repr(found)
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert access_of_tasks(own, VendedCredential("", named, None)).adls == own.adls
+    nameless = VendedCredential("", {"adls.sas-token": "hush"}, 5)
+    assert access_of_tasks(own, nameless).adls == own.adls
 
 
 @pytest.mark.parametrize(
@@ -47,7 +74,8 @@ def test_keys_without_a_token_or_an_end_stay_on_the_driver(
 
 
 def test_a_catalog_that_vends_nothing_changes_nothing() -> None:
-    assert access_of_tasks(OWN, None) is OWN
+    own = StoreAccess(OWN)
+    assert access_of_tasks(own, None) is own
 
 
 def test_the_place_is_what_the_catalog_says() -> None:

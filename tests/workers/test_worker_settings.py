@@ -7,6 +7,8 @@ import pytest
 
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
+from workers.adls_files import AdlsAccess
+from workers.gcs_files import GcsAccess
 from workers.s3_files import S3Access
 from workers.worker_settings import load_settings
 
@@ -99,7 +101,7 @@ def test_properties_come_from_options_environment_and_file(tmp_path: Path) -> No
             "dynamodb.endpoint": "http://127.0.0.1:8000",
         },
     )
-    assert settings.s3 == S3Access("eu-central-1", "http://127.0.0.1:8333", is_virtual=True)
+    assert settings.access.s3 == S3Access("eu-central-1", "http://127.0.0.1:8333", is_virtual=True)
 
 
 def test_tasks_are_told_what_the_driver_has_from_the_variables_of_aws_itself() -> None:
@@ -115,7 +117,7 @@ def test_tasks_are_told_what_the_driver_has_from_the_variables_of_aws_itself() -
     }
     settings = load_settings({}, environment)
     assert settings.catalog == CatalogProperties("frazil", {"uri": "dynamodb://"})
-    assert settings.s3 == S3Access("us-west-2", "http://host:2")
+    assert settings.access.s3 == S3Access("us-west-2", "http://host:2")
     assert b"hush" not in pickle.dumps(settings)
 
 
@@ -126,7 +128,26 @@ def test_tasks_are_told_the_region_of_the_table_bucket_and_not_that_of_the_drive
         "FRAZIL_INBOX": "s3://bucket/requests",
         "AWS_REGION": "us-west-2",
     }
-    assert load_settings({}, environment).s3 == S3Access("eu-west-1")
+    assert load_settings({}, environment).access.s3 == S3Access("eu-west-1")
+
+
+def test_tasks_are_told_where_google_and_azure_are_and_no_secret() -> None:
+    environment = {
+        "FRAZIL_CATALOG__URI": "sqlite:///c.db",
+        "FRAZIL_INBOX": "gs://bucket/requests",
+        "FRAZIL_CATALOG__GCS__OAUTH2__TOKEN": "hush",
+        "FRAZIL_CATALOG__ADLS__ACCOUNT_NAME": "lake",
+        "FRAZIL_CATALOG__ADLS__ACCOUNT_KEY": "hush",
+        "FRAZIL_CATALOG__ADLS__BLOB_STORAGE_AUTHORITY": "127.0.0.1:10000",
+        "FRAZIL_CATALOG__ADLS__BLOB_STORAGE_SCHEME": "http",
+        "STORAGE_EMULATOR_HOST": "127.0.0.1:4443",
+    }
+    found = load_settings({}, environment).access
+    assert found.gcs == GcsAccess("http://127.0.0.1:4443", is_anonymous=True)
+    assert found.adls == AdlsAccess("lake", "127.0.0.1:10000", "http")
+    assert b"hush" not in pickle.dumps(found)
+    named = {"catalog.gcs.service.host": "http://host:1", "catalog.gcs.no-auth": "true"}
+    assert load_settings(named, environment).access.gcs == GcsAccess("http://host:1", True)
 
 
 @pytest.mark.parametrize(

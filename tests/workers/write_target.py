@@ -15,7 +15,7 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import parse_transform
 from workers.arrow_schema import arrow_schema
 from workers.file_writer import FileNames, PartitionedWriter, WriterLimits
-from workers.s3_files import USUAL_S3, S3Access
+from workers.store_access import USUAL_ACCESS, StoreAccess
 
 ATTEMPT = "0b0e4a5e-7a2b-5c3d-9e4f-001122334455"
 
@@ -26,7 +26,7 @@ class Target:
     schema: Schema
     spec: PartitionSpec = UNPARTITIONED
     properties: Mapping[str, str] = field(default_factory=dict)
-    s3: S3Access = USUAL_S3
+    access: StoreAccess = USUAL_ACCESS
 
 
 def spec_of(*fields: tuple[int, str, str]) -> PartitionSpec:

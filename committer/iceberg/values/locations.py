@@ -39,6 +39,14 @@ def table_location(location: str) -> str:
     return f"{stripped}//" if stripped.endswith(":") else stripped
 
 
+# Azure's clouds. No secret is sent to another host, whatever a table's metadata names.
+AZURE_CLOUDS = (
+    "core.windows.net",
+    "core.chinacloudapi.cn",
+    "core.usgovcloudapi.net",
+    "core.cloudapi.de",
+    "fabric.microsoft.com",
+)
 _AUTHORITY = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://([^/]*))?")
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "abfss", "wasbs": "abfss"}
 

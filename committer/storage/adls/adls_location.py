@@ -8,17 +8,10 @@ import re
 from dataclasses import dataclass
 
 from committer.errors import SettingsError
+from committer.iceberg.values.locations import AZURE_CLOUDS
 from committer.storage.object_location import LocationForm, too_long
 
 SCHEMES = ("abfss", "abfs", "wasbs", "wasb")
-# Azure's clouds. A token is sent to no other host, whatever a table's metadata names.
-_SUFFIXES = (
-    "core.windows.net",
-    "core.chinacloudapi.cn",
-    "core.usgovcloudapi.net",
-    "core.cloudapi.de",
-    "fabric.microsoft.com",
-)
 _HOST = re.compile(r"([a-z0-9-]{1,63})\.(?:dfs|blob)\.(.+)")
 
 
@@ -62,7 +55,7 @@ class AdlsPlaces:
         Errors: `SettingsError` for a host that is not Azure's, or of another account.
         """
         container, _, host = bucket.partition("@")
-        account, suffix = self._account(host.lower()) if host else (self.account, _SUFFIXES[0])
+        account, suffix = self._account(host.lower()) if host else (self.account, AZURE_CLOUDS[0])
         if not account:
             raise SettingsError(
                 f"location abfss://{bucket}: it names no account: write"
@@ -81,7 +74,7 @@ class AdlsPlaces:
 
     def _account(self, host: str) -> tuple[str, str]:
         match = _HOST.fullmatch(host)
-        if match is None or (not self.authority and match[2] not in _SUFFIXES):
+        if match is None or (not self.authority and match[2] not in AZURE_CLOUDS):
             raise SettingsError(
                 f"location of the host `{host}`: expected account.dfs.core.windows.net, or that of"
                 " another cloud of Azure; `adls.blob-storage-authority` names another server"
