@@ -33,6 +33,8 @@ class HttpCalls:
         refusal: Callable[[HttpAnswer], RefusalError],
         judge: Callable[[Exception], Failure],
     ) -> None:
+        self.limits = limits
+        self.at_once_max = http_limits.connections_max
         self._authorization = authorization
         self._refusal = refusal
 

@@ -15,6 +15,7 @@ from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, require_size
 from committer.ports.world import World
 from committer.storage.failed_condition import Marked, RefusedWrite, settle_failed_condition
+from committer.storage.http_calls import HttpCalls
 from committer.storage.object_location import LocationForm, ObjectLocation
 from committer.storage.probe import prove_conditions
 from committer.storage.repeated_calls import Tries, for_each
@@ -69,9 +70,6 @@ class ObjectApi(Protocol):
     @property
     def locations(self) -> LocationForm: ...
 
-    @property
-    def at_once_max(self) -> int: ...
-
     def can_be_etag(self, etag: str) -> bool:
         """Return whether the store could have given an object this etag."""
 
@@ -92,14 +90,13 @@ class ObjectApi(Protocol):
     async def names(self, what: str, start: ObjectLocation) -> Sequence[str]:
         """Return the keys that begin with `start.key`, each cut behind its next slash, once."""
 
-    async def close(self) -> None: ...
-
 
 class HttpStorage:
-    """Serves the locations of one `ObjectApi`. No I/O before the first call."""
+    """Serves the locations of one `ObjectApi`, which sends `calls`. No I/O before the first."""
 
-    def __init__(self, api: ObjectApi, world: World) -> None:
+    def __init__(self, api: ObjectApi, calls: HttpCalls, world: World) -> None:
         self._api = api
+        self._calls = calls
         self._world = world
 
     async def get(
@@ -129,7 +126,7 @@ class HttpStorage:
             created, at = place
             await self._write(created.location, at, created.content, None)
 
-        await for_each(places, create, at_once_max=self._api.at_once_max)
+        await for_each(places, create, at_once_max=self._calls.at_once_max)
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
         at = self._api.locations.parse_object(location)
@@ -145,7 +142,7 @@ class HttpStorage:
             at, location = place
             await self._api.delete(location, at)
 
-        await for_each(list(places.items()), delete, at_once_max=self._api.at_once_max)
+        await for_each(list(places.items()), delete, at_once_max=self._calls.at_once_max)
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         folder = self._api.locations.parse_folder(prefix)
@@ -168,7 +165,7 @@ class HttpStorage:
         await prove_conditions(self, location)
 
     async def close(self) -> None:
-        await self._api.close()
+        await self._calls.close()
 
     async def _write(
         self, location: str, at: ObjectLocation, content: bytes, etag: str | None

@@ -12,8 +12,7 @@ from committer.catalog.catalog_properties import CatalogProperties
 from committer.service.process.redis_server import private_server_url
 from committer.settings.setting_names import variable_of
 from tests.integration.real_harness import CATALOG, RealHarness, living_in
-from workers.s3_files import S3Access
-from workers.store_access import StoreAccess
+from workers.driver_access import access_of_driver
 from workers.worker_settings import WorkerSettings
 
 
@@ -35,14 +34,12 @@ class CatalogRealHarness(RealHarness):
 
     @property
     def settings(self) -> WorkerSettings:
-        values = self.all_properties
+        catalog = CatalogProperties(CATALOG, self.all_properties)
         return WorkerSettings(
-            catalog=CatalogProperties(CATALOG, values),
+            catalog=catalog,
             inbox=f"file://{self.folder}/requests",
             queue_url=private_server_url(self.folder / "queue"),
-            access=StoreAccess(
-                S3Access(values.get("s3.region", ""), values.get("s3.endpoint", ""))
-            ),
+            access=access_of_driver(catalog, {}),
         )
 
     def environment(self) -> dict[str, str]:

@@ -207,6 +207,20 @@ ADAPTERS = (
         ("tests/storage/test_authorization.py -k before",),
     ),
     Mutant(
+        "google_decompresses_what_is_read",
+        "committer/storage/gcs/gcs_api.py",
+        '        headers = {"Accept-Encoding": "gzip"}\n',
+        "        headers: dict[str, str] = {}\n",
+        ("tests/storage/test_http_storage.py -k gzip",),
+    ),
+    Mutant(
+        "lease_of_another_is_taken_for_a_lost_race",
+        "committer/storage/adls/adls_api.py",
+        '_FAILED = frozenset({"BlobAlreadyExists", ',
+        '_FAILED = frozenset({"LeaseIdMissing", "BlobAlreadyExists", ',
+        ("tests/storage/test_http_storage.py -k lease",),
+    ),
+    Mutant(
         "token_for_azure_goes_to_any_host",
         "committer/storage/adls/adls_location.py",
         "match is None or (not self.authority and match[2] not in AZURE_CLOUDS)",

@@ -10,9 +10,11 @@ from aiohttp import web
 
 from committer.errors import AccessError, NotFoundError
 from committer.storage.authorization import RenewedToken, Token
-from committer.storage.gcs.gcs_api import GcsApi
+from committer.storage.gcs.gcs_api import GcsApi, judge_gcs, refusal_of
+from committer.storage.http_calls import HttpCalls
 from committer.storage.http_client import HttpClient, HttpLimits, HttpRequest, NoAnswerError
 from committer.storage.http_storage import HttpStorage
+from committer.storage.repeated_calls import CallLimits
 from tests.support.clock.worlds import ManualWorld
 
 ABSENT = b'{"error": {"message": "absent", "errors": [{"reason": "notFound"}]}}'
@@ -67,8 +69,15 @@ async def storage(server: Server) -> AsyncIterator[HttpStorage]:
     async def fetch() -> Token:
         return Token(next(texts), None)
 
-    api = GcsApi(RenewedToken(fetch, world), world=world, host=server.url)
-    storage = HttpStorage(api, world)
+    calls = HttpCalls(
+        RenewedToken(fetch, world),
+        world,
+        CallLimits(),
+        HttpLimits(),
+        refusal=refusal_of,
+        judge=judge_gcs,
+    )
+    storage = HttpStorage(GcsApi(calls, server.url), calls, world)
     yield storage
     await storage.close()
 

@@ -5,7 +5,8 @@ refusals. Each test runs on an emulator of each.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+import gzip
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -13,13 +14,15 @@ from committer.errors import (
     AccessError,
     AlreadyExistsError,
     NotFoundError,
+    SettingsError,
     StorageUnavailableError,
 )
 from committer.ports.storage import NewObject, create_or_equal
 from committer.storage.http_client import HttpLimits
 from committer.storage.repeated_calls import CallLimits
 from tests.storage.http_harness import HttpHarness, adls_harness, gcs_harness
-from tests.support.servers.azurite import TEST_S_MAX
+from tests.support.servers.azurite import TEST_S_MAX, Azurite
+from tests.support.servers.gcs_server import GcsServer
 from tests.support.servers.http_proxy import Answer, Fault
 
 pytestmark = pytest.mark.server
@@ -150,14 +153,29 @@ async def test_a_created_object_whose_answer_was_lost_is_not_taken_for_anothers(
     assert await store.storage.get(store.at("a")) == b"content"
 
 
-async def test_nothing_below_sends_a_write_again_by_itself(store: HttpHarness) -> None:
-    storage = store.another(CallLimits(resends_max=0), HttpLimits(connections_max=1))
+@pytest.mark.parametrize(
+    "failure",
+    [Fault.CUT_ANSWER, Fault.CUT_REQUEST, Answer(503), Answer(500), Answer(429), Answer(408)],
+    ids=str,
+)
+async def test_nothing_below_sends_a_write_again_by_itself(
+    store: HttpHarness, failure: Fault | Answer
+) -> None:
+    limits = CallLimits(resends_max=0, slow_downs_max=0)
+    storage = store.another(limits, HttpLimits(connections_max=1))
     # Libraries send again what breaks on a connection that was used before.
-    await storage.create([NewObject(store.at("a"), b"")])
-    store.proxy.plan(store.put_match, Fault.CUT_ANSWER)
-    with pytest.raises(StorageUnavailableError, match="/b`"):
-        await storage.create([NewObject(store.at("b"), b"")])
-    assert store.calls == ["PUT", "PUT"]
+    etag = await storage.replace(store.at("a"), b"", etag=None)
+    writes: list[Callable[[], Awaitable[object]]] = [
+        lambda: storage.create([NewObject(store.at("b"), b"")]),
+        lambda: storage.replace(store.at("a"), b"new", etag=etag),
+    ]
+    for write in writes:
+        store.calls.clear()
+        store.proxy.received.clear()
+        store.proxy.plan(store.put_match, failure)
+        with pytest.raises(StorageUnavailableError):
+            await write()
+        assert store.calls == ["PUT"]
 
 
 async def test_a_create_that_never_arrived_is_sent_again(store: HttpHarness) -> None:
@@ -397,3 +415,120 @@ async def test_a_refusal_says_what_to_do_and_is_not_repeated(
     assert len(store.calls) == len(calls)
     expected = {400: "refused", 401: "renew", 403: "permission"}[status]
     assert all(expected in str(found) for found in answers), answers
+
+
+ADLS = pytest.mark.timeout(TEST_S_MAX)
+
+
+@pytest.mark.parametrize(
+    ("store", "status", "code", "expected"),
+    [
+        ("gcs", 403, "retentionPolicyNotMet", "retention policy or a hold"),
+        ("gcs", 403, "objectUnderActiveHold", "retention policy or a hold"),
+        ("gcs", 403, "accountDisabled", "billing"),
+        ("gcs", 400, "userProjectMissing", "the reader pay"),
+        *(
+            pytest.param("adls", *refusal, marks=ADLS)
+            for refusal in (
+                (412, "LeaseIdMissing", "a lease is on the object: break it"),
+                (409, "BlobImmutableDueToPolicy", "immutability policy"),
+                (409, "BlobArchived", "archive tier"),
+                (403, "AuthenticationFailed", "clock"),
+                (403, "KeyBasedAuthenticationNotPermitted", "use an identity"),
+                (400, "InvalidResourceName", "3 to 63 lower-case letters"),
+            )
+        ),
+    ],
+    indirect=["store"],
+)
+async def test_a_refusal_that_a_store_names_has_its_own_sentence_and_is_not_repeated(
+    store: HttpHarness, status: int, code: str, expected: str
+) -> None:
+    etag = await store.storage.replace(store.at("a"), b"one", etag=None)
+    store.proxy.received.clear()
+    writes: list[Callable[[], Awaitable[object]]] = [
+        lambda: store.storage.create([NewObject(store.at("b"), b"")]),
+        lambda: store.storage.replace(store.at("a"), b"two", etag=etag),
+        lambda: store.storage.delete([store.at("a")]),
+    ]
+    for write in writes:
+        store.proxy.plan(b"/", store.refuse(status, code))
+        with pytest.raises(AccessError, match=expected) as caught:
+            await write()
+        assert "\n" not in str(caught.value)
+    assert store.calls == ["PUT", "PUT", "DELETE"]
+    assert await store.rival.get(store.at("a")) == b"one"
+
+
+@pytest.mark.parametrize("store", [pytest.param("adls", marks=ADLS)], indirect=True)
+async def test_what_azure_says_beside_its_code_is_passed_on_without_more_lines(
+    store: HttpHarness,
+) -> None:
+    said = b"<Error><Code>X</Code><Message>The API version is odd.\nRequestId:1</Message></Error>"
+    code = (("x-ms-error-code", "InvalidHeaderValue"),)
+    store.proxy.plan(b"/", Answer(400, said, "application/xml", code))
+    with pytest.raises(AccessError, match=r"InvalidHeaderValue: The API version is odd\.$"):
+        await store.storage.get(store.at("a"))
+
+
+@pytest.mark.parametrize("store", [pytest.param("adls", marks=ADLS)], indirect=True)
+async def test_a_lease_on_an_object_keeps_it_and_is_named(
+    store: HttpHarness, azurite: Azurite
+) -> None:
+    """Lease a blob as another tool might, on the emulator."""
+    etag = await store.rival.replace(store.at("a"), b"one", etag=None)
+    await azurite.lease(store.at("a"))
+    writes: list[Callable[[], Awaitable[object]]] = [
+        lambda: store.storage.replace(store.at("a"), b"two", etag=etag),
+        lambda: store.storage.delete([store.at("a")]),
+    ]
+    for write in writes:
+        with pytest.raises(AccessError, match="a lease is on the object"):
+            await write()
+    with pytest.raises(AlreadyExistsError):
+        await store.storage.create([NewObject(store.at("a"), b"two")])
+    assert await store.storage.get(store.at("a")) == b"one"
+
+
+@pytest.mark.parametrize("store", [pytest.param("adls", marks=ADLS)], indirect=True)
+@pytest.mark.parametrize("name", ["ab", "Upper", "double--hyphen", "-first"])
+async def test_a_name_that_no_container_can_have_is_refused_in_one_sentence(
+    store: HttpHarness, name: str
+) -> None:
+    location = store.at("a").replace("frazil@", f"{name}@")
+    with pytest.raises((AccessError, SettingsError)) as caught:
+        await store.storage.create([NewObject(location, b"")])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("store", ["gcs"], indirect=True)
+async def test_an_object_of_google_that_is_described_as_gzip_is_read_as_it_is_stored(
+    store: HttpHarness, gcs_server: GcsServer
+) -> None:
+    content = gzip.compress(b"content" * 100)
+    await asyncio.to_thread(gcs_server.put_gzip, store.at("a"), content)
+    assert await store.storage.get(store.at("a")) == content
+    assert await store.storage.get(store.at("a"), offset=1, length=3) == content[1:4]
+    assert (await store.storage.head(store.at("a"))).size_bytes == len(content)
+
+
+@pytest.mark.parametrize(
+    "name", ["../up", "a/../b", "a/./b", ".", "..", "a//b", "sp ace ", "%2e%2e/x"]
+)
+async def test_a_key_is_taken_letter_for_letter_or_refused(store: HttpHarness, name: str) -> None:
+    beside = [NewObject(store.at(f"keep/{each}"), b"kept") for each in ("up", "b", "x")]
+    await store.rival.create(beside)
+    location = store.at(f"keep/{name}")
+    try:
+        await store.storage.create([NewObject(location, b"odd")])
+    except SettingsError:
+        with pytest.raises(NotFoundError):
+            await store.storage.get(location)
+    else:
+        assert await store.storage.get(location) == b"odd"
+        assert location in [info.location async for info in store.storage.list(store.root)]
+        await store.storage.delete([location])
+        with pytest.raises(NotFoundError):
+            await store.storage.get(location)
+    for kept in beside:
+        assert await store.storage.get(kept.location) == b"kept"

@@ -15,76 +15,63 @@ from urllib.parse import quote, urlencode
 
 from committer.errors import FrazilError, NotFoundError
 from committer.ports.storage import require_size
-from committer.ports.world import World
 from committer.storage.adls.adls_location import ADLS_LOCATIONS, AdlsPlaces
 from committer.storage.adls.blob_list import Page, milliseconds, read_page
-from committer.storage.authorization import Authorization
 from committer.storage.checksums import md5_of
 from committer.storage.http_calls import HttpCalls
 from committer.storage.http_client import (
     HTTP_ERRORS,
     HttpAnswer,
-    HttpLimits,
     HttpRequest,
     NoAnswerError,
     RefusalError,
     explain,
-    judge,
     whole_size,
 )
 from committer.storage.http_storage import ReadRange, StoredObject, Write
-from committer.storage.object_location import LocationForm, ObjectLocation
-from committer.storage.repeated_calls import CallLimits, Tries
+from committer.storage.object_location import ObjectLocation
+from committer.storage.repeated_calls import Tries
 
 # A name of metadata has to be one of C# too.
 MARK = "frazil_write"
 _VERSION = "2023-11-03"
 _ETAG = re.compile(r"[A-Za-z0-9]+")
+_MESSAGE = re.compile(r"<Message>([^<\n]+)")
 _ABSENT = frozenset({"BlobNotFound", "ResourceNotFound", "PathNotFound"})
 _FAILED = frozenset({"BlobAlreadyExists", "ConditionNotMet", "TargetConditionNotMet"})
 # A folder of a hierarchical namespace is no object: there is nothing to delete.
 _FOLDER = frozenset({"DirectoryIsNotEmpty", "ResourceTypeMismatch"})
+_NAME = "no container can have this name: expected 3 to 63 lower-case letters, digits and hyphens"
 _ADVICE = {
     "AccountIsDisabled": "the account is disabled",
     "AuthenticationFailed": "the key or token is wrong or has expired, or this machine's clock is"
     " wrong",
-    "AuthorizationPermissionMismatch": "the identity lacks the permission: grant it `Storage Blob"
-    " Data Contributor` on the container",
+    "AuthorizationPermissionMismatch": "the identity or signature lacks the permission: grant it"
+    " `Storage Blob Data Contributor` on the container",
+    "BlobArchived": "the object is in the archive tier: bring it back, and keep tables out of it",
+    "BlobImmutableDueToPolicy": "an immutability policy or a legal hold keeps the object: none may"
+    " be on what Frazil writes",
     "ContainerNotFound": "there is no such container: create it, or correct the location",
     "InvalidAuthenticationInfo": "the token is wrong or has expired: renew it",
+    "InvalidResourceName": _NAME,
+    "KeyBasedAuthenticationNotPermitted": "the account takes no key and no signature of one: use an"
+    " identity (`adls.tenant-id`, … or the machine's)",
     "LeaseIdMissing": "a lease is on the object: break it, because only Frazil may write there",
+    "OutOfRangeInput": _NAME,
     "401": "the credentials are wrong or have expired: renew them",
-    "403": "the identity lacks the permission, or the account's network rules refuse this machine",
+    "403": "the identity or signature lacks the permission or has expired, or the account's network"
+    " rules refuse this machine",
 }
 
 
 class AdlsApi:
     """One client of Azure's blob service."""
 
-    def __init__(
-        self,
-        authorization: Authorization,
-        places: AdlsPlaces,
-        *,
-        world: World,
-        limits: CallLimits | None = None,
-        http_limits: HttpLimits | None = None,
-    ) -> None:
-        http_limits = http_limits or HttpLimits()
+    locations = ADLS_LOCATIONS
+
+    def __init__(self, calls: HttpCalls, places: AdlsPlaces) -> None:
+        self._calls = calls
         self._places = places
-        self._limits = limits or CallLimits()
-        self._at_once_max = http_limits.connections_max
-        self._calls = HttpCalls(
-            authorization, world, self._limits, http_limits, refusal=_refusal, judge=judge
-        )
-
-    @property
-    def locations(self) -> LocationForm:
-        return ADLS_LOCATIONS
-
-    @property
-    def at_once_max(self) -> int:
-        return self._at_once_max
 
     def can_be_etag(self, etag: str) -> bool:
         return _ETAG.fullmatch(etag) is not None
@@ -161,15 +148,12 @@ class AdlsApi:
             if not page.marker:
                 return
 
-    async def close(self) -> None:
-        await self._calls.close()
-
     def _page(self, folder: ObjectLocation, query: Mapping[str, str]) -> HttpRequest:
         asked = {
             "restype": "container",
             "comp": "list",
             "include": "metadata",
-            "maxresults": str(self._limits.listed_max),
+            "maxresults": str(self._calls.limits.listed_max),
             "prefix": folder.key,
             **query,
         }
@@ -196,9 +180,12 @@ def _condition(etag: str | None) -> dict[str, str]:
 # --- Answers -------------------------------------------------------------------------------------
 
 
-def _refusal(answer: HttpAnswer) -> RefusalError:
+def refusal_of(answer: HttpAnswer) -> RefusalError:
+    """Read the code, and the first line of `<Error><Message>…`."""
     code = answer.headers.get("x-ms-error-code", "")
-    return RefusalError(answer, code, "" if code else answer.body.decode(errors="replace"))
+    body = answer.body.decode(errors="replace")
+    found = _MESSAGE.search(body)
+    return RefusalError(answer, code, found[1] if found else "" if code else body)
 
 
 def code_of(error: Exception) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from committer.errors import SettingsError
 from committer.ports.world import World
-from committer.storage.adls.adls_api import AdlsApi
+from committer.storage.adls.adls_api import AdlsApi, refusal_of
 from committer.storage.adls.adls_authorization import SasToken, SharedKey
 from committer.storage.adls.adls_location import AdlsPlaces
 from committer.storage.adls.entra_tokens import EntraOptions, EntraTokens
@@ -20,7 +20,8 @@ from committer.storage.authorization import (
     StaticToken,
     Token,
 )
-from committer.storage.http_client import HttpLimits
+from committer.storage.http_calls import HttpCalls
+from committer.storage.http_client import HttpLimits, judge
 from committer.storage.http_storage import HttpStorage
 from committer.storage.repeated_calls import CallLimits
 
@@ -49,14 +50,15 @@ def open_adls(
     """
     if options.connection_string:
         options = _with_connection(options)
-    api = AdlsApi(
+    calls = HttpCalls(
         _authorization(options, world),
-        options.places,
-        world=world,
-        limits=limits,
-        http_limits=options.http_limits,
+        world,
+        limits or CallLimits(),
+        options.http_limits,
+        refusal=refusal_of,
+        judge=judge,
     )
-    return HttpStorage(api, world)
+    return HttpStorage(AdlsApi(calls, options.places), calls, world)
 
 
 def _authorization(options: AdlsOptions, world: World) -> Authorization:

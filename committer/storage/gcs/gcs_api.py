@@ -19,15 +19,12 @@ import orjson
 
 from committer.errors import AccessError, NotFoundError, StorageUnavailableError
 from committer.ports.storage import require_size
-from committer.ports.world import World
-from committer.storage.authorization import Authorization
 from committer.storage.checksums import md5_of
 from committer.storage.gcs.gcs_location import GCS_LOCATIONS
 from committer.storage.http_calls import HttpCalls
 from committer.storage.http_client import (
     HTTP_ERRORS,
     HttpAnswer,
-    HttpLimits,
     HttpRequest,
     NoAnswerError,
     RefusalError,
@@ -36,14 +33,18 @@ from committer.storage.http_client import (
     whole_size,
 )
 from committer.storage.http_storage import ReadRange, StoredObject, Write
-from committer.storage.object_location import LocationForm, ObjectLocation
-from committer.storage.repeated_calls import CallLimits, Failure, Tries
+from committer.storage.object_location import ObjectLocation
+from committer.storage.repeated_calls import Failure, Tries
 
-GCS_HOST = "https://storage.googleapis.com"
 MARK = "frazil-write"
 _DESCRIBED = "name,size,updated,generation,metadata"
 _THROTTLED = frozenset({"rateLimitExceeded", "userRateLimitExceeded"})
+_KEPT = "a retention policy or a hold keeps the object: none may be on what Frazil writes"
 _ADVICE = {
+    "accountDisabled": "the project's billing is disabled",
+    "objectUnderActiveHold": _KEPT,
+    "retentionPolicyNotMet": _KEPT,
+    "userProjectMissing": "the bucket lets the reader pay, which Frazil does not do",
     "401": "the credentials are wrong or have expired: renew them",
     "403": "the account lacks the permission: grant it `roles/storage.objectAdmin` on the bucket",
 }
@@ -52,31 +53,12 @@ _ADVICE = {
 class GcsApi:
     """One client of Google Cloud Storage, or of a server that speaks its JSON API."""
 
-    def __init__(
-        self,
-        authorization: Authorization,
-        *,
-        world: World,
-        host: str = GCS_HOST,
-        limits: CallLimits | None = None,
-        http_limits: HttpLimits | None = None,
-    ) -> None:
-        http_limits = http_limits or HttpLimits()
+    locations = GCS_LOCATIONS
+
+    def __init__(self, calls: HttpCalls, host: str) -> None:
+        self._calls = calls
         self._host = host.rstrip("/")
-        self._limits = limits or CallLimits()
-        self._at_once_max = http_limits.connections_max
         self._known_buckets: set[str] = set()
-        self._calls = HttpCalls(
-            authorization, world, self._limits, http_limits, refusal=_refusal, judge=_judge
-        )
-
-    @property
-    def locations(self) -> LocationForm:
-        return GCS_LOCATIONS
-
-    @property
-    def at_once_max(self) -> int:
-        return self._at_once_max
 
     def can_be_etag(self, etag: str) -> bool:
         return etag.isascii() and etag.isdigit() and int(etag) > 0
@@ -86,7 +68,10 @@ class GcsApi:
             require_size(what, whole_size(answer), part.size_bytes_max)
 
         url = self._url("storage/v1", at, {"alt": "media"})
-        headers = {} if part.is_whole else {"Range": part.header}
+        # The bytes as they are stored: Google would decompress what is described as gzip.
+        headers = {"Accept-Encoding": "gzip"}
+        if not part.is_whole:
+            headers["Range"] = part.header
         try:
             return await self._calls.send(HttpRequest("GET", url, headers, check=check), _content)
         except HTTP_ERRORS as error:
@@ -137,9 +122,6 @@ class GcsApi:
             found.update(page.get("prefixes", ()))
         return list(found)
 
-    async def close(self) -> None:
-        await self._calls.close()
-
     # --- Requests ---
 
     def _url(self, api: str, at: ObjectLocation, query: Mapping[str, str]) -> str:
@@ -177,7 +159,7 @@ class GcsApi:
     async def _pages(
         self, what: str, folder: ObjectLocation, **query: str
     ) -> AsyncIterator[dict[str, Any]]:
-        query |= {"maxResults": str(self._limits.listed_max)}
+        query |= {"maxResults": str(self._calls.limits.listed_max)}
         while True:
             page = await self._page(what, folder, query)
             yield page
@@ -213,7 +195,7 @@ class GcsApi:
 # --- Answers -------------------------------------------------------------------------------------
 
 
-def _refusal(answer: HttpAnswer) -> RefusalError:
+def refusal_of(answer: HttpAnswer) -> RefusalError:
     """Read `{"error": {"message": …, "errors": [{"reason": …}]}}`."""
     try:
         error = orjson.loads(answer.body)["error"]
@@ -223,7 +205,7 @@ def _refusal(answer: HttpAnswer) -> RefusalError:
         return RefusalError(answer, "", answer.body.decode(errors="replace"))
 
 
-def _judge(error: Exception) -> Failure:
+def judge_gcs(error: Exception) -> Failure:
     usual = judge(error)
     if isinstance(error, RefusalError):
         if error.code in _THROTTLED:

@@ -13,11 +13,14 @@ from committer.storage.authorization import (
     StaticToken,
     Token,
 )
-from committer.storage.gcs.gcs_api import GCS_HOST, GcsApi
+from committer.storage.gcs.gcs_api import GcsApi, judge_gcs, refusal_of
 from committer.storage.gcs.google_tokens import GoogleTokens
+from committer.storage.http_calls import HttpCalls
 from committer.storage.http_client import HttpLimits
 from committer.storage.http_storage import HttpStorage
 from committer.storage.repeated_calls import CallLimits
+
+_HOST = "https://storage.googleapis.com"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +43,15 @@ def open_gcs(options: GcsOptions, *, world: World, limits: CallLimits | None = N
     emulator = os.environ.get("STORAGE_EMULATOR_HOST", "")
     if emulator and "://" not in emulator:
         emulator = f"http://{emulator}"
-    api = GcsApi(
+    calls = HttpCalls(
         _authorization(options, world, is_emulator=bool(emulator) and not options.host),
-        world=world,
-        host=options.host or emulator or GCS_HOST,
-        limits=limits,
-        http_limits=options.http_limits,
+        world,
+        limits or CallLimits(),
+        options.http_limits,
+        refusal=refusal_of,
+        judge=judge_gcs,
     )
-    return HttpStorage(api, world)
+    return HttpStorage(GcsApi(calls, options.host or emulator or _HOST), calls, world)
 
 
 def _authorization(options: GcsOptions, world: World, *, is_emulator: bool) -> Authorization:

@@ -104,6 +104,13 @@ HADOOP_S3 = (
         sha256="0c9e654637247187a7e2494eb7a8799477a772a7d554cd3ae787cd3e3bae3c55",
     ),
 )
+# Newer ones are not on every mirror, and the runtime takes this one.
+GCP_BUNDLE = Artifact(
+    "org.apache.iceberg",
+    "iceberg-gcp-bundle",
+    "1.11.0",
+    sha256="d9248fc76d94d232e153bf760631229cd3b7c6bc3b20f47d4b2caffe011a8a2f",
+)
 
 
 def iceberg_jars() -> list[Path]:

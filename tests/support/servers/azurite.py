@@ -66,6 +66,12 @@ class Azurite:
         """Return the location of an empty folder."""
         return f"abfss://{CONTAINER}@{ACCOUNT}.dfs.core.windows.net/{next(self._numbers)}"
 
+    async def lease(self, location: str) -> None:
+        """Put a lease without an end on a blob."""
+        key = location.partition(".net/")[2]
+        action = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}
+        await _send(self.url, f"{CONTAINER}/{key}?comp=lease", action)
+
 
 def shared_access(*, ends_ms: int, permissions: str = "racwdl") -> str:
     """Return a shared access signature of the container, as a catalog vends it.
@@ -134,12 +140,14 @@ def _is_ready(process: subprocess.Popen[bytes], url: str) -> bool:
 
 
 async def _make_container(url: str) -> None:
+    await _send(url, f"{CONTAINER}?restype=container", {})
+
+
+async def _send(url: str, path: str, headers: dict[str, str]) -> None:
+    """Send a PUT without a body, which must be answered by 201."""
     client = HttpClient(HttpLimits())
-    request = HttpRequest(
-        "PUT",
-        f"{url}/{ACCOUNT}/{CONTAINER}?restype=container",
-        {"x-ms-version": "2023-11-03"},
-    )
+    headers = {"x-ms-version": "2023-11-03", **headers}
+    request = HttpRequest("PUT", f"{url}/{ACCOUNT}/{path}", headers)
     try:
         answer = await client.send(await SharedKey(ACCOUNT, KEY, RealWorld()).sign(request))
         assert answer.status == 201, answer

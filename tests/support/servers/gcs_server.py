@@ -47,6 +47,17 @@ class GcsServer:
         """Return the location of an empty folder."""
         return f"gs://{BUCKET}/{next(self._numbers)}"
 
+    def put_gzip(self, location: str, content: bytes) -> None:
+        """Write an object that is described as gzip, which Google decompresses for readers."""
+        name = location.removeprefix(f"gs://{BUCKET}/")
+        described = json.dumps({"name": name, "contentEncoding": "gzip"}).encode()
+        parts = (b"--x\r\nContent-Type: application/json\r\n\r\n", described)
+        ends = (b"\r\n--x\r\nContent-Type: text/plain\r\n\r\n", content, b"\r\n--x--\r\n")
+        url = f"{self.url}/upload/storage/v1/b/{BUCKET}/o?uploadType=multipart"
+        headers = {"Content-Type": "multipart/related; boundary=x"}
+        request = urllib.request.Request(url, b"".join((*parts, *ends)), headers)
+        urllib.request.urlopen(request, timeout=30).close()
+
 
 @contextmanager
 def running_gcs_server() -> Iterator[GcsServer]:
