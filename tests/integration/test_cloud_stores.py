@@ -5,7 +5,10 @@ reads every row once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,16 +23,21 @@ from committer.request.request_key import published_key
 from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.serving import serving, wait_until
+from tests.storage.http_harness import gcs_refusal
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
 from tests.support.servers.azurite import ACCOUNT, KEY, TEST_S_MAX, Azurite
 from tests.support.servers.dynamodb_server import CREDENTIALS
 from tests.support.servers.fake_rest_access import s3_keys
 from tests.support.servers.gcs_server import GcsServer
+from tests.support.servers.http_proxy import HttpProxy
 from tests.support.servers.s3_server import BUILT_S_MAX, S3Server
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
 EPOCHS = 3
 ROWS = 10
+FAR = {"gcs.oauth2.token-expires-at": "4000000000000"}
+# More than one write of the mark is sent.
+MARK_REFUSALS = 12
 COLUMNS = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
 
 
@@ -54,8 +62,7 @@ def place(request: pytest.FixtureRequest) -> Place:
     if request.param == "gcs":
         gcs: GcsServer = request.getfixturevalue("gcs_server")
         # The emulator takes any token.
-        far = "4000000000000"
-        token = {"gcs.oauth2.token": "any", "gcs.oauth2.token-expires-at": far}
+        token = {"gcs.oauth2.token": "any", **FAR}
         return Place(gcs.new_root(), {"gcs.service.host": gcs.url, **token}, {})
     if request.param == "versitygw":
         s3: S3Server = request.getfixturevalue("versitygw")
@@ -158,3 +165,56 @@ def test_a_table_and_its_requests_on_a_clouds_store_are_committed_and_read_by_py
     assert sorted(found["id"].to_pylist()) == list(range(EPOCHS * ROWS))
     assert frazil("quarantine", "discard", key, "--yes").code == 0
     assert frazil.quarantined() == []
+
+
+@pytest.mark.heavy
+def test_a_mark_that_google_slows_down_delays_no_commit_and_loses_nothing(
+    gcs_server: GcsServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Google takes one write a second to a name: refuse the mark's until the storage gives up."""
+    with running_proxy(gcs_server.url) as proxy:
+        proxy.plan(b"/witness/", *[gcs_refusal(429, "rateLimitExceeded")] * MARK_REFUSALS)
+        root, token = gcs_server.new_root(), {"gcs.oauth2.token": "any", **FAR}
+        # pyarrow's client must not wait for a proxy in its own process.
+        direct = Place(root, {"gcs.service.host": gcs_server.url, **token}, {})
+        through = Place(root, {"gcs.service.host": proxy.url, **token}, {})
+        frazil = Frazil(tmp_path, monkeypatch, capsys, variables(through))
+        assert frazil("table", "create", "db.flights", "--schema", "id long").code == 0
+        with serving(tmp_path, {"FRAZIL_QUEUE__URL": "none"}) as running:
+            running.wait_until_ready()
+            for epoch in range(EPOCHS):
+                publish(frazil, theirs(tmp_path, direct).load_table("db.flights"), epoch)
+            wait_until(lambda: rows_of(frazil) == EPOCHS * ROWS, "all requests have landed")
+            assert proxy.is_planned, "the mark was written before all commits"
+            wait_until(lambda: not frazil.outstanding(), "the mark is written, the inbox empty")
+            assert running.end() == 0
+        assert not proxy.is_planned
+
+
+@contextmanager
+def running_proxy(upstream: str) -> Iterator[HttpProxy]:
+    """Run a proxy in a thread with a loop of its own."""
+    proxy = HttpProxy(upstream)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def wait_for(work: Coroutine[None, None, object]) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(30)
+
+    wait_for(proxy.__aenter__())
+    try:
+        yield proxy
+    finally:
+        wait_for(proxy.__aexit__(None, None, None))
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def rows_of(frazil: Frazil) -> int:
+    snapshot = frazil.load().metadata.current_snapshot
+    return int(snapshot.summary["total-records"]) if snapshot and snapshot.summary else 0
