@@ -43,7 +43,8 @@ def _say_plan(identifier: TableIdentifier, plan: PurgePlan) -> None:
     say(plan.table.metadata.location)
     for place in plan.outside:
         say(f"Its files outside stay: {place}")
-    say("The last file to go is the metadata file: if this is interrupted, register it and repeat:")
+    again = "register it and repeat" if plan.drops_pointer_first else "repeat"
+    say(f"The last file to go is the metadata file: if this is interrupted, {again}:")
     say(plan.table.metadata_location)
 
 

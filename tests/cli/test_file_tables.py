@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,76 @@ def test_what_a_folder_cannot_do_is_refused_in_a_sentence(
     assert sentence in " ".join(refused.err.split())
     assert "Traceback" not in refused.err
     assert frazil("table", "show", "db.t").code == 0
+
+
+def test_a_purged_table_is_gone_with_its_folder_and_others_stay(
+    frazil: Frazil, warehouse: Path
+) -> None:
+    assert frazil(*CREATE).code == 0
+    assert frazil("table", "set", "db.t", "owner=us").code == 0
+    assert frazil("table", "create", "db.t2", "--schema", "id long").code == 0
+    (warehouse / "db/t/data").mkdir()
+    (warehouse / "db/t/data/rows.parquet").write_bytes(b"rows")
+    purged = frazil("table", "purge", "db.t", "--yes")
+    assert purged.code == 0, purged.err
+    assert "4 objects" in purged.err
+    assert "if this is interrupted, repeat" in purged.err
+    assert [one for one in (warehouse / "db/t").rglob("*") if one.is_file()] == []
+    assert [line["table"] for line in frazil("table", "list", "--json").lines] == ["db.t2"]
+    assert frazil("table", "purge", "db.t", "--yes").code != 0
+    assert frazil(*CREATE).code == 0
+
+
+def test_a_purge_that_was_interrupted_is_repeated(
+    frazil: Frazil, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from committer.storage.local import LocalStorage
+
+    assert frazil(*CREATE).code == 0
+    assert frazil("table", "set", "db.t", "owner=us").code == 0
+    delete = LocalStorage.delete
+    with monkeypatch.context() as patch:
+
+        async def half(storage: LocalStorage, locations: Sequence[str]) -> None:
+            await delete(storage, locations[:1])
+            raise OSError(5, "the disk is away")
+
+        patch.setattr(LocalStorage, "delete", half)
+        assert frazil("table", "purge", "db.t", "--yes").code != 0
+    current = f"file://{warehouse}/db/t/metadata/v2.metadata.json"
+    assert frazil.load("db.t").metadata_location == current
+    assert frazil("table", "purge", "db.t", "--yes").code == 0
+    assert [one for one in (warehouse / "db/t").rglob("*") if one.is_file()] == []
+
+
+def test_a_version_that_a_writer_makes_during_a_purge_is_deleted_or_named(
+    frazil: Frazil, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer's last look was before the deletion of its base."""
+    from committer.storage.local import LocalStorage
+
+    delete = LocalStorage.delete
+    metadata = warehouse / "db/t/metadata"
+    left, last = 0, b""
+
+    async def behind(storage: LocalStorage, locations: Sequence[str]) -> None:
+        nonlocal left
+        await delete(storage, locations)
+        if left and any(one.endswith(".metadata.json") for one in locations):
+            left -= 1
+            (metadata / "v2.metadata.json").write_bytes(last)
+
+    for times, code in ((1, 0), (9, 1)):
+        assert frazil(*CREATE).code == 0
+        last = (metadata / "v1.metadata.json").read_bytes()
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalStorage, "delete", behind)
+            left = times
+            purged = frazil("table", "purge", "db.t", "--yes")
+            left = 0
+        assert purged.code == code, purged.err
+    assert "v2.metadata.json` while its files were deleted" in " ".join(purged.err.split())
+    assert frazil("table", "purge", "db.t", "--yes").code == 0
 
 
 def test_a_warehouse_that_does_not_exist_is_not_made_by_reading(

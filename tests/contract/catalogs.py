@@ -16,15 +16,17 @@ from committer.catalog.dynamodb import DynamoDbCatalog
 from committer.catalog.sql import SqlCatalog
 from committer.catalog.sql_engine import open_engine
 from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld
+from tests.contract.files_harness import FilesHarness
 from tests.contract.glue_harness import GlueHarness
 from tests.contract.hive_harness import HiveHarness
 from tests.contract.http_faults import HTTP_FAULTS
-from tests.contract.interfered_storage import InterferedStorage
+from tests.contract.interfered_storage import InterferedFiles, InterferedStorage
 from tests.contract.mariadb_harness import MariaDbHarness
 from tests.contract.plain_namespaces import PlainNamespaces
 from tests.contract.postgres_harness import PostgresHarness
-from tests.contract.rest_harness import InterferedFiles, RestHarness
+from tests.contract.rest_harness import RestHarness
 from tests.contract.s3_tables_harness import S3TablesHarness
 from tests.contract.sql_faults import SqlFaults
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
@@ -59,6 +61,9 @@ class CatalogHarness(Protocol):
 
     def default_location(self, namespace: str) -> str | None:
         """Return the folder that the back end gives to every namespace."""
+
+    def first_location(self, table: LoadedTable) -> str:
+        """Return where the first metadata file of a new table is, if the catalog made it so."""
 
     async def close(self) -> None: ...
 
@@ -222,6 +227,8 @@ async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]
             return await HiveHarness.open(fixture("hive_2_server"))
         case "hive-3":
             return await HiveHarness.open(fixture("hive_3_server"), unfenced=True)
+        case "files":
+            return FilesHarness(folder)
         case "sqlite-v0":
             make_schema_v0(folder / "catalog.db")
     return await SqliteHarness.open(folder / "catalog.db")
@@ -240,23 +247,27 @@ _SERVERS_OF_SQL = (*_on_a_server("postgres", "postgres-v0"), *_on_a_heavy_server
 _MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_SERVERS_OF_SQL)
 # They may refuse a change for what it says; the others look at the condition alone.
 JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
+_KEEPING = (*JUDGING, *_on_a_server("dynamodb"))
 # Their namespaces have levels, and their names any characters.
-NESTED = (*JUDGING, *_on_a_server("dynamodb"))
+NESTED = (*_KEEPING, "files")
 _HIVE = (*_on_a_server("hive"), *_on_a_heavy_server("hive-2"))
 # Commits are kept apart by locks alone.
 _UNFENCED = _on_a_heavy_server("hive-3")
 # Their rename is one step.
-RENAMING = (*NESTED, *_HIVE, *_on_a_server("s3tables"), *_UNFENCED)
+RENAMING = (*_KEEPING, *_HIVE, *_on_a_server("s3tables"), *_UNFENCED)
 FLAT = (*_on_a_server("glue", "s3tables"), *_HIVE, *_UNFENCED)
 WITHOUT_RENAME = _on_a_server("glue")
 # A pointer can be removed while the files stay, and be written for files that are there.
-REGISTERING = (*NESTED, *_on_a_server("glue"), *_HIVE, *_UNFENCED)
+REGISTERING = (*_KEEPING, *_on_a_server("glue"), *_HIVE, *_UNFENCED)
 WITHOUT_REGISTER = _on_a_server("s3tables")
 WITH_NAMESPACE_PROPERTIES = REGISTERING
+NESTED_WITH_PROPERTIES = _KEEPING
 WITHOUT_NAMESPACE_PROPERTIES = WITHOUT_REGISTER
 # They hold a pointer to a metadata file that the committer writes, and may compress.
 COMPRESSING = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue"), *_HIVE, *_UNFENCED)
 POINTERS = (*COMPRESSING, *_on_a_server("s3tables"))
 # Their swap has a condition, however late it lands.
 FENCED = (*NESTED, *_on_a_server("glue", "s3tables"), *_HIVE)
+# A table is its folder.
+FOLDERS = ("files",)
 ADAPTERS = (*NESTED, *FLAT)

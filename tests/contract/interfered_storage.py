@@ -1,10 +1,11 @@
-"""A storage in memory that lets a test act in the moment before a read."""
+"""Storages that let a test act in the moment before a read."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
 from committer.real_world import RealWorld
+from committer.storage.local import LocalStorage
 from committer.storage.scheme import scheme_of
 from tests.support.memory.memory_storage import MemoryStorage
 
@@ -31,3 +32,9 @@ class InterferedStorage(MemoryStorage):
         return await super().get(
             location, offset=offset, length=length, size_bytes_max=size_bytes_max
         )
+
+
+class InterferedFiles(LocalStorage):
+    """Files, of which no test interferes with the reads: the server has the pointer."""
+
+    before_get: Callable[[str], Awaitable[None]] | None = None

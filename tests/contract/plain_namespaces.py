@@ -1,12 +1,16 @@
-"""What most catalogs do with namespaces, for their harnesses."""
+"""What most catalogs do with namespaces and first files, for their harnesses."""
 
 from __future__ import annotations
+
+from committer.ports.pointer_swap import LoadedTable
 
 WAREHOUSE = "memory://warehouse"
 
 
 class PlainNamespaces:
-    """What most back ends do: nothing is said of a namespace that was not set."""
+    """What most back ends do: nothing is said of a namespace that was not set, and a table's first
+    file is where its client wants it.
+    """
 
     warehouse = WAREHOUSE
 
@@ -15,3 +19,6 @@ class PlainNamespaces:
 
     def default_location(self, namespace: str) -> str | None:
         return None
+
+    def first_location(self, table: LoadedTable) -> str:
+        return table.metadata_location

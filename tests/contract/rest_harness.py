@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from committer.catalog.rest.rest_catalog import RestCatalog
 from committer.catalog.rest.rest_options import RestOptions
 from committer.errors import NoSuchNamespaceError
 from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld
-from committer.storage.local import LocalStorage
+from tests.contract.interfered_storage import InterferedFiles
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.servers.http_proxy import Answer, HttpProxy
 from tests.support.servers.http_proxy import Fault as HttpFault
 from tests.support.servers.rest_server import RestServer
-
-
-class InterferedFiles(LocalStorage):
-    """Files, of which no test interferes with the reads: the server has the pointer."""
-
-    before_get: Callable[[str], Awaitable[None]] | None = None
 
 
 class RestHarness:
@@ -77,6 +72,9 @@ class RestHarness:
 
     def default_location(self, namespace: str) -> str | None:
         return f"{self.warehouse}/{namespace}"
+
+    def first_location(self, table: LoadedTable) -> str:
+        return table.metadata_location
 
     async def close(self) -> None:
         for catalog in (*self._others, self.catalog):

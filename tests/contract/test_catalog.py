@@ -38,8 +38,10 @@ from tests.contract.catalogs import (
     COMPRESSING,
     FENCED,
     FLAT,
+    FOLDERS,
     JUDGING,
     NESTED,
+    NESTED_WITH_PROPERTIES,
     POINTERS,
     REGISTERING,
     RENAMING,
@@ -50,11 +52,13 @@ from tests.contract.catalogs import (
     CatalogHarness,
     open_harness,
 )
+from tests.contract.files_harness import OWN_FILES
 from tests.support.builders.table_builders import build_head_swap as build_swap
 from tests.support.builders.table_builders import build_table
 from tests.support.faults.faulty_catalog import Fault
 
 FLIGHTS = TableIdentifier(("db",), "flights")
+TRAINS = TableIdentifier(("db",), "trains")
 
 
 @pytest.fixture(params=ADAPTERS)
@@ -68,17 +72,27 @@ async def create(harness: CatalogHarness, name: str = "db.flights") -> LoadedTab
     table = build_table(name, warehouse=harness.warehouse)
     await harness.catalog.create_namespace(table.identifier.namespace)
     await harness.catalog.create_table(table)
-    return await as_created(harness.catalog, table)
+    return await as_created(harness, table)
 
 
-async def as_created(catalog: Catalog, table: LoadedTable) -> LoadedTable:
+async def as_created(harness: CatalogHarness, table: LoadedTable) -> LoadedTable:
     """Return a table where its catalog has put it."""
-    if not catalog.capabilities.chooses_locations:
-        return table
-    loaded = await catalog.load(table.identifier)
+    if not harness.catalog.capabilities.chooses_locations:
+        return replace(table, metadata_location=harness.first_location(table))
+    loaded = await harness.catalog.load(table.identifier)
     moved = replace(table.metadata, location=loaded.metadata.location)
     file = table.metadata_location.rpartition("/")[2]
     return LoadedTable(table.identifier, moved, f"{moved.location}/metadata/{file}")
+
+
+async def drop(harness: CatalogHarness, identifier: TableIdentifier = FLIGHTS) -> None:
+    """Drop a table; where it is its folder, delete that as an operator does."""
+    if harness.catalog.capabilities.drops_pointer_only:
+        await harness.catalog.drop_table(identifier)
+        return
+    folder = (await harness.catalog.load(identifier)).metadata.location
+    found = [info.location async for info in harness.storage.list(folder)]
+    await harness.storage.delete(found)
 
 
 async def send(harness: CatalogHarness, swap: Swap, *, by: Catalog | None = None) -> SwapAnswer:
@@ -104,11 +118,14 @@ async def is_current(harness: CatalogHarness, swap: Swap) -> bool:
 
 
 async def locations(harness: CatalogHarness) -> list[str]:
-    """List the files of all tables, also where the catalog chooses a bucket for each."""
+    """List the files of all tables, also where the catalog chooses a bucket for each; without those
+    by which a file system catalog finds its way.
+    """
     place = harness.warehouse
     if harness.catalog.capabilities.chooses_locations:
         place = f"{scheme_of(place)}://"
-    return [info.location async for info in harness.storage.list(place)]
+    found = [info.location async for info in harness.storage.list(place)]
+    return [one for one in found if not one.endswith(OWN_FILES)]
 
 
 async def namespaces(harness: CatalogHarness) -> list[tuple[str, ...]]:
@@ -256,7 +273,7 @@ async def test_of_two_concurrent_swaps_of_one_base_exactly_one_is_committed(
 @pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_swap_of_a_dropped_table_is_a_conflict(harness: CatalogHarness) -> None:
     swap = build_swap(await create(harness))
-    await harness.catalog.drop_table(FLIGHTS)
+    await drop(harness)
     assert isinstance(await send(harness, swap), Conflict)
     with pytest.raises(NoSuchTableError):
         await location(harness)
@@ -265,7 +282,7 @@ async def test_swap_of_a_dropped_table_is_a_conflict(harness: CatalogHarness) ->
 @pytest.mark.parametrize("harness", REGISTERING, indirect=True)
 async def test_swap_of_a_dropped_and_recreated_table_is_a_conflict(harness: CatalogHarness) -> None:
     swap = build_swap(await create(harness))
-    await harness.catalog.drop_table(FLIGHTS)
+    await drop(harness)
     recreated = await create(harness)
     assert isinstance(await send(harness, swap), Conflict)
     assert await location(harness) == recreated.metadata_location
@@ -394,7 +411,7 @@ async def test_of_two_concurrent_creates_of_one_name_exactly_one_returns(
     (refused,) = [error for error in outcomes if error is not None]
     assert isinstance(refused, TableAlreadyExistsError)
     winner = tables[outcomes.index(None)]
-    assert await harness.catalog.load(FLIGHTS) == await as_created(harness.catalog, winner)
+    assert await harness.catalog.load(FLIGHTS) == await as_created(harness, winner)
 
 
 async def test_table_in_a_missing_namespace_is_refused_and_leaves_no_file(
@@ -417,9 +434,28 @@ async def test_dropped_table_is_gone_but_its_files_stay(harness: CatalogHarness)
         await harness.catalog.drop_table(FLIGHTS)
 
 
-# --- Renaming and registering --------------------------------------------------------------------
+@pytest.mark.parametrize("harness", FOLDERS, indirect=True)
+async def test_catalog_whose_tables_are_folders_refuses_what_a_folder_cannot_do(
+    harness: CatalogHarness,
+) -> None:
+    created = await create(harness)
+    can = harness.catalog.capabilities
+    assert not can.drops_pointer_only
+    assert not can.has_atomic_rename
+    assert not can.has_namespace_properties
+    with pytest.raises(UnsupportedError, match=r"db\.flights.*purge"):
+        await harness.catalog.drop_table(FLIGHTS)
+    with pytest.raises(UnsupportedError, match=r"db\.flights.*db\.trains.*copy"):
+        await harness.catalog.rename_table(FLIGHTS, TRAINS)
+    with pytest.raises(UnsupportedError, match=r"its metadata says"):
+        await harness.catalog.register_table(TRAINS, created.metadata_location)
+    with pytest.raises(UnsupportedError, match="keeps no properties"):
+        await harness.catalog.set_namespace_properties(("db",), {"owner": "ada"})
+    assert await harness.catalog.load(FLIGHTS) == created
+    assert await harness.catalog.list_tables(("db",)) == [FLIGHTS]
 
-TRAINS = TableIdentifier(("db",), "trains")
+
+# --- Renaming and registering --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("harness", RENAMING, indirect=True)
@@ -650,7 +686,7 @@ async def test_namespace_that_holds_a_table_or_a_namespace_is_not_dropped(
             await harness.catalog.drop_namespace(held)
     assert await harness.catalog.load(FLIGHTS) == created
     assert await namespaces(harness) == [("db",), ("outer",), ("outer", "inner")]
-    await harness.catalog.drop_table(FLIGHTS)
+    await drop(harness)
     await harness.catalog.drop_namespace(("db",))
     assert ("db",) not in await namespaces(harness)
 
@@ -698,7 +734,7 @@ async def test_namespace_that_keeps_no_properties_refuses_to_set_one(
     assert await namespaces(harness) == []
 
 
-@pytest.mark.parametrize("harness", NESTED, indirect=True)
+@pytest.mark.parametrize("harness", NESTED_WITH_PROPERTIES, indirect=True)
 async def test_namespace_that_only_its_tables_imply_takes_properties(
     harness: CatalogHarness,
 ) -> None:
@@ -720,6 +756,7 @@ async def test_properties_of_an_absent_namespace_are_an_error(harness: CatalogHa
     assert await namespaces(harness) == [("db",)]
 
 
+@pytest.mark.parametrize("harness", WITH_NAMESPACE_PROPERTIES, indirect=True)
 async def test_property_without_a_name_is_unsupported(harness: CatalogHarness) -> None:
     await harness.catalog.create_namespace(("db",))
     with pytest.raises(UnsupportedError, match="property"):

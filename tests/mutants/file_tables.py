@@ -21,15 +21,39 @@ FILE_TABLES = (
     Mutant(
         "base_that_is_gone_is_not_missed",
         "committer/catalog/hadoop/versions.py",
-        "        if base.name not in standing or current_version(taken) is not None:\n",
+        "        if not is_standing or current_version(taken) is not None:\n",
         "        if current_version(taken) is not None:\n",
         (f"{_TEST}_a_base_that_is_gone_is_a_conflict[memory]",),
     ),
     Mutant(
+        "base_of_a_later_table_is_taken_for_ours",
+        "committer/catalog/hadoop/versions.py",
+        "        return parse_table_metadata(content).table_uuid == table_uuid\n",
+        "        return parse_table_metadata(content).table_uuid is not None\n",
+        (
+            f"{_TEST}_a_base_of_a_later_table_of_the_name_is_a_conflict",
+            "tests/contract/test_catalog.py -k recreated_table_is_a_conflict[files]",
+        ),
+    ),
+    Mutant(
+        "purge_of_a_folder_takes_a_late_version_for_gone",
+        "committer/service/admin/table_purge.py",
+        "        await self._require_gone()\n",
+        "        await self.catalog.probe()\n",
+        ("tests/cli/test_file_tables.py -k during_a_purge",),
+    ),
+    Mutant(
+        "purge_of_a_folder_asks_for_no_pointer_to_drop",
+        "committer/service/admin/table_purge.py",
+        "        if self.catalog.capabilities.drops_pointer_only:\n",
+        "        if self.catalog:\n",
+        ("tests/cli/test_file_tables.py -k gone_with_its_folder",),
+    ),
+    Mutant(
         "next_version_is_looked_for_in_one_spelling",
         "committer/catalog/hadoop/versions.py",
-        "        if base.name not in standing or current_version(taken) is not None:\n",
-        "        if base.name not in standing:\n",
+        "        if not is_standing or current_version(taken) is not None:\n",
+        "        if not is_standing:\n",
         (f"{_TEST}_the_highest_version_is_current_in_any_spelling[memory-.gz.metadata.json]",),
     ),
     Mutant(

@@ -99,6 +99,7 @@ class HadoopCatalog:
         answer = await self._versions.create_next(
             metadata_object(swap.metadata, location),
             Version(number, name),
+            table_uuid=swap.base.metadata.require_uuid(),
             # The manifest list of a snapshot is that of one attempt.
             is_only_ours=any(isinstance(update, AddSnapshot) for update in swap.updates),
         )
@@ -151,7 +152,8 @@ class HadoopCatalog:
         folder = (await self.current_location(identifier)).rpartition("/metadata/")[0]
         raise UnsupportedError(
             f"table {identifier}: a file system table is its folder, so it cannot be dropped while"
-            f" its files stay; stop its writers, then delete `{folder}` to delete it with its files"
+            f" its files stay; stop its writers, then `frazil table purge {identifier}` deletes it"
+            f" with its files, which are all that is below `{folder}`"
         )
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:

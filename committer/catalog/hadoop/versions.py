@@ -2,7 +2,9 @@
 
 **The line that matters is the look after the creation.** A version that was cleaned up can be
 created once more by a writer that is far behind, and no condition stops it. So a version counts
-only if its folder, listed afterwards, has no higher one and still has the base.
+only if its folder, listed afterwards, has no higher one and still has the base. A number says
+nothing of whose it is, either: the folder may be that of a later table of the same name, so the
+base is asked for the table's uuid before the creation.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from uuid import UUID
 
 from committer.catalog.hadoop.hadoop_layout import Version, current_version, has_metadata
 from committer.catalog.hadoop.version_hint import VersionHints
@@ -17,10 +20,15 @@ from committer.errors import (
     AlreadyExistsError,
     CatalogUnavailableError,
     FrazilError,
+    NotFoundError,
     StorageUnavailableError,
 )
+from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.ports.pointer_swap import Conflict, SwapAnswer, Unknown
 from committer.ports.storage import NewObject, Storage
+
+# Every writer puts the uuid behind the format version, in front of all that grows.
+_HEAD_BYTES = 256
 
 
 class Versions:
@@ -58,17 +66,18 @@ class Versions:
         await self._hints.raise_to(written.location.rpartition("/")[0], 1)
 
     async def create_next(
-        self, written: NewObject, base: Version, *, is_only_ours: bool
+        self, written: NewObject, base: Version, *, table_uuid: UUID, is_only_ours: bool
     ) -> SwapAnswer | None:
         """Create the version after `base`: None if it counts, else the answer of its swap.
 
         `is_only_ours`: no other writer can have made the same content. Errors: as `Catalog.swap`.
         """
         folder = written.location.rpartition("/")[0]
-        standing, taken = await asyncio.gather(
-            self._names(folder, base.name), self._names(folder, f"v{base.number + 1}.")
+        is_standing, taken = await asyncio.gather(
+            self._is_of(f"{folder}/{base.name}", table_uuid),
+            self._names(folder, f"v{base.number + 1}."),
         )
-        if base.name not in standing or current_version(taken) is not None:
+        if not is_standing or current_version(taken) is not None:
             return Conflict()
         try:
             await self._storage.create((written,))
@@ -81,6 +90,19 @@ class Versions:
             return Unknown(f"`{written.location}` was created, but {doubt}")
         await self._hints.raise_to(folder, base.number + 1)
         return None
+
+    async def _is_of(self, location: str, table_uuid: UUID) -> bool:
+        """Return whether a version is there, and of this table, by its first bytes if they say."""
+        with unavailable():
+            try:
+                head = await self._storage.get(location, offset=0, length=_HEAD_BYTES)
+                if str(table_uuid).encode() in head:
+                    return True
+                # Compressed, or of a writer with another order, or of another table.
+                content = await self._storage.get(location)
+            except NotFoundError:
+                return False
+        return parse_table_metadata(content).table_uuid == table_uuid
 
     async def _whose(
         self, written: NewObject, cause: FrazilError, *, is_only_ours: bool

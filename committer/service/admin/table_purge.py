@@ -2,7 +2,8 @@
 own alone as far as can be known.
 
 The current metadata file is deleted last: after an interruption the table can be registered by it,
-and purged again.
+and purged again. Where a table is its folder, that file is the pointer as well: until it is gone
+the table is there, and can be purged again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from committer.errors import UnsupportedError
+from committer.errors import NoSuchTableError, UnsupportedError
 from committer.iceberg.values.locations import comparable_location
 from committer.plan.orphan_search import places_of
 from committer.ports.catalog import Catalog
@@ -29,12 +30,15 @@ ROUNDS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class PurgePlan:
-    """The files to delete. `outside`: folders of the table elsewhere, where files stay."""
+    """The files to delete. `outside`: folders of the table elsewhere, where files stay.
+    `drops_pointer_first`: whether an interruption leaves files without a pointer to them.
+    """
 
     table: LoadedTable
     objects: int
     size_bytes: int
     outside: tuple[str, ...]
+    drops_pointer_first: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,8 @@ class TablePurge:
             for place in places_of(table.metadata)
             if not comparable_location(place).is_within(at)
         ]
-        return PurgePlan(table, objects, size_bytes, tuple(outside))
+        drops_pointer_first = self.catalog.capabilities.drops_pointer_only
+        return PurgePlan(table, objects, size_bytes, tuple(outside), drops_pointer_first)
 
     async def run(self, plan: PurgePlan) -> int:
         """Drop the table, then delete its files; return how many. Errors: as `plan`; those of the
@@ -75,7 +80,35 @@ class TablePurge:
         if table.metadata.table_uuid != plan.table.metadata.table_uuid:
             raise UnsupportedError(f"{self.identifier} is another table since it was looked at")
         await self._check(table)
-        await self.catalog.drop_table(self.identifier)
+        if self.catalog.capabilities.drops_pointer_only:
+            await self.catalog.drop_table(self.identifier)
+            return await self._delete_files(table)
+        deleted = await self._delete_files(table)
+        # A writer that had begun may have made one more version of it meanwhile.
+        deleted += await self._delete_others(table)
+        await self._require_gone()
+        return deleted
+
+    async def _delete_files(self, table: LoadedTable) -> int:
+        """Delete everything, the current metadata file last; return how many."""
+        deleted = await self._delete_others(table)
+        if not table.has_metadata_file:  # then it was among the others
+            return deleted
+        await self.storage.delete((table.metadata_location,))
+        return deleted + 1
+
+    async def _require_gone(self) -> None:
+        try:
+            location = await self.catalog.current_location(self.identifier)
+        except NoSuchTableError:
+            return
+        raise UnsupportedError(
+            f"{self.identifier} is there again: a writer has made `{location}` while its files were"
+            " deleted; stop its writers and purge it again"
+        )
+
+    async def _delete_others(self, table: LoadedTable) -> int:
+        """Delete everything but the current metadata file; return how many."""
         deleted = 0
         for _ in range(ROUNDS_MAX):
             found = 0
@@ -85,10 +118,7 @@ class TablePurge:
             deleted += found
             if not found:
                 break
-        if not table.has_metadata_file:  # then it was among the others
-            return deleted
-        await self.storage.delete((table.metadata_location,))
-        return deleted + 1
+        return deleted
 
     async def _batches(self, table: LoadedTable) -> AsyncIterator[list[str]]:
         """Yield the locations of all objects but the current metadata file."""
@@ -107,6 +137,8 @@ class TablePurge:
         if self.catalog.capabilities.maintains_tables:
             kind = self.catalog.capabilities.kind
             raise self._refused(f"a catalog of the kind {kind} deletes the files of its tables")
+        if not self.catalog.capabilities.drops_pointer_only:
+            await self.catalog.probe()  # no call of it is made that would refuse a warehouse
         if is_fenced(self.identifier):
             raise self._refused("it is on its way to another catalog, which uses its files")
         if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
