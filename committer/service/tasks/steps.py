@@ -36,6 +36,8 @@ async def send_swap(catalog: Catalog, swap: Swap) -> SwapAnswer:
         while not sent.done():
             with suppress(asyncio.CancelledError):
                 await asyncio.wait((sent,))
+        if not sent.cancelled():
+            sent.exception()  # else asyncio reports that none has asked for it
         raise
     except FrazilError:
         raise

@@ -80,5 +80,6 @@ async def test_a_swap_that_fails_after_it_was_cancelled_leaves_no_unheard_error(
     with pytest.raises(asyncio.CancelledError):
         await task
     del task
+    await asyncio.sleep(1.0)
     gc.collect()
     assert unheard == []
