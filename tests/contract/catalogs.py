@@ -248,6 +248,8 @@ _MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_SERVERS_OF_SQL)
 # They may refuse a change for what it says; the others look at the condition alone.
 JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
 _KEEPING = (*JUDGING, *_on_a_server("dynamodb"))
+# A layer below may send a swap again: a client library, a gateway, the server to its own back end.
+RESENDING = ("memory", "files", *_on_a_server("dynamodb", "glue", "rest", "hive"))
 # Their namespaces have levels, and their names any characters.
 NESTED = (*_KEEPING, "files")
 _HIVE = (*_on_a_server("hive"), *_on_a_heavy_server("hive-2"))

@@ -24,6 +24,7 @@ _FAULTS = {
     Fault.LOST_REPLY: (ALTER, TcpFault.CUT_ANSWER),
     Fault.REQUEST_LOST: (ALTER, TcpFault.CUT_REQUEST),
     Fault.LANDS_LATE: (ALTER, TcpFault.LANDS_LATE),
+    Fault.RESENT: (ALTER, TcpFault.SENT_TWICE),
     # The read before the swap: nothing was sent that changes anything.
     Fault.UNAVAILABLE: (b"get_table_req", TcpFault.CUT_REQUEST),
 }

@@ -10,5 +10,6 @@ HTTP_FAULTS: dict[Fault, HttpFault | Answer] = {
     Fault.LOST_REPLY: HttpFault.CUT_ANSWER,
     Fault.REQUEST_LOST: HttpFault.CUT_REQUEST,
     Fault.LANDS_LATE: HttpFault.LANDS_LATE,
+    Fault.RESENT: HttpFault.SENT_TWICE,
     Fault.UNAVAILABLE: Answer.aws_error(400, "ThrottlingException"),
 }

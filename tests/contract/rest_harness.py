@@ -93,6 +93,7 @@ _REST_FAULTS: dict[Fault, HttpFault | Answer] = {
     Fault.LOST_REPLY: HttpFault.CUT_ANSWER,
     Fault.REQUEST_LOST: HttpFault.CUT_REQUEST,
     Fault.LANDS_LATE: HttpFault.LANDS_LATE,
+    Fault.RESENT: HttpFault.SENT_TWICE,
     Fault.REJECTED: rest_error(400, "ValidationException"),
     Fault.UNAVAILABLE: rest_error(429, "TooManyRequestsException"),
 }

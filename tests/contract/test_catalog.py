@@ -45,6 +45,7 @@ from tests.contract.catalogs import (
     POINTERS,
     REGISTERING,
     RENAMING,
+    RESENDING,
     WITH_NAMESPACE_PROPERTIES,
     WITHOUT_NAMESPACE_PROPERTIES,
     WITHOUT_REGISTER,
@@ -339,6 +340,18 @@ async def test_late_swap_cannot_land_once_the_next_attempt_has(harness: CatalogH
     assert isinstance(await send(harness, again), Committed)
     await harness.land_late()
     assert await is_current(harness, again)
+
+
+@pytest.mark.parametrize("harness", RESENDING, indirect=True)
+async def test_swap_that_a_layer_below_sends_twice_is_no_conflict_and_has_landed(
+    harness: CatalogHarness,
+) -> None:
+    """A conflict would say that this attempt never lands."""
+    swap = build_swap(await create(harness))
+    with harness.befall(Fault.RESENT):
+        answer = await send(harness, swap)
+    assert isinstance(answer, Committed | Unknown)
+    assert await is_current(harness, swap)
 
 
 @pytest.mark.parametrize("harness", JUDGING, indirect=True)

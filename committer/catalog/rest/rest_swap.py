@@ -10,7 +10,8 @@ key. A success is the answer to the first; any other answer tells nothing of it,
 |----------------------------------------------------|--------------------------------------------|
 | 2xx with the table, and our snapshots in it        | `Committed`, with what came back           |
 | 2xx that cannot be read, or is without them        | `Unknown`                                  |
-| 409                                                | `Conflict`                                 |
+| 409                                                | load: our snapshot is there → `Committed`, |
+|                                                    | unmoved → `Unknown`, else `Conflict`       |
 | 404 of a table or namespace                        | `Conflict`: it was dropped or renamed      |
 | 400 (and 405, 406, 412, 413, 422) of the protocol  | load: moved → `Conflict` with what is      |
 |                                                    | current; our clock is far ahead → raise;   |
@@ -22,6 +23,9 @@ key. A success is the answer to the first; any other answer tells nothing of it,
 **400 may be timing.** A snapshot's sequence number or first row id is stale once another branch has
 got a snapshot, and older servers say 400 to that where newer ones say 409. A snapshot's time may be
 too late for the server's clock: a committer whose clock is wrong must not reject every request.
+
+**409 may be our own success.** A gateway, or the server itself, may send a request again whose
+first answer it lost: then the second meets what the first has changed.
 """
 
 from __future__ import annotations
@@ -75,8 +79,10 @@ async def send_commit(client: RestClient, swap: Swap, *, load: Load, keep: Keep)
         return await _committed(answer, swap, keep)
     if answer.is_resent:
         return Unknown(f"{answer}, to the same request once more: the first answer is lost")
-    if answer.status == 409 or answer.is_error(404, *_GONE):
+    if answer.is_error(404, *_GONE):
         return Conflict()
+    if answer.status == 409:
+        return await _rival_or_ours(answer, swap, load)
     if answer.status >= 500:
         return Unknown(str(answer))
     if answer.status in _JUDGED and answer.error is not None:
@@ -104,6 +110,29 @@ def _holds(metadata: TableMetadata, swap: Swap) -> bool:
             removed.update(update.snapshot_ids)
     added = (one.snapshot.snapshot_id for one in swap.updates if isinstance(one, AddSnapshot))
     return all(one in removed or one in metadata.snapshots_by_id for one in added)
+
+
+async def _rival_or_ours(answer: Answer, swap: Swap, load: Load) -> SwapAnswer:
+    """Tell a conflict with another commit from one with this very request, sent before."""
+    try:
+        current = await load(swap.base.identifier)
+    except NoSuchTableError:
+        return Conflict()
+    except FrazilError as error:
+        return Unknown(f"{answer}; reading the table: {error}")
+    if current.metadata_location == swap.base.metadata_location:
+        return Unknown(str(answer))
+    return Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)
+
+
+def _has_landed(metadata: TableMetadata, swap: Swap) -> bool:
+    """Return whether this attempt's snapshot is in the table: another attempt at the same request
+    has its id, but another manifest list.
+    """
+    added = [one.snapshot for one in swap.updates if isinstance(one, AddSnapshot)]
+    found = [metadata.snapshots_by_id.get(one.snapshot_id) for one in added]
+    lists = [one.manifest_list if one else None for one in found]
+    return bool(added) and lists == [one.manifest_list for one in added]
 
 
 async def _timing_or_refusal(answer: Answer, swap: Swap, load: Load) -> SwapAnswer:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -136,11 +137,40 @@ async def test_a_success_without_our_snapshot_tells_nothing(case: Case) -> None:
     assert "lacks" in answer.cause
 
 
-async def test_a_gateway_that_resends_makes_a_conflict_of_our_own_success(case: Case) -> None:
-    """The table is asked afterwards, as behind every conflict."""
+async def test_a_gateway_that_resends_does_not_hide_our_own_success(case: Case) -> None:
+    """A conflict would say that this attempt never lands, and that its files are garbage."""
     case.fake.plan(Planned("POST", COMMITS, is_resent=True))
-    assert isinstance(await case.catalog.swap(build_head_swap(case.table)), Conflict)
+    swap = build_head_swap(case.table)
+    answer = await case.catalog.swap(swap)
+    assert answer == Committed(await case.catalog.load(case.table.identifier))
     assert await case.moves()
+    again = await case.catalog.swap(build_head_swap(case.table))
+    assert isinstance(again, Conflict)
+    assert again.current is not None
+
+
+async def test_a_conflict_with_an_earlier_attempt_at_the_same_request_is_one(case: Case) -> None:
+    """It has our snapshot's id, and a manifest list of its own."""
+    ours = build_head_swap(case.table)
+    (added, *others) = ours.updates
+    assert isinstance(added, AddSnapshot)
+    earlier = replace(added.snapshot, manifest_list=f"{added.snapshot.manifest_list}.earlier")
+    world = RealWorld()
+    first = plan_swap(
+        case.table, (AddSnapshot(earlier), *others), uuid=world.uuid(), now_ms=world.now_ms()
+    )
+    assert isinstance(await case.catalog.swap(first), Committed)
+    assert isinstance(await case.catalog.swap(ours), Conflict)
+
+
+async def test_a_conflict_on_an_unmoved_table_proves_nothing(case: Case) -> None:
+    case.fake.plan(planned(409, "CommitFailedException"))
+    assert isinstance(await case.catalog.swap(build_head_swap(case.table)), Unknown)
+    case.fake.plan(planned(409, "CommitFailedException"))
+    case.fake.plan(Planned("GET", COMMITS, status=503))
+    answer = await case.catalog.swap(build_head_swap(case.table))
+    assert isinstance(answer, Unknown)
+    assert "503" in answer.cause
 
 
 async def test_a_stale_sequence_number_is_a_conflict_also_where_the_server_says_400(

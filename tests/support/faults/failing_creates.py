@@ -31,7 +31,9 @@ class FailingCreates(CountingStorage):
         fault, self.befalls = self.befalls, None
         if fault is Fault.LANDS_LATE:
             self._held.append(objects)
-        if fault in (None, Fault.LOST_REPLY):
+        if fault in (None, Fault.LOST_REPLY, Fault.RESENT):
+            await super().create(objects)
+        if fault is Fault.RESENT:
             await super().create(objects)
         act, self.after_create = self.after_create, None
         if act is not None:

@@ -25,6 +25,7 @@ class Fault(Enum):
     LOST_REPLY = auto()  # applied if the base is current; the answer is lost
     REQUEST_LOST = auto()  # never applied; the answer is lost too
     LANDS_LATE = auto()  # the answer is lost; applied at `land_late`, if the base is current then
+    RESENT = auto()  # sent again by a layer below; the answer is that to the second
     REJECTED = auto()  # refused for what it says
     CONFLICT = auto()  # refused for its timing
     CRASHED = auto()  # applied if the base is current; then raises a bug of the adapter
@@ -71,6 +72,10 @@ class FaultyCatalog:
                 return await self.inner.swap(swap)
             case Fault.LOST_REPLY:
                 await self.inner.swap(swap)
+            case Fault.RESENT:
+                await self.inner.swap(swap)
+                answer = await self.inner.swap(swap)
+                return answer if not isinstance(answer, Conflict) else Unknown("sent twice")
             case Fault.REQUEST_LOST:
                 pass
             case Fault.LANDS_LATE:
