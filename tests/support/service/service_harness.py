@@ -72,10 +72,11 @@ class ServiceHarness:
         catalog_name: str = "frazil",
         root: str = INBOX,
         beside: ServiceHarness | None = None,
+        world: LoopWorld | None = None,
     ) -> None:
         self.catalog_name = catalog_name
         self.root = root
-        self.world: LoopWorld = beside.world if beside else LoopWorld(seed=seed)
+        self.world: LoopWorld = beside.world if beside else world or LoopWorld(seed=seed)
         memory = beside.storage.inner if beside else wrap(MemoryStorage(world=self.world))
         self.storage: CountingStorage = CountingStorage(memory)
         self.inbox_storage = CountingStorage(self.storage.inner)
