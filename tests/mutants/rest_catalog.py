@@ -20,6 +20,27 @@ REST_CATALOG = (
         ("tests/catalog/rest/test_rest_swap.py",),
     ),
     Mutant(
+        "rest_conflict_with_our_own_success_is_one",
+        "committer/catalog/rest/rest_swap.py",
+        "Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)\n",
+        "Conflict(current)\n",
+        ("tests/catalog/rest/test_rest_swap.py -k resends",),
+    ),
+    Mutant(
+        "rest_conflict_with_an_earlier_attempt_is_our_success",
+        "committer/catalog/rest/rest_swap.py",
+        "    return bool(added) and lists == [one.manifest_list for one in added]\n",
+        "    return bool(added) and all(lists)\n",
+        ("tests/catalog/rest/test_rest_swap.py -k earlier_attempt",),
+    ),
+    Mutant(
+        "rest_conflict_on_an_unmoved_table_is_one",
+        "committer/catalog/rest/rest_swap.py",
+        "    if current.metadata_location == swap.base.metadata_location:\n        return Unknown",
+        "    if not current.metadata_location:\n        return Unknown",
+        ("tests/catalog/rest/test_rest_swap.py -k unmoved_table_proves",),
+    ),
+    Mutant(
         "success_without_our_snapshot_counts",
         "committer/catalog/rest/rest_swap.py",
         "    if not _holds(found.table.metadata, swap):\n",
