@@ -17,6 +17,13 @@ DECISIONS = (
         "        kept = tuple(one for one in others if one.attempt not in attempts)\n",
         (seeds_from(150000640), _TESTS + "what_was_accepted_is"),
     ),
+    Mutant(
+        "permission_to_land_is_never_used_up",
+        "committer/ledger_entry.py",
+        "            accepted=tuple(one for one in self.accepted if one[1] not in attempts),\n",
+        "            accepted=self.accepted,\n",
+        ("tests/simulation/test_crash_matrix.py -k permission_to_land",),
+    ),
     # --- Found requests that have ended since ---
     Mutant(
         "refused_while_the_inbox_is_listed_is_missed",

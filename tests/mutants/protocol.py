@@ -536,6 +536,13 @@ PROTOCOL = (
     ),
     # --- A catalog that checks requirements, and writes metadata files ---
     Mutant(
+        "commit_on_what_is_left_of_a_ledger_is_believed",
+        "committer/service/table/cached_table.py",
+        "        if not commit.is_as_planned and self.high_water_mark.lacks(commit.state):\n",
+        "        if commit.is_as_planned and self.high_water_mark.lacks(commit.state):\n",
+        ("tests/service/table/test_requirements_catalog.py -k removes_between",),
+    ),
+    Mutant(
         "moved_table_ends_the_doubt_though_its_requirements_hold",
         "committer/plan/swap.py",
         '    if condition == "pointer":\n',

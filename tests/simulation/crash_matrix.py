@@ -21,6 +21,7 @@ from tests.simulation.scenario import (
     Scenario,
     build_sim_table,
     foreign_role,
+    ledger_operator_role,
     malformed_role,
     operator_role,
     producer_role,
@@ -99,6 +100,17 @@ def operations() -> dict[str, Operation]:
         ),
     )
     return {operation.name: operation for operation in made}
+
+
+def forced_replay() -> Operation:
+    """Return an operation of an operator that lets two requests land against the ledger: long, so
+    only some of its calls are worth a run for each fault.
+    """
+    restored = ProducerPlan(epochs=3, trigger_s=0.2, files_max=1, restored_at=2, restored_by=2)
+    # Behind every restart: no request is in the inbox as well that is forced out of quarantine.
+    forces = OperatorPlan(looks=2, pause_s=20.0, accepts=1.0, freezes=0.0, forgets=0.0)
+    roles = (producer_role("query", restored), ledger_operator_role("owner", forces))
+    return Operation("forced replay", _scenario(roles), ("committer-0", "owner"))
 
 
 _MERGING = {"commit.manifest.min-count-to-merge": "2"}

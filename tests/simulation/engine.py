@@ -31,7 +31,7 @@ from committer.iceberg.updates.metadata_update import (
     Update,
     apply_updates,
 )
-from committer.iceberg.updates.requirement import AssertTableUUID
+from committer.iceberg.updates.requirements_of import requirements_of_update
 from committer.iceberg.values.locations import (
     manifest_list_location,
     manifest_location,
@@ -91,7 +91,7 @@ class Worker:
         location = metadata_file_location(
             self.folder, metadata_version(base.metadata_location) + 1, ports.world.uuid()
         )
-        requirements = (AssertTableUUID(base.metadata.require_uuid()),)
+        requirements = requirements_of_update(base.metadata, change.updates)
         swap = Swap(base, requirements, change.updates, metadata, location)
         await write_files(ports, change.files)
         await ports.storage.create((*change.objects, *ports.catalog.objects_before(swap)))
@@ -104,7 +104,9 @@ class Worker:
                 return None
 
     async def _look_up(self, location: str) -> LoadedTable | None:
-        """Return the table if the own metadata is or was current: Iceberg's status check."""
+        """Return the table if the own metadata is or was current: Iceberg's status check. Not where
+        the catalog names the files: what has become of it is not known then.
+        """
         table = await self.ports.catalog.load(self.base.identifier)
         log = [entry.metadata_file for entry in table.metadata.metadata_log]
         return table if location in (*log, table.metadata_location) else None

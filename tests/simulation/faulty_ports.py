@@ -157,13 +157,22 @@ class FaultyCatalog(_Port):
         return self._inner.objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
+        return await self._sent(swap, resent=_resent)
+
+    async def _sent(
+        self,
+        swap: Swap,
+        *,
+        resent: Callable[[SwapAnswer], SwapAnswer],
+        refused: Callable[[], Rejected] | None = None,
+    ) -> SwapAnswer:
         return await self._call(
             "swap",
             lambda: self._inner.swap(swap),
             f"{short(swap.base.metadata_location)} → {short(swap.metadata_location)}",
             lost=Unknown,
-            refused=lambda: self._refused(swap),
-            resent=_resent,
+            refused=refused or (lambda: self._refused(swap)),
+            resent=resent,
         )
 
     def _refused(self, swap: Swap) -> Rejected:

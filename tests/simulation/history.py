@@ -62,7 +62,8 @@ class History:
     operators: set[str] = field(default_factory=set)
     # Doorbells by token, as they were handed out last.
     tokens: dict[str, str] = field(default_factory=dict)
-    # Decisions of operators, by published key. Accepted: it may land whatever the ledger says.
+    # Decisions of operators, by published key. Accepted: it may land whatever the ledger
+    # says, once: from the swap that gives the permission to the one that uses it.
     discarded: set[str] = field(default_factory=set)
     replayed: set[str] = field(default_factory=set)
     accepted: set[str] = field(default_factory=set)

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
-from committer.iceberg.metadata.table_metadata import parse_table_metadata
-from committer.ledger_entry import LEDGER_PREFIX, property_key
+from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
+from committer.ledger_entry import LEDGER_PREFIX, parse_property_key, property_key
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.ports.storage import NewObject, Storage
@@ -210,6 +210,7 @@ class Invariants:
         is_ours = process not in self._history.foreign
         accepted = self._history.accepted
         self._all_violated(view.swap(swap, is_ours=is_ours, accepted=accepted))
+        self._permitted(process, swap)
         if is_ours:
             self._refusal_resolved(view, swap)
             self._forgotten(process, view, swap)
@@ -219,6 +220,18 @@ class Invariants:
             view.forgive(swap.metadata, _changed_entries(swap))
         else:
             self._foreign_ledger(process, view, swap)
+
+    def _permitted(self, process: str, swap: Swap) -> None:
+        """Follow the permissions of operators in the ledger: who gives one, and when it is gone."""
+        table_uuid = swap.base.metadata.require_uuid()
+        for name in _changed_entries(swap):
+            before, after = (
+                _permissions(table_uuid, metadata, name)
+                for metadata in (swap.base.metadata, swap.metadata)
+            )
+            self._history.accepted -= before - after
+            if process in self._history.operators:
+                self._history.accepted |= after - before
 
     def _forgotten(self, process: str, view: TableView, swap: Swap) -> None:
         """Check I11: a landed epoch is remembered as long as its request is in the inbox."""
@@ -510,6 +523,14 @@ class Invariants:
 
     def _violated(self, invariant: str, text: str) -> None:
         self._history.violated(invariant, text)
+
+
+def _permissions(table_uuid: UUID, metadata: TableMetadata, name: str) -> set[str]:
+    """Return the keys of the requests that an entry of the ledger lets land once."""
+    entry, parsed = entry_in(metadata, name), parse_property_key(name)
+    if entry is None or parsed is None:
+        return set()
+    return {inbox_key(table_uuid, parsed[0], epoch, attempt) for epoch, attempt in entry.accepted}
 
 
 def _changed_entries(swap: Swap) -> list[str]:

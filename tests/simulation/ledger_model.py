@@ -8,7 +8,7 @@ I11, and I2 over time).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from uuid import UUID
@@ -117,10 +117,10 @@ class LedgerModel:
     # --- A commit of ours ------------------------------------------------------------------------
 
     def commit(
-        self, contents: SnapshotContents, branch: str, accepted: Collection[str] = ()
+        self, contents: SnapshotContents, branch: str, accepted: set[str]
     ) -> Iterator[Problem]:
         """Take over a snapshot that a committer has added to a branch. `accepted` are keys that an
-        operator allows to land again.
+        operator allows to land again: each of them once, so a landing takes it out.
         """
         snapshot = contents.snapshot
         expected: set[str] = set()
@@ -137,6 +137,7 @@ class LedgerModel:
             landing = Landing(branch, sealed.request, proof, paths)
             known = self.find(sealed.request)
             if key in accepted:  # it may have landed itself, behind what was rolled back
+                accepted.remove(key)
                 for path in paths:
                     self.added.pop(path, None)
             elif known is not None:

@@ -7,6 +7,7 @@ twice is seen when it takes place.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 from committer.ports.catalog import Catalog
@@ -102,8 +103,10 @@ class ObservedCatalog(_Observed):
 
     async def create_table(self, table: LoadedTable) -> None:
         await self.inner.create_table(table)
+        # A catalog may have named the first file itself.
+        location = await self.inner.current_location(table.identifier)
         if self._listener:
-            self._listener.pointed(self._process, table)
+            self._listener.pointed(self._process, replace(table, metadata_location=location))
 
     async def register_table(
         self, identifier: TableIdentifier, metadata_location: str

@@ -32,7 +32,8 @@ from tests.simulation.servers import INBOX
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPlan:
     """`looks` with about `pause_s` before each. Of what is found in quarantine so much is replayed,
-    discarded, or accepted against the ledger; the rest is left.
+    discarded, or accepted against the ledger; the rest is left. Of the producers that a look finds,
+    so many are frozen (until the next look) and forgotten.
     """
 
     looks: int = 4
@@ -40,6 +41,8 @@ class OperatorPlan:
     replays: float = 0.5
     discards: float = 0.2
     accepts: float = 0.5
+    freezes: float = 0.2
+    forgets: float = 0.05
 
 
 class Replayer:
@@ -172,14 +175,14 @@ class LedgerOperator:
     async def _freeze_one(self, ports: Ports) -> None:
         table = await ports.catalog.load(self._identifier)
         for one in standings(read_ledger(table.metadata)):
-            if self._chance(f"freeze {one.name.producer}") < 0.2:
+            if self._chance(f"freeze {one.name.producer}") < self._plan.freezes:
                 await _desk(ports).freeze(self._identifier, one.name, "a look at it")
                 ports.history.tell(self.name, f"froze {one.name.producer}")
 
     async def _forget_one(self, ports: Ports) -> None:
         table = await ports.catalog.load(self._identifier)
         for one in standings(read_ledger(table.metadata)):
-            if self._chance(f"forget {one.name.producer}") < 0.05:
+            if self._chance(f"forget {one.name.producer}") < self._plan.forgets:
                 # Refused while a request of it waits.
                 with suppress(UnsupportedError):
                     await _desk(ports).forget(self._identifier, one.name)
@@ -196,7 +199,6 @@ class LedgerOperator:
                 continue
             request = read_request(content, key=key).request
             name = ProducerName(request.producer.id, request.branch)
-            ports.history.accepted.add(published_key(key))
             refused = await _desk(ports).accept(self._identifier, name, [request])
             if not refused:
                 ports.history.tell(self.name, f"accepted {key}")

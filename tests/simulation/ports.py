@@ -10,9 +10,10 @@ from committer.ports.queue import Queue
 from committer.ports.storage import Storage
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.replays import Replays
-from tests.simulation.faulty_ports import FaultyCatalog, FaultyLeases, FaultyQueue, FaultyStorage
+from tests.simulation.catalogs import SimCatalog, VersionedStorage, open_client
+from tests.simulation.faulty_ports import FaultyLeases, FaultyQueue, FaultyStorage
 from tests.simulation.history import History
-from tests.simulation.observed import ObservedCatalog, ObservedQueue, ObservedStorage
+from tests.simulation.observed import ObservedQueue, ObservedStorage
 from tests.simulation.process import Life
 from tests.simulation.servers import INBOX, Servers, SimQueue
 from tests.simulation.world import SimWorld
@@ -37,15 +38,16 @@ class Ports:
 def open_ports(life: Life, servers: Servers) -> Ports:
     """Connect a life to the servers."""
     history, name = life.process.stage.history, life.process.name
-    storage = FaultyStorage(life, ObservedStorage(servers.storage, history, name))
-    catalog = ObservedCatalog(servers.catalog, history, name)
+    is_versioned = servers.kind is SimCatalog.FILES
+    observed = VersionedStorage if is_versioned else ObservedStorage
+    storage = FaultyStorage(life, observed(servers.storage, history, name))
     client = SimQueue(servers.queue, consumer=name)
     queue = FaultyQueue(life, ObservedQueue(client, history, name), client.unsee)
     leases = MemoryLeases(servers.queue, member=name, process=life.world.uuid())
     return Ports(
         world=life.world,
         storage=storage,
-        catalog=FaultyCatalog(life, catalog, storage),
+        catalog=open_client(servers.kind, life, servers.catalog, history, storage),
         queue=queue,
         leases=FaultyLeases(life, leases),
         inbox=Inbox(storage, INBOX),

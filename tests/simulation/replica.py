@@ -14,10 +14,11 @@ from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Instruments
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
+from tests.simulation.catalogs import WAREHOUSE
 from tests.simulation.history import History
 from tests.simulation.ports import Ports, open_ports
 from tests.simulation.process import Life
-from tests.simulation.servers import INBOX, WAREHOUSE, Servers
+from tests.simulation.servers import INBOX, Servers
 from tests.simulation.version_before import IS_BEFORE
 
 

@@ -9,7 +9,9 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
+from tests.simulation.catalogs import SimCatalog
 from tests.simulation.faults import Fault
 from tests.simulation.scenario import draw_scenario
 from tests.simulation.simulation import Outcome, Simulation
@@ -104,23 +106,26 @@ def summarise(outcome: Outcome) -> Summary:
     )
 
 
-def play_seed(seed: int) -> Summary:
-    """Run the scenario of a seed."""
+def play_seed(seed: int, catalog: SimCatalog = SimCatalog.DYNAMODB) -> Summary:
+    """Run the scenario of a seed on a kind of catalog."""
     started_s = time.process_time()
-    run = summarise(Simulation(draw_scenario(seed)).run())
+    run = summarise(Simulation(draw_scenario(seed, catalog=catalog)).run())
     if not gc.isenabled():
         gc.collect()
     return replace(run, cpu_s=time.process_time() - started_s)
 
 
-def play_seeds(seeds: Iterable[int], *, jobs: int) -> Iterator[Summary]:
+def play_seeds(
+    seeds: Iterable[int], *, jobs: int, catalog: SimCatalog = SimCatalog.DYNAMODB
+) -> Iterator[Summary]:
     """Run many, in the order in which they end."""
     collect_between_runs()
+    play = partial(play_seed, catalog=catalog)
     if jobs == 1:
-        yield from map(play_seed, seeds)
+        yield from map(play, seeds)
         return
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
-        yield from pool.imap_unordered(play_seed, seeds, chunksize=4)
+        yield from pool.imap_unordered(play, seeds, chunksize=4)
 
 
 def collect_between_runs() -> None:
@@ -133,11 +138,16 @@ def collect_between_runs() -> None:
 
 
 def simulate(
-    seeds: Iterable[int], *, jobs: int, is_quiet: bool = False, failures_max: int = FAILURES_MAX
+    seeds: Iterable[int],
+    *,
+    jobs: int,
+    is_quiet: bool = False,
+    failures_max: int = FAILURES_MAX,
+    catalog: SimCatalog = SimCatalog.DYNAMODB,
 ) -> Totals:
     """Run many with a line of progress now and then. Ends early where many seeds fail."""
     totals, told_s = Totals(), time.monotonic()
-    for run in play_seeds(seeds, jobs=jobs):
+    for run in play_seeds(seeds, jobs=jobs, catalog=catalog):
         totals.add(run)
         if run.violations:
             print(f"seed {run.seed} fails: {run.violations[0][:300]}", flush=True)

@@ -21,6 +21,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.settings.service_settings import Settings
 from tests.simulation.actor import Actor
+from tests.simulation.catalogs import WAREHOUSE, SimCatalog
 from tests.simulation.chance import rng
 from tests.simulation.doublers import Claimant, Repeater
 from tests.simulation.faults import Call, Fault
@@ -29,7 +30,6 @@ from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineO
 from tests.simulation.pace import PACES, SPARSE, CommitPacer
 from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
 from tests.simulation.replica import base_settings
-from tests.simulation.servers import WAREHOUSE
 from tests.simulation.world import START_MS
 
 NAMESPACE = ("db",)
@@ -84,6 +84,7 @@ class Scenario:
     seed: int
     tables: tuple[LoadedTable, ...]
     roles: tuple[Role, ...]
+    catalog: SimCatalog = SimCatalog.DYNAMODB
     replicas: int = 1
     with_queue: bool = True
     settings: Settings = field(default_factory=base_settings)
@@ -133,8 +134,12 @@ def build_sim_table(
     return LoadedTable(TableIdentifier(NAMESPACE, name), metadata, first)
 
 
-def draw_scenario(seed: int, pace: CommitPacer | None = None) -> Scenario:
-    """Draw the scenario of a seed, at a pace that is drawn if it is not given."""
+def draw_scenario(
+    seed: int, pace: CommitPacer | None = None, catalog: SimCatalog = SimCatalog.DYNAMODB
+) -> Scenario:
+    """Draw the scenario of a seed, at a pace that is drawn if it is not given. The catalog changes
+    nothing else of it.
+    """
     if pace is None:
         pace = rng(seed, "pace").choice(PACES)
     chance = rng(seed, "scenario")
@@ -152,6 +157,7 @@ def draw_scenario(seed: int, pace: CommitPacer | None = None) -> Scenario:
         seed=seed,
         tables=tables,
         roles=_roles(seed, chance, tables, pace),
+        catalog=catalog,
         replicas=replicas,
         with_queue=chance.random() > 0.1,
         settings=_settings(chance, pace),

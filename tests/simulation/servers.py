@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from committer.ports.queue import SHARDS, Delivery
+from tests.simulation.catalogs import SimCatalog, open_server
 from tests.simulation.world import SimWorld
-from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_queue import MemoryQueue, MemoryServer, _Shard
 from tests.support.memory.memory_storage import MemoryStorage
 
-WAREHOUSE = "memory://warehouse"
 INBOX = "memory://requests"
 
 
@@ -69,11 +68,12 @@ class SimQueue(MemoryQueue):
 class Servers:
     """All servers of a run, and their clock."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, kind: SimCatalog = SimCatalog.DYNAMODB) -> None:
+        self.kind = kind
         self.world = SimWorld(seed, "servers")
         # A warehouse may be named after the folder that its tables are to be exported to.
         self.storage = MemoryStorage(world=self.world, schemes=("memory", "file"))
-        self.catalog = MemoryCatalog(storage=self.storage)
+        self.catalog = open_server(kind, seed, self.storage, self.world)
         self.queue = SimQueueServer(world=self.world)
 
     @property

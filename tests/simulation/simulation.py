@@ -78,7 +78,7 @@ class Simulation:
             self.history,
             slowness=scenario.slowness,
         )
-        self.servers = Servers(scenario.seed)
+        self.servers = Servers(scenario.seed, scenario.catalog)
         self.invariants = Invariants(
             self.servers.storage, self.servers.catalog, self.history, INBOX
         )

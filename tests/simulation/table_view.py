@@ -91,10 +91,10 @@ class TableView:
 
     # --- A swap ----------------------------------------------------------------------------------
 
-    def swap(
-        self, swap: Swap, *, is_ours: bool, accepted: Collection[str] = ()
-    ) -> Iterator[Problem]:
-        """Follow a swap. Every engine's must be valid Iceberg, and the committer's also right."""
+    def swap(self, swap: Swap, *, is_ours: bool, accepted: set[str]) -> Iterator[Problem]:
+        """Follow a swap. Every engine's must be valid Iceberg, and the committer's also right.
+        `accepted`: see `LedgerModel.commit`.
+        """
         before, after = swap.base.metadata, swap.metadata
         location = swap.metadata_location
         if self.current is None or self.current.metadata_location != swap.base.metadata_location:
@@ -116,7 +116,7 @@ class TableView:
         self.current = LoadedTable(swap.base.identifier, after, location)
 
     def _own(
-        self, before: TableMetadata, after: TableMetadata, accepted: Collection[str]
+        self, before: TableMetadata, after: TableMetadata, accepted: set[str]
     ) -> Iterator[Problem]:
         yield from (("I4", text) for text in linear_history(before, after))
         yield from (("I5", text) for text in sequence_numbers(before, after))

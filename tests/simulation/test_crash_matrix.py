@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from tests.simulation.crash_matrix import Position, operations, play, positions
+from tests.simulation.crash_matrix import Position, forced_replay, operations, play, positions
 from tests.simulation.faults import Fault, applicable
 from tests.simulation.simulation import Simulation
 
@@ -47,6 +47,28 @@ def test_a_delete_that_is_held_until_after_a_replay_takes_nothing() -> None:
     for position in held:
         outcome = play(operation, position)
         assert not outcome.violations, f"{position}: {outcome.violations[0]}"
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("part", range(SLICES))
+def test_a_permission_to_land_is_used_once_whatever_befalls_its_swaps(part: int) -> None:
+    """Among them a crash behind the swap that lands a forced replay, whose object is in the inbox
+    yet: the permission must have gone with that very swap.
+    """
+    operation = forced_replay()
+    swaps = [one for one in positions(operation) if one.call.method == "catalog.swap"]
+    forced = {one.call for one in swaps if one.call.process == "owner"}
+    assert len(forced) == 3
+    for position in swaps[part::SLICES]:
+        outcome = play(operation, position)
+        assert not outcome.violations, f"{position}: {outcome.violations[0]}"
+
+
+def test_a_replay_that_is_forced_lands_behind_what_the_ledger_knows() -> None:
+    simulation = Simulation(forced_replay().scenario)
+    assert simulation.run().commits == 5
+    assert len(simulation.history.replayed) == 2
+    assert simulation.history.accepted == set()
 
 
 @pytest.mark.simulation

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.simulation.catalogs import SimCatalog
 from tests.simulation.faults import Fault
 from tests.simulation.pace import SPARSE
 from tests.simulation.scenario import draw_scenario
@@ -65,6 +66,18 @@ def play_long(seed: int) -> Outcome:
 def test_what_was_found_stays_mended(seed: int) -> None:
     run = play_long(seed)
     assert not run.violations, f"once: {FOUND[seed]}; now: {run.violations[0]}"
+
+
+FOUND_ON = {
+    (SimCatalog.REST, 139): "entries were removed between two commits, which moves no head",
+}
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(("kind", "seed"), FOUND_ON)
+def test_what_was_found_on_a_kind_of_catalog_stays_mended(kind: SimCatalog, seed: int) -> None:
+    run = Simulation(draw_scenario(seed, catalog=kind)).run()
+    assert not run.violations, f"once: {FOUND_ON[kind, seed]}; now: {run.violations[0]}"
 
 
 @pytest.mark.simulation

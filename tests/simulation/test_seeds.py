@@ -5,21 +5,32 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.__main__ import replay_command
+from tests.simulation.catalogs import SimCatalog
 from tests.simulation.run import Totals, play_seed
 
-SEEDS = 2_000
+SEEDS = {
+    SimCatalog.DYNAMODB: 1_400,
+    SimCatalog.REST: 200,
+    SimCatalog.HIVE: 200,
+    SimCatalog.FILES: 200,
+}
 SEEDS_A_TEST = 25
+RANGES = [
+    pytest.param(kind, first, id=f"{kind.value}-{first}")
+    for kind, seeds in SEEDS.items()
+    for first in range(1, seeds + 1, SEEDS_A_TEST)
+]
 
 pytestmark = pytest.mark.simulation
 
 
-@pytest.mark.parametrize("first_seed", range(1, SEEDS + 1, SEEDS_A_TEST))
-def test_no_seed_breaks_a_promise(first_seed: int) -> None:
+@pytest.mark.parametrize(("kind", "first_seed"), RANGES)
+def test_no_seed_breaks_a_promise(kind: SimCatalog, first_seed: int) -> None:
     totals = Totals()
     for seed in range(first_seed, first_seed + SEEDS_A_TEST):
-        run = play_seed(seed)
+        run = play_seed(seed, kind)
         totals.add(run)
-        assert not run.violations, f"{run.violations[0]}\n{replay_command(seed)}"
+        assert not run.violations, f"{run.violations[0]}\n{replay_command(seed, kind)}"
     print(totals.line())
     assert totals.commits > SEEDS_A_TEST
     assert totals.fired.total() > SEEDS_A_TEST

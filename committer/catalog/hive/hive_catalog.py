@@ -18,13 +18,14 @@ from contextlib import asynccontextmanager
 from committer.catalog.hive import hive_layout as layout
 from committer.catalog.hive.databases import Databases
 from committer.catalog.hive.hive_probe import probe
+from committer.catalog.hive.hive_swap import judge_modified
 from committer.catalog.hive.metastore import Metastore, asked, frazil_error, says_modified
 from committer.catalog.hive.pool import ConnectionPool, Timeouts
 from committer.catalog.hive.table_lock import HeldLock, TableLocks, wants_lock
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct
 from committer.catalog.namespaces import Namespace, absent_if_unsupported
-from committer.catalog.refused_swap import as_committed, judge_refused
+from committer.catalog.refused_swap import as_committed
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -202,28 +203,13 @@ class HiveCatalog:
             return Unknown(str(error))
         except MetastoreError as error:
             if says_modified(error):
-                return await self._judge(swap, error)
+                return await judge_modified(error.message, swap, self.load)
             if not error.is_refused:
                 return Unknown(str(error))
             if await asked(self._metastore.table(*names), f"table {identifier}") is None:
                 return Conflict()
             raise frazil_error(error, f"change of table {identifier}") from error
         return as_committed(swap)
-
-    async def _judge(self, swap: Swap, error: MetastoreError) -> SwapAnswer:
-        """Say what became of an alter whose base was not current when the metastore looked."""
-        try:
-            current = await self.load(swap.base.identifier)
-        except NoSuchTableError:
-            return Conflict()
-        except Exception as failure:  # noqa: BLE001  # whatever it is: nothing is proven
-            return Unknown(f"{error.message}; then: {failure}")
-        return judge_refused(
-            swap,
-            error.message,
-            location=current.metadata_location,
-            earlier={entry.metadata_file for entry in current.metadata.metadata_log},
-        )
 
     async def create_table(self, table: LoadedTable) -> None:
         _refuse_long_keys(table)

@@ -82,11 +82,11 @@ async def send_commit(client: RestClient, swap: Swap, *, load: Load, keep: Keep)
     if answer.is_error(404, *_GONE):
         return Conflict()
     if answer.status == 409:
-        return await _rival_or_ours(answer, swap, load)
+        return await judge_conflict(str(answer), swap, load)
     if answer.status >= 500:
         return Unknown(str(answer))
     if answer.status in _JUDGED and answer.error is not None:
-        return await _timing_or_refusal(answer, swap, load)
+        return await judge_refusal(str(answer), swap, load, clock_ahead_s=answer.clock_ahead_s)
     raise answer.as_error()
 
 
@@ -112,16 +112,16 @@ def _holds(metadata: TableMetadata, swap: Swap) -> bool:
     return all(one in removed or one in metadata.snapshots_by_id for one in added)
 
 
-async def _rival_or_ours(answer: Answer, swap: Swap, load: Load) -> SwapAnswer:
+async def judge_conflict(said: str, swap: Swap, load: Load) -> SwapAnswer:
     """Tell a conflict with another commit from one with this very request, sent before."""
     try:
         current = await load(swap.base.identifier)
     except NoSuchTableError:
         return Conflict()
     except FrazilError as error:
-        return Unknown(f"{answer}; reading the table: {error}")
+        return Unknown(f"{said}; reading the table: {error}")
     if current.metadata_location == swap.base.metadata_location:
-        return Unknown(str(answer))
+        return Unknown(said)
     return Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)
 
 
@@ -135,8 +135,11 @@ def _has_landed(metadata: TableMetadata, swap: Swap) -> bool:
     return bool(added) and lists == [one.manifest_list for one in added]
 
 
-async def _timing_or_refusal(answer: Answer, swap: Swap, load: Load) -> SwapAnswer:
-    """Tell a refusal of the timing from one of the change: nothing was applied.
+async def judge_refusal(
+    said: str, swap: Swap, load: Load, *, clock_ahead_s: float = 0.0
+) -> SwapAnswer:
+    """Tell a refusal of the timing from one of the change: nothing was applied, unless by this very
+    request, sent before.
 
     Errors: those of the load, where it cannot be told.
     """
@@ -145,10 +148,10 @@ async def _timing_or_refusal(answer: Answer, swap: Swap, load: Load) -> SwapAnsw
     except NoSuchTableError:
         return Conflict()
     if current.metadata_location != swap.base.metadata_location:
-        return Conflict(current)
-    if (ahead_s := answer.clock_ahead_s) > CLOCK_AHEAD_S_MAX:
+        return Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)
+    if clock_ahead_s > CLOCK_AHEAD_S_MAX:
         raise CatalogUnavailableError(
-            f"{answer}: this machine's clock is {ahead_s:.0f} s ahead of the catalog's, which may"
-            " be why; set the clock, and the commit is tried again"
+            f"{said}: this machine's clock is {clock_ahead_s:.0f} s ahead of the catalog's, which"
+            " may be why; set the clock, and the commit is tried again"
         )
-    return Rejected(str(answer))
+    return Rejected(said)

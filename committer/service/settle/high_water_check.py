@@ -74,6 +74,12 @@ class HighWaterCheck:
         and changed these entries of the ledger."""
         self.known = self.known.after(state, keys)
 
+    def lacks(self, state: TableState) -> bool:
+        """Return whether the table lacks a known commit. A swap whose condition is not the whole
+        pointer may land on a table that has lost some.
+        """
+        return bool(self._lacks(state, self.known))
+
     async def _read(self, previous: TableState | None) -> tuple[TableState, HighWaterMark]:
         state, stored = await asyncio.gather(
             self._load(previous), self.store.read(self.table_uuid), return_exceptions=True

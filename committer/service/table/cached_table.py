@@ -74,3 +74,5 @@ class CachedTable:
         # The returned table may hold more than was planned: it counts as a load.
         self.generation += 0 if commit.is_as_planned else 1
         self.high_water_mark.landed(commit.state, commit.ledger_keys)
+        if not commit.is_as_planned and self.high_water_mark.lacks(commit.state):
+            self.forget()  # the next load says what is missing, and stops the table

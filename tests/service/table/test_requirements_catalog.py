@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from committer.iceberg.metadata.snapshot import MAIN
-from committer.iceberg.updates.metadata_update import SetProperties
+from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
+from committer.ledger_entry import property_key
 from committer.plan.attempt_log import LOST_MAX
 from committer.plan.ledger import read_ledger
 from committer.plan.producer_decisions import ProducerName, ProducerState, standing
@@ -89,6 +90,28 @@ async def test_a_late_attempt_is_in_doubt_while_its_requirements_hold_though_the
     assert await harness.quarantined() == []
     (receipt,) = await harness.receipts()
     assert receipt.state is ReceiptState.COMMITTED
+
+
+async def test_entries_that_another_engine_removes_between_two_commits_stop_the_table(
+    harness: ServiceHarness,
+) -> None:
+    """Their removal moves no head, so the next commit lands on what is left of the ledger."""
+    table = await harness.create_table()
+    async with harness.running():
+        for producer in ("query-1", "query-2"):
+            await harness.publish(build_request(table, producer=producer))
+            await harness.settle(5.0)
+        await foreign_commit(harness, table, RemoveProperties((property_key("query-2"),)))
+        await harness.publish(build_request(table, epoch=1))
+        await harness.settle(5.0)
+        assert len(await paths(harness)) == 3
+        # The same rows once more: the entry would have said so.
+        await harness.publish(build_request(table, producer="query-2"))
+        await harness.settle(60.0)
+        assert len(await paths(harness)) == 3
+        assert len(await harness.outstanding()) == 1
+        (condition,) = harness.health.conditions.values()
+        assert "table accept" in condition
 
 
 async def test_a_decision_shuts_out_a_commit_that_was_planned_before_it(

@@ -54,8 +54,9 @@ class RequirementsCatalog(MemoryCatalog):
             try:
                 changed = self._changed(current, swap)
             except FrazilError as error:
-                is_moved = current.metadata_location != swap.base.metadata_location
-                return Conflict(current) if is_moved else Rejected(str(error))
+                return self._refusal(current, swap, error)
+            if changed.metadata == current.metadata:
+                return Committed(current)  # as Iceberg's own servers: nothing is written
             created = metadata_object(changed.metadata, changed.metadata_location)
             await self._storage.create((created,))
             # As a server does: another swap that came in between is another current table.
@@ -63,6 +64,11 @@ class RequirementsCatalog(MemoryCatalog):
                 self._locations[swap.base.identifier] = changed.metadata_location
                 self.written.append(changed.metadata_location)
                 return Committed(changed)
+
+    def _refusal(self, current: LoadedTable, swap: Swap, error: FrazilError) -> SwapAnswer:
+        """Answer for a change that cannot be applied to what is current."""
+        is_moved = current.metadata_location != swap.base.metadata_location
+        return Conflict(current) if is_moved else Rejected(str(error))
 
     def _changed(self, current: LoadedTable, swap: Swap) -> LoadedTable:
         metadata = apply_updates(
