@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,12 +26,25 @@ _MAIN = "org.apache.iceberg.rest.RESTCatalogServer"
 _STARTS_MAX = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RestServer:
     """A running server; `warehouse` is the folder that it writes tables to."""
 
     url: str
     warehouse: str
+    process: subprocess.Popen[bytes]
+    spawn: Callable[[], subprocess.Popen[bytes]]
+
+    def kill(self) -> None:
+        """End the server at once."""
+        self.process.kill()
+        self.process.wait()
+
+    def start(self) -> None:
+        """Start it again on the same port and database."""
+        self.process = self.spawn()
+        if not wait_until_ready(self.process, f"{self.url}/v1/config"):
+            raise RuntimeError("the REST catalog does not start again")
 
 
 @contextmanager
@@ -44,25 +58,25 @@ def running_rest_server() -> Iterator[RestServer]:
     except NotHereError as error:
         pytest.skip(str(error))
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
-        process, url = _start(jars, shim, Path(folder))
+        server = _start(jars, shim, Path(folder))
         try:
-            yield RestServer(url, _warehouse(Path(folder)))
+            yield server
         finally:
-            process.kill()
-            process.wait()
+            server.kill()
 
 
 def _warehouse(folder: Path) -> str:
     return f"file://{folder}/warehouse"
 
 
-def _start(jars: Path, shim: Path, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
+def _start(jars: Path, shim: Path, folder: Path) -> RestServer:
     """Start the server, on another port if another program takes the first before it does."""
     for _ in range(_STARTS_MAX):
         port = free_port()
-        process = _spawn(jars, shim, folder, port)
-        if wait_until_ready(process, f"http://127.0.0.1:{port}/v1/config"):
-            return process, f"http://127.0.0.1:{port}"
+        spawn = partial(_spawn, jars, shim, folder, port)
+        server = RestServer(f"http://127.0.0.1:{port}", _warehouse(folder), spawn(), spawn)
+        if wait_until_ready(server.process, f"{server.url}/v1/config"):
+            return server
     raise RuntimeError(f"the REST catalog does not start: {(folder / 'log').read_text()[-2000:]}")
 
 
