@@ -249,7 +249,7 @@ _MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_SERVERS_OF_SQL)
 JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
 _KEEPING = (*JUDGING, *_on_a_server("dynamodb"))
 # A layer below may send a swap again: a client library, a gateway, the server to its own back end.
-RESENDING = ("memory", "files", *_on_a_server("dynamodb", "glue", "rest", "hive"))
+RESENDING = ("memory", "files", *_on_a_server("dynamodb", "glue", "s3tables", "rest", "hive"))
 # Their namespaces have levels, and their names any characters.
 NESTED = (*_KEEPING, "files")
 _HIVE = (*_on_a_server("hive"), *_on_a_heavy_server("hive-2"))

@@ -13,7 +13,7 @@ from tests.support.service.swap_answers import check_answer, faults_of
 from tests.support.service.swap_moments import SwapMoment, moments
 
 pytestmark = [pytest.mark.server, pytest.mark.heavy, pytest.mark.timeout(600)]
-ADAPTERS = ("postgres", "postgres-v0", "rest", "glue", "dynamodb", "hive")
+ADAPTERS = ("postgres", "postgres-v0", "rest", "glue", "s3tables", "dynamodb", "hive", "hive-2")
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

@@ -28,7 +28,9 @@ _BY_ADAPTER: dict[str, dict[Fault, type[Answer]]] = {
     "files": {**_ALL, **_RESENDING},
     "dynamodb": {**_ALL, **_RESENDING},
     "glue": {**_ALL, **_RESENDING},
+    "s3tables": {**_ALL, **_RESENDING},
     "hive": {**_ALL, **_RESENDING},
+    "hive-2": {**_ALL, **_RESENDING},
     "rest": {**_ALL, **_JUDGING, **_RESENDING},
 }
 

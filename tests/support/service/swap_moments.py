@@ -192,6 +192,8 @@ class SwapMoment:
         table = build_table(self._name, warehouse=self._backend.warehouse)
         await self._backend.catalog.create_namespace(table.identifier.namespace)
         await self._backend.catalog.create_table(table)
+        # Where the catalog has put it.
+        table = await self._backend.catalog.load(table.identifier)
         async with self._harness.running():
             await self._commit(table, 0)
             met = await self._meet(table)
