@@ -17,6 +17,7 @@ from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
 from tests.support.servers.postgres_server import USER
 
 Fixture = Callable[[str], Any]
+_HEARTBEAT = "hadoop.iceberg.hive.lock-heartbeat-interval-ms"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +112,7 @@ def _hive_4(fixture: Fixture) -> Clients:
     Java's locks are kept alive, as the tests' metastore ends them after seconds.
     """
     properties = {"type": "hive", "uri": fixture("hive_server").uri}
-    java = {**properties, "hadoop.iceberg.hive.lock-heartbeat-interval-ms": "1000"}
+    java = {**properties, _HEARTBEAT: "1000"}
     return Clients(properties=properties, java=JavaCatalog(iceberg_jars(), java, [hive_client()]))
 
 
@@ -121,6 +122,16 @@ def _hive_2(fixture: Fixture) -> Clients:
     return Clients(properties=properties, java=JavaCatalog(iceberg_jars(), properties))
 
 
+def _hive_3(fixture: Fixture) -> Clients:
+    """Allow that commits are kept apart by the lock alone; Java keeps its own alive, as above."""
+    properties = {"type": "hive", "uri": fixture("hive_3_server").uri}
+    java = {**properties, _HEARTBEAT: "1000"}
+    return Clients(
+        properties={**properties, "hive.allow-unfenced-locks": "true"},
+        java=JavaCatalog(iceberg_jars(), java),
+    )
+
+
 SHARED_CATALOGS = {
     "rest": SharedCatalog(start=_rest),
     "postgresql": SharedCatalog(start=_postgresql),
@@ -128,6 +139,7 @@ SHARED_CATALOGS = {
     "hive-4.0.1": SharedCatalog(
         start=_hive_4, has_pyiceberg=False, frazils_tables={"engine.hive.lock-enabled": "false"}
     ),
+    "hive-3.1.3": SharedCatalog(start=_hive_3),
     "hive-2.3.10": SharedCatalog(start=_hive_2),
     "files": SharedCatalog(start=_files, has_pyiceberg=False, takes_turns=True),
 }
