@@ -392,11 +392,12 @@ async def test_what_the_new_catalog_refuses_is_where_and_called_as_it_was(one_in
     assert (await two.migration().run()).table.metadata.table_uuid == uuid
 
 
-async def test_a_refusal_in_doubt_leaves_the_fence_and_is_continued() -> None:
-    """The register of another run may have landed: the table must not be in two catalogs."""
+@pytest.mark.parametrize("crash_at", ["register_table", "drop_table"])
+async def test_a_refusal_in_doubt_leaves_the_fence_and_is_continued(crash_at: str) -> None:
+    """The register of another run may land yet: the table must not be in two catalogs."""
     two, created = await Two.open()
     with pytest.raises(CrashError):
-        await two.migration(_crash_before_drop()).run()
+        await two.migration(_crash_instead_of(crash_at)).run()
     with pytest.raises(AccessError):
         await two.migration(Refusal()).run()
     assert await names(two.old) == [STANDING]
@@ -442,17 +443,21 @@ async def test_credentials_that_a_catalog_vends_never_reach_for_an_inbox() -> No
 
 
 def _crash_before_drop() -> Steps:
+    return _crash_instead_of("drop_table")
+
+
+def _crash_instead_of(call: str) -> Steps:
     steps = Steps()
     wrap = steps.wrap
 
     def wrapped(inner: Any) -> Any:
         found = wrap(inner)
-        if hasattr(inner, "drop_table"):
+        if hasattr(inner, call):
 
-            async def never(_: TableIdentifier) -> None:
+            async def never(*_: object) -> None:
                 raise CrashError
 
-            found.drop_table = never
+            setattr(found, call, never)
         return found
 
     steps.wrap = wrapped  # type: ignore[method-assign]  # one step is cut off
