@@ -16,7 +16,10 @@ from committer.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
+from committer.iceberg.manifest.manifest_list import encode_manifest_list
+from committer.iceberg.updates.metadata_update import AddSnapshot
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, Unknown
+from committer.ports.storage import NewObject
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.migration_side import MigrationSide
@@ -68,8 +71,25 @@ async def create(side: MigrationSide, folder: Path) -> LoadedTable:
 async def written(side: MigrationSide, base: LoadedTable, key: str) -> Swap:
     """Build a commit that has a property of its own, with what must be durable before."""
     swap = build_head_swap(base, properties={key: "landed"})
-    await side.storage.create(side.catalog.objects_before(swap))
+    await side.storage.create((empty_list(swap), *side.catalog.objects_before(swap)))
     return swap
+
+
+def empty_list(swap: Swap) -> NewObject:
+    """Return the manifest list of the new snapshot: it adds nothing, but the next one reads it."""
+    (snapshot,) = [one.snapshot for one in swap.updates if isinstance(one, AddSnapshot)]
+    assert snapshot.manifest_list
+    content = encode_manifest_list(
+        (),
+        format_version=swap.metadata.format_version,
+        snapshot_id=snapshot.snapshot_id,
+        parent_snapshot_id=snapshot.parent_snapshot_id,
+        sequence_number=snapshot.sequence_number,
+        first_row_id=0,
+        sync=bytes(16),
+        extra_metadata={},
+    )
+    return NewObject(snapshot.manifest_list, content)
 
 
 async def names(side: MigrationSide) -> list[TableIdentifier]:
