@@ -177,3 +177,22 @@ def lock_number(server: HiveServer) -> int:
         return number
     finally:
         connection.close()
+
+
+async def test_rows_are_there_once_in_a_table_that_trino_has_made(shared: SharedCatalog) -> None:
+    table, harness = f"{SCHEMA}.made_by_trino", shared.harness
+    await harness.create_table(f"{SCHEMA}.to_make_the_schema")
+    create = (
+        f"CREATE TABLE {table} (id bigint, carrier varchar) WITH (format = 'PARQUET',"
+        f" partitioning = ARRAY['carrier'], location = '{harness.warehouse_location}/theirs')"
+    )
+    await asyncio.to_thread(shared.trino.sql, create)
+    async with producers(harness, await harness.load(table), 1, waiting=1) as [producer]:
+        await producer.publish(2)
+        await asyncio.to_thread(shared.trino.sql, f"INSERT INTO {table} VALUES (-1, 'AA')")
+        await producer.publish()
+    await check_each_row_once(shared, table, sorted([-1, *producer.ids]))
+    metadata = (await harness.load(table)).metadata
+    ours = ["frazil.requests-count" in (one.summary or {}) for one in metadata.snapshots]
+    # The first one is Trino's, and empty.
+    assert ours == [False, True, True, False, True]
