@@ -118,7 +118,9 @@ async def _hint(catalog: Catalog, identifier: TableIdentifier) -> str:
 async def _known_names(catalog: Catalog, identifier: TableIdentifier) -> str:
     namespace = ".".join(identifier.namespace)
     try:
-        tables = [str(one) for one in await catalog.list_tables(identifier.namespace)]
+        listed = await catalog.list_tables(identifier.namespace)
+        # A name may be reserved for a table that is not there yet.
+        tables = [str(one) for one in listed if one != identifier]
     except NoSuchNamespaceError:
         tables = []
     if tables:

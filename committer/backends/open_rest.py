@@ -33,7 +33,14 @@ async def open_rest(
         auth=_rest_auth(properties),
         properties=properties.values,
         vended=vended,
+        maintains_tables=_is_of_s3_tables(properties),
     )
+
+
+def _is_of_s3_tables(properties: CatalogProperties) -> bool:
+    """Return whether tables lie in a table bucket: behind the endpoint of S3 Tables, or of Glue."""
+    signs_for = properties.get("rest.signing-name")
+    return signs_for == "s3tables" or ":s3tablescatalog/" in f":{properties.warehouse}"
 
 
 def _rest_auth(

@@ -50,7 +50,7 @@ class CatalogProperties:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
-        return f"catalog `{self.name}` ({self.shown_uri or self.get('type')})"
+        return f"catalog `{self.name}` ({self.shown_place})"
 
     def __hash__(self) -> int:
         return hash((self.name, frozenset(self.values.items())))
@@ -63,6 +63,11 @@ class CatalogProperties:
     def shown_uri(self) -> str:
         """The URI without its secrets; empty where there is none."""
         return without_secrets(self.uri) if self.uri else ""
+
+    @property
+    def shown_place(self) -> str:
+        """The URI without its secrets; the type where the catalog has none."""
+        return self.shown_uri or self.get("type")
 
     @property
     def warehouse(self) -> str:

@@ -88,8 +88,8 @@ async def open_search(
     can = parts.catalog.capabilities
     if can.maintains_tables:
         raise UnsupportedError(
-            f"{identifier}: the service behind a {can.kind} catalog removes orphan files itself, so"
-            " none are looked for"
+            f"{identifier}: the service behind a catalog of the kind {can.kind} removes orphan"
+            " files itself, so none are looked for"
         )
     search = await OrphanFinder.of(_sources(parts), identifier)
     ground = await search.look_around()

@@ -76,7 +76,7 @@ def _where_things_are(settings: Settings) -> str:
     )
     return (
         f"frazil: committing to catalog `{settings.catalog.name}`"
-        f" ({without_secrets(settings.catalog.uri)}); inbox {settings.inbox};"
+        f" ({settings.catalog.all_properties.shown_place}); inbox {settings.inbox};"
         f" queue {without_secrets(queue) if queue else 'none'}; health {health}; Ctrl-C drains and"
         " ends"
     )

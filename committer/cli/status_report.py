@@ -93,7 +93,7 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
     url = queue_url(parts.settings)
     report = Report(
         parts.world.now_ms(),
-        without_secrets(parts.settings.catalog.uri),
+        parts.settings.catalog.all_properties.shown_place,
         parts.settings.inbox,
         without_secrets(url) if url else None,
     )

@@ -67,6 +67,9 @@ def drop(name: TableArgument, yes: Yes = False) -> None:
 
     async def look(parts: Parts) -> str:
         location = await parts.catalog.current_location(identifier)
+        if not parts.catalog.capabilities.drops_pointer_only:
+            # It refuses, and says what to do instead.
+            await parts.catalog.drop_table(identifier)
         await _say_what_waits(parts, identifier)
         return location
 

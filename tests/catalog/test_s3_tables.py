@@ -104,7 +104,7 @@ async def test_name_that_is_reserved_only_is_no_table(harness: Harness) -> None:
     )
     await close_client(client)
     for reading in (harness.catalog.load, harness.catalog.current_location):
-        with pytest.raises(NoSuchTableError, match="never created"):
+        with pytest.raises(NoSuchTableError, match=r"db\.flights \(.*never created"):
             await reading(FLIGHTS)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -108,8 +110,31 @@ def test_table_is_neither_dropped_nor_purged_but_renamed(opened: Opened) -> None
     frazil = opened()
     assert frazil(*CREATE).code == 0
     created = frazil.load()
-    for refused in (("table", "drop", "db.flights", "--yes"), ("table", "purge", "db.flights")):
-        answer = frazil(*refused, *(() if "--yes" in refused else ("--yes",)))
-        assert answer.code != 0 and "deletes" in answer.err, answer.err
+    for refused in ("drop", "purge"):
+        answer = frazil("table", refused, "db.flights", "--yes")
+        assert answer.code != 0 and "deletes" in answer.err
+        assert "files stay" not in answer.err
     assert frazil("table", "rename", "db.flights", "db.trains").code == 0
     assert frazil.load("db.trains").metadata_location == created.metadata_location
+
+
+def test_table_whose_first_file_could_not_be_written_is_finished_by_the_next_create(
+    opened: Opened,
+) -> None:
+    """The name has to be reserved before the service says where the file goes."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as closed:
+        port = closed.getsockname()[1]
+    failed = opened(S3__ENDPOINT=f"http://127.0.0.1:{port}")(*CREATE)
+    assert failed.code != 0
+    assert "db.flights is reserved: create the table again, which finishes it" in failed.err
+    frazil = opened()
+    shown = frazil("table", "show", "db.flights")
+    assert shown.code != 0 and "the name is reserved, and the table never created" in shown.err
+    assert "did you mean" not in shown.err
+    assert frazil(*CREATE).code == 0
+    assert frazil("table", "show", "db.flights").code == 0
+
+
+def test_status_names_a_catalog_that_has_no_address_by_its_type(opened: Opened) -> None:
+    answer = opened()("status", "--json")
+    assert answer.object["catalog"] == {"uri": "s3tables", "tables": 0}

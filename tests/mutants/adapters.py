@@ -496,6 +496,27 @@ ADAPTERS = (
         "    if False:\n",
         ("tests/test_backends.py -k another_region",),
     ),
+    Mutant(
+        "table_whose_files_its_service_deletes_is_offered_to_another_catalog",
+        "committer/service/admin/table_migration.py",
+        "        if can.maintains_tables:\n",
+        "        if False:\n",
+        ("tests/service/admin/test_table_migration.py -k keeps_its_table",),
+    ),
+    Mutant(
+        "rest_tables_in_a_table_bucket_are_maintained_twice",
+        "committer/backends/open_rest.py",
+        '    return signs_for == "s3tables" or',
+        "    return",
+        ("tests/catalog/rest/test_rest_signing.py",),
+    ),
+    Mutant(
+        "empty_table_bucket_is_served_while_requests_wait",
+        "committer/service/process/composition.py",
+        "properties.kind in (CatalogKind.GLUE, CatalogKind.S3_TABLES)",
+        "properties.kind is CatalogKind.GLUE",
+        ("tests/service/process/test_composition.py -k shows_no",),
+    ),
     # --- Endpoints ---
     Mutant(
         "connections_without_a_limit",

@@ -77,8 +77,10 @@ class RestCatalog:
         storage: Storage,
         world: World,
         vended: CredentialKeeper | None = None,
+        maintains_tables: bool = False,
     ) -> None:
         self.client = client
+        self._maintains_tables = maintains_tables
         self._credentials = RestCredentials(client, vended)
         self._storage = storage
         self._namespaces = RestNamespaces(client)
@@ -95,6 +97,7 @@ class RestCatalog:
             condition="requirements",
             has_atomic_rename=self.client.paths.offers(RENAME),
             registers_tables=self.client.paths.offers(REGISTER),
+            maintains_tables=self._maintains_tables,
         )
 
     @classmethod
@@ -107,15 +110,23 @@ class RestCatalog:
         auth: Auth | OAuth2Options | BasicOptions | None = None,
         properties: Mapping[str, str] | None = None,
         vended: CredentialKeeper | None = None,
+        maintains_tables: bool = False,
     ) -> RestCatalog:
         """Connect, and read the server's configuration. `storage`: where the first metadata file of
         a new table is written. `vended`: is given the credentials that the server vends for files
-        of tables; None: the server is not asked for any. Errors: as `RestClient.open`.
+        of tables; None: the server is not asked for any. `maintains_tables`: the service behind it
+        does, which the protocol has no word for. Errors: as `RestClient.open`.
         """
         if vended is not None:
             options = asking_for_credentials(options)
         client = await RestClient.open(options, world=world, auth=auth, properties=properties)
-        return cls(client=client, storage=storage, world=world, vended=vended)
+        return cls(
+            client=client,
+            storage=storage,
+            world=world,
+            vended=vended,
+            maintains_tables=maintains_tables,
+        )
 
     # --- Reading ---
 

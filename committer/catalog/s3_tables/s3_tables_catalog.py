@@ -40,10 +40,12 @@ from committer.catalog.s3_tables.s3_tables_namespaces import (
 from committer.catalog.s3_tables.s3_tables_probe import prove_token
 from committer.catalog.staging import load_table, objects_before, write_first_metadata
 from committer.errors import (
+    AccessError,
     CatalogUnavailableError,
     FrazilError,
     InvalidMetadataError,
     NoSuchTableError,
+    StorageUnavailableError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -112,7 +114,9 @@ class S3TablesCatalog:
         """Read a table's pointer, and keep it. Absent: `NoSuchTableError`."""
         pointer = await self._reservation(identifier)
         if not pointer.location:
-            raise NoSuchTableError(f"no table {identifier}: it was reserved, and never created")
+            raise NoSuchTableError(
+                f"no table {identifier} (the name is reserved, and the table never created)"
+            )
         self._pointers[identifier] = pointer
         return pointer
 
@@ -226,7 +230,7 @@ class S3TablesCatalog:
         """
         identifier, first = table.identifier, layout.placed_table(table, reserved.warehouse)
         if not reserved.location:
-            await write_first_metadata(self._storage, first)
+            await self._write_first(first)
             try:
                 await self._update(identifier, reserved.token, first.metadata_location)
                 return
@@ -236,6 +240,15 @@ class S3TablesCatalog:
             reserved = await self._reservation(identifier)
         if reserved.location != first.metadata_location:
             raise _taken(identifier)
+
+    async def _write_first(self, table: LoadedTable) -> None:
+        try:
+            await write_first_metadata(self._storage, table)
+        except (AccessError, StorageUnavailableError) as error:
+            raise type(error)(
+                f"{error}; the name {table.identifier} is reserved: create the table again, which"
+                " finishes it"
+            ) from error
 
     async def register_table(
         self, identifier: TableIdentifier, metadata_location: str

@@ -124,6 +124,12 @@ class TableMigration:
 
     async def _check(self, table: LoadedTable) -> None:
         can = self._source.catalog.capabilities
+        if can.maintains_tables:
+            raise UnsupportedError(
+                f"the service behind a catalog of the kind {can.kind} deletes files that its own"
+                f" pointer does not name, so {self._identifier} cannot leave it with its files:"
+                f" create the table in catalog `{self._target.name}`, and write its rows again"
+            )
         if not can.drops_pointer_only:
             raise UnsupportedError(
                 f"a catalog of the kind {can.kind} has no pointer that could be removed without the"

@@ -42,6 +42,8 @@ async def test_a_path_with_the_name_of_a_table_bucket_is_signed_as_it_is_sent(na
             create=False,
         )
         assert await catalog.list_namespaces() == [("db",)]
+        # The protocol has no word for it.
+        assert catalog.capabilities.maintains_tables is (name == "s3tables")
         await catalog.close()
         assert f"/iceberg/v1/{ARN}/namespaces" in proxy.received[-1].path
         for request in proxy.received:

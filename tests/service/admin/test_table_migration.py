@@ -336,11 +336,24 @@ async def test_a_catalog_that_cannot_fence_needs_the_operators_word() -> None:
     assert await two.old.catalog.inner.list_tables(("db",)) == []
 
 
-async def test_a_catalog_whose_files_are_the_pointer_keeps_its_table() -> None:
+@pytest.mark.parametrize(
+    ("ability", "said"),
+    [
+        ({"drops_pointer_only": False}, "cannot leave it: .*frazil table register"),
+        # A file that another catalog has added would be one that no pointer names.
+        (
+            {"drops_pointer_only": False, "maintains_tables": True},
+            "cannot leave it with its files: create the table",
+        ),
+    ],
+)
+async def test_a_catalog_whose_files_are_the_pointer_keeps_its_table(
+    ability: dict[str, Any], said: str
+) -> None:
     two, created = await Two.open()
-    files = replace(two.old.catalog.inner.capabilities, drops_pointer_only=False)
+    files = replace(two.old.catalog.inner.capabilities, **ability)
     two.old.catalog.inner.capabilities = files  # type: ignore[misc]  # this instance's own
-    with pytest.raises(UnsupportedError, match="cannot leave it"):
+    with pytest.raises(UnsupportedError, match=said):
         await two.migration().run()
     assert await two.old.catalog.inner.load(FLIGHTS) == created
     assert await two.new.catalog.inner.list_namespaces() == []

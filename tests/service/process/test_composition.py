@@ -105,6 +105,23 @@ async def test_glue_that_shows_no_database_is_refused_while_requests_wait(
     )
 
 
+@pytest.mark.server
+async def test_table_bucket_that_shows_no_namespace_is_refused_while_requests_wait(
+    moto_server: MotoServer, tmp_path: Path
+) -> None:
+    bucket = await moto_server.new_table_bucket()
+    properties = {
+        "s3tables.endpoint": bucket.options.endpoint_url,
+        "client.access-key-id": bucket.options.access_key_id,
+        "client.secret-access-key": bucket.options.secret_access_key,
+    }
+    catalog = CatalogSettings(type="s3tables", warehouse=bucket.arn, properties=properties)
+    settings = Settings(home=tmp_path, catalog=catalog, queue=QueueSettings(url="none"))
+    await refuse_while_requests_wait(
+        open_request_parts(settings), SettingsError, r"\(s3tables\) has no namespace at all"
+    )
+
+
 @pytest.mark.parametrize(
     ("inbox", "warehouse", "named"),
     [
