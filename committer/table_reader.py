@@ -84,7 +84,7 @@ class TableReader:
     async def _open_catalog(self) -> Catalog:
         """Open the catalog. It stays open: what it vends for the files of a table has an end."""
         storage, world = self._storage, self._world
-        with named_setting("catalog.uri"):
+        with named_setting(f"catalog.{self._properties.address}"):
             return await open_catalog(
                 self._properties, storage, world, create=False, vended=storage
             )

@@ -89,6 +89,10 @@ _UNANSWERED = (
     boto.IncompleteReadError,
     ResponseParserError,
 )
+MISSING_CREDENTIALS = (
+    "no AWS credentials were found; give the process a role, or set `client.profile-name`, or"
+    " `client.access-key-id` and `client.secret-access-key`"
+)
 _NO_CREDENTIALS = (boto.NoCredentialsError, boto.PartialCredentialsError)
 STALE_CREDENTIALS = (boto.CredentialRetrievalError, boto.SSOError, boto.TokenRetrievalError)
 _NOT_SENT = (
@@ -176,7 +180,7 @@ def explain(error: Exception, what: str, unavailable: type[TransientError]) -> F
     if code in _ACCESS:
         return AccessError(f"{what}: {_ACCESS[code]} ({code})")
     if isinstance(error, _NO_CREDENTIALS):
-        return AccessError(f"{what}: no AWS credentials were found; set a role, profile or keys")
+        return AccessError(f"{what}: {MISSING_CREDENTIALS}")
     if isinstance(error, STALE_CREDENTIALS):
         return AccessError(f"{what}: {no_renewal(error)}")
     if code in _WRONG_REGION:

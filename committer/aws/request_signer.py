@@ -17,7 +17,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import ReadOnlyCredentials
 
 from committer.aws.client import AwsOptions
-from committer.aws.client_errors import AWS_ERRORS, no_renewal
+from committer.aws.client_errors import AWS_ERRORS, MISSING_CREDENTIALS, no_renewal
 from committer.errors import AccessError, SettingsError
 
 _CONTENT_HASH = "x-amz-content-sha256"
@@ -72,9 +72,7 @@ class RequestSigner:
             pending: Any = self._session.get_credentials()
             found = await pending
             if found is None:
-                raise AccessError(
-                    "no AWS credentials were found to sign with; set a role, profile or keys"
-                )
+                raise AccessError(f"to sign requests: {MISSING_CREDENTIALS}")
             frozen: ReadOnlyCredentials = await found.get_frozen_credentials()
         except AWS_ERRORS as error:
             raise AccessError(no_renewal(error)) from error

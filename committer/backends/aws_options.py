@@ -25,6 +25,8 @@ def aws_options(
 
     # Half of one pair and half of another would be no credentials at all.
     keys = service if properties.get(f"{service}.access-key-id") else "client"
+    for half in (service, "client"):
+        _check_pair(properties, f"{half}.access-key-id", f"{half}.secret-access-key")
     return AwsOptions(
         region=aws_region(properties, service),
         profile=own("profile-name"),
@@ -53,6 +55,14 @@ def aws_region(properties: CatalogProperties, service: str) -> str:
             f" tables, are in {of_bucket}; correct one of them, or leave out `{name}`"
         )
     return of_bucket
+
+
+def _check_pair(properties: CatalogProperties, first: str, second: str) -> None:
+    """Refuse half of a pair of properties. Errors: `SettingsError`."""
+    given = [name for name in (first, second) if properties.get(name)]
+    if len(given) == 1:
+        (missing,) = {first, second} - set(given)
+        raise SettingsError(f"`{given[0]}` is set without `{missing}`: set both, or none")
 
 
 def addressing_style(properties: CatalogProperties) -> Literal["auto", "path", "virtual"]:

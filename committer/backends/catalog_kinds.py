@@ -23,6 +23,7 @@ async def open_catalog(
     Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`; `NotFoundError` for one that
     is missing and is not made.
     """
+    properties.check_uri()
     match properties.kind:
         case CatalogKind.SQL:
             from committer.backends.open_sql import open_sql

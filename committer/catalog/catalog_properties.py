@@ -29,6 +29,12 @@ class CatalogKind(StrEnum):
 
 # Java's names of some of them.
 _OTHER_NAMES = {"jdbc": CatalogKind.SQL}
+# The kinds that only an address says the place of, and its forms.
+_URIS = {
+    CatalogKind.SQL: "`sqlite:////PATH/catalog.db` or `postgresql://USER@HOST/DATABASE`",
+    CatalogKind.REST: "`https://HOST/PATH`",
+    CatalogKind.HIVE: "`thrift://HOST:PORT`",
+}
 _SCHEMES = {
     "dynamodb": CatalogKind.DYNAMODB,
     "http": CatalogKind.REST,
@@ -114,6 +120,25 @@ class CatalogProperties:
                 f" `{scheme}`; expected one of {_listed(_SCHEMES)}, or set `type`"
             )
         return kind
+
+    @property
+    def address(self) -> str:
+        """The property that says where this catalog is, for an error to name."""
+        try:
+            kind = self.kind
+        except SettingsError:
+            return "type" if self.get("type") else "uri"
+        if kind in (CatalogKind.HADOOP, CatalogKind.S3_TABLES):
+            return "warehouse"
+        return "uri" if self.uri or kind in _URIS else "type"
+
+    def check_uri(self) -> None:
+        """Refuse a catalog whose kind needs an address, and that has none.
+
+        Errors: `SettingsError`.
+        """
+        if not self.uri and (example := _URIS.get(self.kind)):
+            raise SettingsError(f"`uri` is empty: expected {example}")
 
     def get(self, *names: str) -> str:
         """Return the value of the first of these names that has one; empty where none has."""

@@ -166,7 +166,8 @@ def cause_of(error: BaseException) -> str:
     """Return the driver's own words in one line, without the statement and its parameters."""
     origin = getattr(error, "orig", None) or error
     primary = getattr(getattr(origin, "diag", None), "message_primary", None)
-    return " ".join(str(primary or origin).split())
+    said, _, _ = str(primary or origin).partition("\n\tIs the server running")  # a question
+    return " ".join(said.split())
 
 
 def _remedy(error: BaseException) -> str:

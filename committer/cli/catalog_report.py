@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from committer.cli.describe import Description
 from committer.errors import FrazilError
-from committer.settings.setting_names import setting_text
+from committer.settings.setting_names import naming_setting
 from committer.storage.scheme import scheme_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from committer.service.process.composition import RequestParts
     from committer.settings.service_settings import Settings
 
-_URI = "catalog.uri"
 NOT_TRIED = "creating, renaming and dropping a table (they would leave something behind)"
 
 
@@ -53,7 +52,7 @@ class CatalogReport:
         try:
             await work()
         except FrazilError as error:
-            self.checks.append(Check(name, meaning, _naming(setting, error)))
+            self.checks.append(Check(name, meaning, naming_setting(setting, error)))
             return False
         self.checks.append(Check(name, meaning, None))
         return True
@@ -67,14 +66,15 @@ async def check_catalog(parts: RequestParts) -> CatalogReport:
 
     report = CatalogReport()
     opened: list[Catalog] = []
+    address = f"catalog.{parts.settings.catalog.all_properties.address}"
 
     async def open_() -> None:
         opened.append(await open_catalog(parts, create=False))
 
-    await report.try_("open", "connect, and read the layout", open_, setting=_URI)
+    await report.try_("open", "connect, and read the layout", open_, setting=address)
     for catalog in opened:
         try:
-            await _check_opened(report, catalog)
+            await _check_opened(report, catalog, setting=address)
         finally:
             await catalog.close()
     for setting, place in _places(parts.settings):
@@ -87,12 +87,12 @@ async def check_catalog(parts: RequestParts) -> CatalogReport:
     return report
 
 
-async def _check_opened(report: CatalogReport, catalog: Catalog) -> None:
+async def _check_opened(report: CatalogReport, catalog: Catalog, *, setting: str) -> None:
     report.capabilities = catalog.capabilities
     reads = "list the namespaces"
-    if await report.try_("read", reads, catalog.list_namespaces, setting=_URI):
+    if await report.try_("read", reads, catalog.list_namespaces, setting=setting):
         swaps = "swap a pointer, and lose with a stale base"
-        await report.try_("swap", swaps, catalog.probe, setting=_URI)
+        await report.try_("swap", swaps, catalog.probe, setting=setting)
 
 
 def _places(settings: Settings) -> tuple[tuple[str, str], ...]:
@@ -101,12 +101,6 @@ def _places(settings: Settings) -> tuple[tuple[str, str], ...]:
         ("inbox", settings.inbox),
     )
     return tuple(one for one in places if one[1])
-
-
-def _naming(setting: str, error: FrazilError) -> str:
-    """Return an error as one sentence that names the setting to look at."""
-    said, named = " ".join(str(error).split()), setting_text(setting)
-    return said if said.startswith(named) else f"{named}: {said}"
 
 
 def _existing(place: str) -> str:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from committer.cli.chosen_catalog import chosen_catalog
-from committer.errors import AccessError, NoSuchNamespaceError, NoSuchTableError, SettingsError
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    SettingsError,
+)
+from committer.settings.setting_names import naming_setting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,12 +76,18 @@ def _run(
 
 @contextmanager
 def explained(settings: Settings) -> Iterator[None]:
-    """Say in which catalog a name was looked up, and whose a home is that may not be used."""
+    """Say in which catalog a name was looked up, which setting names a catalog that does not
+    answer, and whose a home is that may not be used.
+    """
+    properties = settings.catalog.all_properties
     with named_owner(settings):
         try:
             yield
+        except CatalogUnavailableError as error:
+            said = naming_setting(f"catalog.{properties.address}", error)
+            raise CatalogUnavailableError(said) from error
         except (NoSuchTableError, NoSuchNamespaceError) as error:
-            raise type(error)(f"{error} in {settings.catalog.all_properties}") from error
+            raise type(error)(f"{error} in {properties}") from error
 
 
 @contextmanager

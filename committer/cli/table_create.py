@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +12,15 @@ import typer
 from committer.cli.capability_checks import check_location, check_namespace
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument
+from committer.cli.new_namespace import with_namespace
 from committer.cli.printing import say
 from committer.cli.table_set import refuse_inbox_inside
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import (
+    AccessError,
+    InvalidMetadataError,
+    StorageUnavailableError,
+    UnsupportedError,
+)
 
 if TYPE_CHECKING:
     from committer.iceberg.schema.partition_spec import PartitionSpec
@@ -56,10 +64,11 @@ def create(
         refuse_long_keys(own, parts.catalog.capabilities)
         check_namespace(parts.catalog.capabilities, identifier.namespace)
         check_location(parts.catalog.capabilities, location)
-        where = location or await _named_by_namespace(parts, identifier)
-        table = _first_table(parts, identifier, shape, format_version, where)
-        await parts.catalog.create_namespace(identifier.namespace)
-        await parts.catalog.create_table(table)
+        with _named_warehouse(parts):
+            async with with_namespace(parts.catalog, identifier.namespace):
+                where = location or await _named_by_namespace(parts, identifier)
+                table = _first_table(parts, identifier, shape, format_version, where)
+                await parts.catalog.create_table(table)
         # The catalog may have put it elsewhere.
         return await parts.catalog.load(identifier)
 
@@ -113,19 +122,29 @@ def _parse_schema(text: str) -> Schema:
         raise ValueError(str(error)) from None
 
 
+@contextmanager
+def _named_warehouse(parts: Parts) -> Iterator[None]:
+    """Say which setting names the warehouse, if a place below it cannot be used."""
+    from committer.settings.setting_names import naming_setting
+
+    place = parts.settings.catalog.all_properties.place
+    try:
+        yield
+    except (AccessError, StorageUnavailableError) as error:
+        if not place or place not in str(error):
+            raise
+        raise type(error)(naming_setting("catalog.warehouse", error)) from error
+
+
 async def _named_by_namespace(parts: Parts, identifier: TableIdentifier) -> str:
     """Return the location where the table's namespace wants it; empty if the warehouse decides."""
     if parts.catalog.capabilities.chooses_locations:
         return ""
     folder = await parts.catalog.default_location(identifier.namespace)
     if folder is None and not parts.settings.catalog.all_properties.place:
-        # A catalog that knows where tables go says so of a namespace that is there.
-        await parts.catalog.create_namespace(identifier.namespace)
-        folder = await parts.catalog.default_location(identifier.namespace)
-        if folder is None:
-            raise typer.BadParameter(
-                "the catalog names no folder for the namespace's tables: pass --location"
-            )
+        raise typer.BadParameter(
+            "the catalog names no folder for the namespace's tables: pass --location"
+        )
     return f"{folder.rstrip('/')}/{identifier.name}" if folder else ""
 
 

@@ -9,6 +9,7 @@ import typer
 from committer.cli.capability_checks import check_namespace, check_register, check_rename
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument, Yes
+from committer.cli.new_namespace import with_namespace
 from committer.cli.printing import confirm, counted, say
 from committer.errors import InvalidMetadataError
 
@@ -32,8 +33,8 @@ def register(
     async def work(parts: Parts) -> LoadedTable:
         check_register(parts.catalog.capabilities, location)
         check_namespace(parts.catalog.capabilities, identifier.namespace)
-        await parts.catalog.create_namespace(identifier.namespace)
-        return await parts.catalog.register_table(identifier, location)
+        async with with_namespace(parts.catalog, identifier.namespace):
+            return await parts.catalog.register_table(identifier, location)
 
     registered = run_with_parts(work, create=True)
     say(f"registered {identifier} at {registered.metadata.location}")

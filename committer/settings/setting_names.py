@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from committer.catalog.property_names import CATALOG_PROPERTIES
-from committer.errors import AccessError, SettingsError
+from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
 
 SETTINGS = frozenset(
     {
@@ -51,12 +51,25 @@ def setting_text(setting: str, *, is_option: bool = False) -> str:
 @contextmanager
 def named_setting(name: str) -> Iterator[None]:
     """Say which setting an adapter, which knows nothing of settings, has found wrong, or names a
-    place that it may not use.
+    place that it may not use or a catalog that does not answer.
     """
     try:
         yield
-    except (SettingsError, AccessError) as error:
-        raise type(error)(f"{setting_text(name)}: {error}") from error
+    except (SettingsError, AccessError, CatalogUnavailableError) as error:
+        raise type(error)(naming_setting(name, error)) from error
+
+
+def naming_setting(name: str, error: FrazilError) -> str:
+    """Return an error in one line that names a setting; of a catalog that does not answer, what to
+    do, too. One that names a setting already says more: it stays as it is.
+    """
+    said = " ".join(str(error).split())
+    if said.startswith("setting `"):
+        return said
+    remedy = ""
+    if isinstance(error, CatalogUnavailableError):
+        remedy = "; check that it runs, and that the setting is right"
+    return f"{setting_text(name)}: {said}{remedy}"
 
 
 def refuse_unknown_variables(environment: Mapping[str, object]) -> None:

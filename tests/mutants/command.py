@@ -209,4 +209,25 @@ COMMAND = (
         "        pass\n",
         ("tests/demo/test_demo_catalog.py -k learns",),
     ),
+    Mutant(
+        "table_that_is_not_made_leaves_its_namespace",
+        "committer/cli/new_namespace.py",
+        "            for level in reversed(new):\n",
+        "            for level in ():\n",
+        ("tests/cli/test_bad_catalogs.py -k registered",),
+    ),
+    Mutant(
+        "half_a_pair_of_keys_is_taken",
+        "committer/backends/aws_options.py",
+        "    if len(given) == 1:\n",
+        "    if len(given) == 3:\n",
+        ("tests/cli/test_bad_catalogs.py -k half",),
+    ),
+    Mutant(
+        "catalog_that_is_down_is_not_named",
+        "committer/cli/command_session.py",
+        "            raise CatalogUnavailableError(said) from error\n",
+        "            raise\n",
+        ("tests/cli/test_bad_catalogs.py -k glue",),
+    ),
 )

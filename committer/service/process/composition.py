@@ -206,7 +206,7 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
     """
     settings = parts.settings
     uri, properties = settings.catalog.uri, settings.catalog.all_properties
-    with named_setting("catalog.uri"):
+    with named_setting(f"catalog.{properties.address}"):
         if create and uri.startswith(_SQLITE_PATH):
             _make_place(Path(uri.removeprefix(_SQLITE)), settings)
         return await catalog_kinds.open_catalog(
@@ -234,7 +234,7 @@ async def open_known_catalog(parts: RequestParts, *, create: bool = True) -> Cat
             " a new one"
         )
     if create and not uri.startswith(_SQLITE) and await _has_outstanding(parts.inbox):
-        with named_setting("catalog.uri"):
+        with named_setting(f"catalog.{parts.settings.catalog.all_properties.address}"):
             return await _open_standing_catalog(parts)
     return await open_catalog(parts, create=create)
 
