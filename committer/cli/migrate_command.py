@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,7 @@ from committer.cli.capability_checks import check_namespace, check_register
 from committer.cli.command_session import parse_identifier, run_with_parts
 from committer.cli.common_options import TableArgument, Yes
 from committer.cli.printing import confirm, counted, say
-from committer.errors import SettingsError
+from committer.errors import CatalogUnavailableError, SettingsError, TransientError
 
 if TYPE_CHECKING:
     from committer.ports.pointer_swap import LoadedTable
@@ -49,16 +49,19 @@ def migrate(
     identifier = parse_identifier(name)
 
     async def look(parts: Parts) -> LoadedTable | None:
-        async with _opened(parts, to, to_inbox) as target:
-            migration = _migration(parts, target, identifier, is_quiet=no_active_writers)
-            table = await migration.look()
-            if table is not None:
-                await _check_target(target, table)
-            return table
+        with _both_named(parts, to):
+            async with _opened(parts, to, to_inbox) as target:
+                migration = _migration(parts, target, identifier, is_quiet=no_active_writers)
+                table = await migration.look()
+                if table is not None:
+                    await _check_target(target, table)
+                return table
 
     async def work(parts: Parts) -> Migrated:
-        async with _opened(parts, to, to_inbox) as target:
-            return await _migration(parts, target, identifier, is_quiet=no_active_writers).run()
+        with _both_named(parts, to):
+            async with _opened(parts, to, to_inbox) as target:
+                migration = _migration(parts, target, identifier, is_quiet=no_active_writers)
+                return await migration.run()
 
     table = run_with_parts(look)
     if table is not None:
@@ -75,6 +78,16 @@ def _say_result(identifier: TableIdentifier, migrated: Migrated, to: str) -> Non
     if migrated.waiting:
         requests = counted(migrated.waiting, "request")
         say(f"In the inbox: {requests}, for a committer that serves catalog `{to}`.")
+
+
+@contextmanager
+def _both_named(parts: Parts, to: str) -> Iterator[None]:
+    """Name both catalogs where one does not answer: its own words say which of them."""
+    try:
+        yield
+    except CatalogUnavailableError as error:
+        both = f"`{parts.settings.catalog.name}` and `{to}`"
+        raise TransientError(f"{error}; check that the catalogs {both} run") from error
 
 
 @asynccontextmanager

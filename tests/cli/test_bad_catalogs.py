@@ -297,6 +297,19 @@ def test_a_namespace_that_was_there_before_outlives_a_table_that_cannot_be_made(
     assert [one["namespace"] for one in listed] == ["a"]
 
 
+def test_a_migration_to_a_catalog_that_is_down_blames_no_setting_of_the_other(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frazil(*CREATE)
+    monkeypatch.setenv("PYICEBERG_CATALOG__PROD__URI", _DOWN)
+    refused = frazil("table", "migrate", "db.t", "--to", "prod", "--yes")
+    assert refused.code == 1
+    assert f"{_DOWN}/v1/config" in refused.err
+    assert "check that the catalogs `frazil` and `prod` run" in refused.err
+    assert "setting" not in refused.err
+    assert [one["table"] for one in frazil("table", "list", "--json").lines] == ["db.t"]
+
+
 # --- A real PostgreSQL ---------------------------------------------------------------------------
 
 _GRANTS = "GRANT {rights} ON iceberg_tables, iceberg_namespace_properties TO {user}"
