@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from committer.demo.demo_catalog import place_of_tables
 from committer.demo.flights import iceberg_schema, partition_spec
+from committer.errors import TableAlreadyExistsError
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
@@ -21,15 +22,27 @@ async def create_table(settings: Settings) -> None:
 
     Errors: `QueueUnavailableError`, `SettingsError` if the queue server is not fit for use: without
     it everything would work too, but at another pace than what the demo is to show.
+    `TableAlreadyExistsError` in a catalog that the user chose.
     """
     parts = await open_parts(settings)
     try:
         if parts.queue is not None:
             await parts.queue.probe()
         await parts.catalog.create_namespace(TABLE.namespace)
-        await parts.catalog.create_table(_first_table(parts))
+        try:
+            await parts.catalog.create_table(_first_table(parts))
+        except TableAlreadyExistsError as error:
+            raise TableAlreadyExistsError(_taken(settings)) from error
     finally:
         await parts.close()
+
+
+def _taken(settings: Settings) -> str:
+    name = settings.catalog.name
+    return (
+        f"the demo makes the table {TABLE}, and catalog `{name}` has one: drop it"
+        f" (`frazil --catalog {name} table drop {TABLE}`), or choose another catalog"
+    )
 
 
 def _first_table(parts: Parts) -> LoadedTable:

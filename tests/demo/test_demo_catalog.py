@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -13,7 +14,9 @@ from committer.catalog.catalog_properties import CatalogProperties
 from committer.demo.demo_catalog import check_catalog, place_of_tables
 from committer.demo.demo_options import DemoOptions
 from committer.demo.demo_stack import open_stack
-from committer.errors import SettingsError
+from committer.demo.demo_table import create_table
+from committer.errors import SettingsError, TableAlreadyExistsError
+from committer.settings.service_settings import Settings
 from tests.cli.commands import Frazil
 from tests.demo import __main__ as on_a_server
 
@@ -78,6 +81,18 @@ async def test_every_process_learns_of_the_catalog_from_its_environment(
         assert found.all_properties.get("jdbc.user") == "ada"
         assert found.warehouse == f"file://{tmp_path}/home/warehouse"
     assert "FRAZIL_CATALOG__NAME" not in os.environ
+
+
+def test_a_table_of_another_run_is_not_touched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FRAZIL_QUEUE__URL", "none")
+    settings = Settings(home=tmp_path)
+    asyncio.run(create_table(settings))
+    files = set(tmp_path.rglob("*.metadata.json"))
+    with pytest.raises(TableAlreadyExistsError, match=r"drop it \(`frazil --catalog frazil table"):
+        asyncio.run(create_table(settings))
+    assert set(tmp_path.rglob("*.metadata.json")) == files
 
 
 @pytest.mark.parametrize("words", [("demo", "--catalog", "prd"), ("--catalog", "prd", "demo")])
