@@ -14,7 +14,7 @@ from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.queue.redis_stream import RedisQueue
 from committer.real_world import RealWorld
-from committer.settings.setting_names import variable_of
+from committer.settings.setting_names import named_setting
 from committer.storage.inbox import Inbox, Quarantine
 from committer.storage.key_file import KeyFile
 from committer.storage.vended import VendedStorage
@@ -67,11 +67,12 @@ async def open_connections(settings: WorkerSettings) -> Connections:
 
 async def _open_catalog(settings: WorkerSettings, storage: VendedStorage, world: World) -> Catalog:
     """Open the catalog: a writer makes none. Errors: as `open_connections`."""
-    try:
-        return await open_catalog(settings.catalog, storage, world, create=False, vended=storage)
-    except NotFoundError as error:
-        variable = variable_of("catalog.uri")
-        raise SettingsError(f"setting `catalog.uri` ({variable}): {error}") from error
+    catalog = settings.catalog
+    with named_setting(f"catalog.{catalog.address}"):
+        try:
+            return await open_catalog(catalog, storage, world, create=False, vended=storage)
+        except NotFoundError as error:
+            raise SettingsError(str(error)) from error
 
 
 def _open_queue(settings: WorkerSettings) -> Queue | None:

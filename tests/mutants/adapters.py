@@ -259,8 +259,8 @@ ADAPTERS = (
     Mutant(
         "driver_is_told_of_no_setting_where_there_is_no_catalog",
         "workers/connections.py",
-        '        raise SettingsError(f"setting',
-        '        raise NotFoundError(f"setting',
+        "            raise SettingsError(str(error)) from error\n",
+        "            raise NotFoundError(str(error)) from error\n",
         ("tests/workers/test_connections.py",),
     ),
     Mutant(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.errors import SettingsError
+from committer.errors import CatalogUnavailableError, SettingsError
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from workers.connections import open_connections
 from workers.worker_settings import load_settings
@@ -45,3 +45,21 @@ async def test_a_dynamodb_table_that_is_not_there_is_named_by_its_setting(
     said = r"setting `catalog.uri` \(FRAZIL_CATALOG__URI\): there is no catalog yet: there is no D"
     with pytest.raises(SettingsError, match=said):
         await open_connections(load_settings(options))
+
+
+@pytest.mark.parametrize(
+    ("properties", "said"),
+    [
+        ({"type": "rest"}, r"setting `catalog.uri` .*: `uri` is empty: expected `https://HOST"),
+        ({"type": "nessie"}, r"setting `catalog.type` .*: there is no adapter"),
+        ({"uri": "thrift://127.0.0.1:9"}, r"setting `catalog.uri` .*no Hive metastore.*; check"),
+    ],
+)
+async def test_a_catalog_that_a_writer_cannot_use_is_named_by_its_setting(
+    tmp_path: Path, properties: dict[str, str], said: str
+) -> None:
+    options = {"inbox": f"file://{tmp_path}/requests", "queue.url": "none"}
+    named = {f"catalog.{name}": text for name, text in properties.items()}
+    with pytest.raises((SettingsError, CatalogUnavailableError), match=said):
+        await open_connections(load_settings(options | named))
+    assert sizes(tmp_path) == []
