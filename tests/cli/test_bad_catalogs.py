@@ -67,6 +67,7 @@ _RUNS = "check that it runs, and that the setting is right"
 
 DOWN = {
     "postgresql": Case({"uri": "postgresql://u@127.0.0.1:9/db"}, (_URI, "port 9", _RUNS)),
+    "mariadb": Case({"uri": "mariadb://u@127.0.0.1:9/db"}, (_URI, "127.0.0.1", _RUNS)),
     "dynamodb": Case(
         {**_KEYS, "uri": "dynamodb://iceberg", "dynamodb.endpoint": _DOWN}, (_URI, _DOWN, _RUNS)
     ),
@@ -115,7 +116,7 @@ HALF = {
     ),
     "unknown type": Case({"type": "nessie"}, (_TYPE, "expected one of `dynamodb`")),
     "unknown scheme": Case({"uri": "foo://host"}, (_URI, "expected one of `dynamodb`")),
-    "mysql": Case({"uri": "mysql://u@h/db"}, (_URI, "MySQL is not supported")),
+    "oracle": Case({"type": "sql", "uri": "oracle://h/db"}, (_URI, "Oracle is not supported")),
 }
 REFUSED = {
     "dynamodb": Case.of_aws(
@@ -244,7 +245,7 @@ def test_a_catalog_that_cannot_be_used_is_explained_and_nothing_is_made(
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["rest without an address", "glue with half a key", "mysql"])
+@pytest.mark.parametrize("name", ["rest without an address", "glue with half a key", "oracle"])
 def test_a_committer_does_not_start_on_half_a_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
