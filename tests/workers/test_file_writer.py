@@ -155,8 +155,8 @@ def test_the_object_storage_layout_and_the_data_path_are_obeyed(tmp_path: Path) 
 
 
 def test_a_place_that_is_not_known_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedError, match="gs://b/t"):
-        writer_of(Target("gs://b/t", TABLE))
+    with pytest.raises(UnsupportedError, match="hdfs://b/t"):
+        writer_of(Target("hdfs://b/t", TABLE))
     with pytest.raises(UnsupportedError, match="relative/path"):
         writer_of(Target("relative/path", TABLE))
 
