@@ -370,6 +370,14 @@ MIGRATE_A_TABLE = Walk(
     [LeftOut(block=1, reason="needs a second catalog: tests/cli/test_table_migrate.py")],
 )
 
+USE_TRINO = Walk(
+    f"{_HOW_TO}/use-trino.md",
+    [
+        LeftOut(block=number, reason="Trino's settings, with which tests/trino starts it")
+        for number in range(1, 5)
+    ],
+)
+
 WALKS = (
     README,
     CHANGE_A_SCHEMA,
@@ -392,4 +400,5 @@ WALKS = (
     SIGN_REQUESTS,
     TRY_HOSTILE_REQUESTS,
     TUNE,
+    USE_TRINO,
 )
