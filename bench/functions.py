@@ -20,8 +20,8 @@ from bench import workload
 from bench.child import Message, answer_lines
 from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
-from committer.plan.batch import Batch, prepare_manifests
-from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
+from committer.plan.batch.batch import Batch, prepare_manifests
+from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
 from committer.request.request_format import (
     EncodedRequest,
@@ -30,8 +30,8 @@ from committer.request.request_format import (
     seal_request,
 )
 from committer.request.table_identifier import TableIdentifier
-from committer.storage import durable_writes
-from workers.publisher import WrittenEpoch, encode_manifests
+from committer.storage.disk import durable_writes
+from workers.requests.publisher import WrittenEpoch, encode_manifests
 
 _T = TypeVar("_T")
 

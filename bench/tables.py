@@ -12,13 +12,13 @@ from pathlib import Path
 from uuid import uuid4
 
 from bench import workload
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 
 NAMESPACE = "db"
 

@@ -3,7 +3,7 @@
 It is a table property, `frazil.producer.<id>` (other branches than main:
 `frazil.producer@<branch>.<id>`), so it changes in the same swap as the snapshot, on every catalog.
 Its durable text form is read and written here; what follows from it is decided in
-`committer.plan.ledger`. Pure.
+`committer.plan.ledger.ledger`. Pure.
 
     {"v":1,"table":"<uuid>","epochs":"0-41,43","latest":[[<snapshot id>,<sequence number>,
      "spark-offsets",43,"<16 hex>","<attempt>",…],…]}

@@ -19,9 +19,9 @@ from committer.ports.world import World
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from committer.settings.setting_names import did_you_mean, named_setting
-from committer.storage import local_files
+from committer.storage.disk import local_files
 from committer.storage.scheme import scheme_of
-from committer.storage.vended import VendedStorage
+from committer.storage.vending.vended import VendedStorage
 
 _NAMES_MAX = 10
 

@@ -23,8 +23,8 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.settings import default_places
 from committer.table_reader import TableReader, open_reader
-from workers.setting_sources import SettingSources
-from workers.worker_setting_names import given_settings
+from workers.settings.setting_sources import SettingSources
+from workers.settings.worker_setting_names import given_settings
 
 _T = TypeVar("_T")
 

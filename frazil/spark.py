@@ -5,8 +5,8 @@ Importing this imports neither PySpark nor pyarrow: they are imported where a se
 
 from __future__ import annotations
 
-from workers.foreach_batch import sink
-from workers.java import find_java_home
-from workers.session import configure
+from workers.sink.session import configure
+from workers.spark.foreach_batch import sink
+from workers.spark.java import find_java_home
 
 __all__ = ["configure", "find_java_home", "sink"]

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql.types import StructType
 
-    from workers.batch_writer import FrazilBatchWriter
-    from workers.stream_writer import FrazilStreamWriter
+    from workers.sink.batch_writer import FrazilBatchWriter
+    from workers.sink.stream_writer import FrazilStreamWriter
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types for us
@@ -41,13 +41,13 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types f
 
     def writer(self, schema: StructType, overwrite: bool) -> FrazilBatchWriter:
         with self._named_extra():
-            from workers.datasource import make_batch_writer
+            from workers.sink.datasource import make_batch_writer
 
             return make_batch_writer(self._all_options(), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> FrazilStreamWriter:  # noqa: N802
         with self._named_extra():
-            from workers.datasource import make_stream_writer
+            from workers.sink.datasource import make_stream_writer
 
             return make_stream_writer(self._all_options(), schema, overwrite=overwrite)
 

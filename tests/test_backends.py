@@ -21,8 +21,8 @@ from pathlib import Path
 from committer.service.process.composition import open_parts
 from committer.settings.service_settings import QueueSettings, Settings
 from committer.catalog.catalog_properties import CatalogProperties
-from workers.connections import open_connections
-from workers.worker_settings import WorkerSettings
+from workers.requests.connections import open_connections
+from workers.settings.worker_settings import WorkerSettings
 
 async def main(home):
     parts = await open_parts(Settings(home=Path(home), queue=QueueSettings(url="none")))

@@ -27,8 +27,8 @@ from tools.constructors import collaborators
 from tools.evidence import evidence
 from tools.make_docs import documents
 from tools.make_site import API, HOME
-from workers import options
-from workers.worker_setting_names import SETTING_NAMES
+from workers.settings import options
+from workers.settings.worker_setting_names import SETTING_NAMES
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -55,6 +55,11 @@ def pages() -> list[Path]:
 
 
 # --- Code ----------------------------------------------------------------------------------------
+
+
+def test_no_package_has_more_than_fourteen_modules() -> None:
+    counted = Counter(path.parent for path in sources() if path.name != "__init__.py")
+    assert {str(folder): count for folder, count in counted.items() if count > 14} == {}
 
 
 def test_the_import_contracts_hold() -> None:

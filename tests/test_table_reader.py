@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from committer.catalog.catalog_properties import CatalogProperties
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.errors import AccessError, NoSuchTableError, NotFoundError, SettingsError
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from committer.table_reader import _hint, open_reader
 from tests.support.builders.table_builders import build_table
 from tests.support.memory.memory_catalog import MemoryCatalog

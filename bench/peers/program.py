@@ -16,7 +16,7 @@ from bench.runs import Contention, Outcome
 from bench.tables import NAMESPACE, Tables
 from tests.integration.real_harness import ROOT
 from tests.support.builders.jars import Artifact, fetch_jars, iceberg_jars
-from workers.java import find_java_home
+from workers.spark.java import find_java_home
 
 CATALOG = "bench"
 _JAVA_HEAP = "-Xmx4g"

@@ -12,7 +12,7 @@ from committer.ports.storage import Storage
 from committer.ports.world import World
 
 if TYPE_CHECKING:
-    from committer.catalog.dynamodb import DynamoDbCatalog
+    from committer.catalog.dynamodb.dynamodb_catalog import DynamoDbCatalog
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 # Iceberg's own default for `dynamodb.table-name`.
@@ -25,7 +25,7 @@ async def open_dynamodb(
     """Connect to the table. `create` and errors: those of `open_catalog`."""
     table_name = dynamodb_table(properties)
     options = aws_options(properties, "dynamodb", str(properties))
-    from committer.catalog.dynamodb import DynamoDbCatalog
+    from committer.catalog.dynamodb.dynamodb_catalog import DynamoDbCatalog
 
     return await DynamoDbCatalog.open(
         name=properties.name,

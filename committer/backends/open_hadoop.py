@@ -8,7 +8,7 @@ from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.hadoop.hadoop_catalog import HadoopCatalog
 from committer.errors import NotFoundError, SettingsError
 from committer.ports.storage import Storage
-from committer.storage.local_files import local_path
+from committer.storage.disk.local_files import local_path
 from committer.storage.scheme import scheme_of
 
 

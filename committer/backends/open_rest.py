@@ -13,9 +13,9 @@ from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
 
 if TYPE_CHECKING:
-    from committer.catalog.rest.rest_auth import SignedAuth
+    from committer.catalog.rest.client.rest_auth import SignedAuth
+    from committer.catalog.rest.client.rest_options import BasicOptions, OAuth2Options
     from committer.catalog.rest.rest_catalog import RestCatalog
-    from committer.catalog.rest.rest_options import BasicOptions, OAuth2Options
 
 
 async def open_rest(
@@ -46,7 +46,7 @@ def _is_of_s3_tables(properties: CatalogProperties) -> bool:
 def _rest_auth(
     properties: CatalogProperties,
 ) -> SignedAuth | OAuth2Options | BasicOptions | None:
-    from committer.catalog.rest.rest_auth import SignedAuth
+    from committer.catalog.rest.client.rest_auth import SignedAuth
     from committer.catalog.rest.rest_properties import (
         SIGNING_NAME,
         AuthType,

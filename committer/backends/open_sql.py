@@ -6,7 +6,7 @@ from typing import Literal
 
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.property_names import DRIVER_PROPERTIES
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.storage import Storage
 
 

@@ -14,11 +14,11 @@ from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.storage.adls.adls_location import SCHEMES as ADLS_SCHEMES
 from committer.storage.adls.adls_location import AdlsPlaces
+from committer.storage.disk.local import LocalStorage
 from committer.storage.gcs.gcs_location import SCHEMES as GCS_SCHEMES
-from committer.storage.local import LocalStorage
-from committer.storage.s3_location import SCHEMES as S3_SCHEMES
+from committer.storage.s3.s3_location import SCHEMES as S3_SCHEMES
 from committer.storage.scheme import SchemeStorage, scheme_of
-from committer.storage.vended import VendedStorage
+from committer.storage.vending.vended import VendedStorage
 
 
 def open_storage(
@@ -68,7 +68,7 @@ def open_table_storage(own: Storage, properties: CatalogProperties, world: World
 
 def _open_s3(properties: CatalogProperties, world: World) -> Storage:
     options = aws_options(properties, "s3", "a location on S3")
-    from committer.storage.s3 import S3Storage
+    from committer.storage.s3.s3_storage import S3Storage
 
     return S3Storage(options, world=world)
 

@@ -6,19 +6,13 @@ from typing import Annotated
 
 import typer
 
-from committer.cli import (
-    catalog_commands,
-    demo,
-    inspect,
-    key,
-    namespace_commands,
-    producer,
-    quarantine,
-    serve,
-    status,
-    table,
-)
-from committer.cli.chosen_catalog import CatalogName, chosen_catalog
+from committer.cli import demo, key
+from committer.cli.catalogs import catalog_commands, namespace_commands
+from committer.cli.committers import serve, status
+from committer.cli.context.chosen_catalog import CatalogName, chosen_catalog
+from committer.cli.producers import producer, quarantine
+from committer.cli.tables import table
+from committer.cli.views import inspect
 
 app = typer.Typer(
     name="frazil",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.chosen_catalog import CatalogName, chosen_catalog
-from committer.cli.command_session import read_settings
+from committer.cli.context.chosen_catalog import CatalogName, chosen_catalog
+from committer.cli.context.command_session import read_settings
 from committer.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from committer.backends.open_sql import driver_properties
 from committer.catalog.catalog_properties import CatalogKind, CatalogProperties
 from committer.catalog.property_names import CATALOG_PROPERTIES
-from committer.catalog.sql_address import database_url
+from committer.catalog.sql.sql_address import database_url
 from committer.errors import SettingsError
 from committer.settings.setting_names import variable_of
 

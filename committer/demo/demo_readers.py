@@ -18,7 +18,7 @@ from committer.catalog.catalog_properties import CatalogProperties
 from committer.demo.demo_catalog import open_by_pyiceberg
 from committer.demo.demo_verdict import Reading, Sums
 from committer.errors import SettingsError
-from committer.storage.local_files import local_path
+from committer.storage.disk.local_files import local_path
 
 _COLUMNS = ("carrier", "distance", "arr_delay")
 _QUERY = """

@@ -15,21 +15,21 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from committer.demo.application_plan import (
+from committer.demo.demo_catalog import variables_of
+from committer.demo.demo_options import DemoOptions, make_home, queue_folder
+from committer.demo.demo_table import TABLE
+from committer.demo.programs.processes import ChildProcess, start
+from committer.demo.writers.application_plan import (
     ApplicationPlan,
     deal,
     plan_streams,
     print_plan,
     spark_confs,
 )
-from committer.demo.demo_catalog import variables_of
-from committer.demo.demo_options import DemoOptions, make_home, queue_folder
-from committer.demo.demo_table import TABLE
-from committer.demo.flights import spark_schema
-from committer.demo.processes import ChildProcess, start
+from committer.demo.writers.flights import spark_schema
 from committer.service.process.redis_server import start_redis_server
 from committer.settings.service_settings import Settings, load_settings
-from workers.java import find_java_home
+from workers.spark.java import find_java_home
 
 _FOREIGN_VARIABLES = ("FRAZIL_", "SPARK_", "PYSPARK_")
 _GRACE_S = 12.0
@@ -93,7 +93,7 @@ class DemoStack:
                 spark_confs=spark_confs(folder),
                 streams=streams,
             )
-            command = [sys.executable, "-m", "committer.demo.application", print_plan(plan)]
+            command = [sys.executable, "-m", "committer.demo.writers.application", print_plan(plan)]
             started.append(await self._start(name, command, environment))
         return started
 

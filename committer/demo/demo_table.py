@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from committer.demo.demo_catalog import place_of_tables
-from committer.demo.flights import iceberg_schema, partition_spec
+from committer.demo.writers.flights import iceberg_schema, partition_spec
 from committer.errors import TableAlreadyExistsError
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
-from committer.plan.expiry import NEW_TABLE_PROPERTIES
+from committer.plan.cleanup.expiry import NEW_TABLE_PROPERTIES
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import Parts, open_parts

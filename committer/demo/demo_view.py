@@ -15,7 +15,7 @@ from rich.text import Text
 from committer.demo.demo_options import DemoOptions
 from committer.demo.demo_readers import SnapshotRow
 from committer.demo.demo_verdict import Carriers, Reading, total
-from committer.demo.progress import Progress, percentile
+from committer.demo.programs.progress import Progress, percentile
 
 _LINE_S = 5.0
 _BAR_WIDTH_MAX = 28

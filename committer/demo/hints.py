@@ -10,7 +10,7 @@ from pathlib import Path
 from committer.demo.demo_options import DemoOptions, queue_folder
 from committer.demo.demo_readers import TableReport, extension_path
 from committer.demo.demo_table import TABLE
-from committer.storage.local_files import local_path
+from committer.storage.disk.local_files import local_path
 
 _QUESTION = "SELECT carrier, count(*), avg(arr_delay) FROM flights GROUP BY ALL ORDER BY 2 DESC"
 _QUERY_SCRIPT = """\

@@ -18,11 +18,11 @@ from committer.demo.demo_readers import (
 from committer.demo.demo_stack import DemoStack, open_stack
 from committer.demo.demo_table import TABLE, create_table
 from committer.demo.demo_verdict import Reading, differences, disagreements
-from committer.demo.flight_replay import plan_input, write_input
-from committer.demo.flights import PARTITIONED_BY, read_flights
 from committer.demo.hints import hints
-from committer.demo.interruption import Interruption, run_until_signal
-from committer.demo.watch import Watch
+from committer.demo.programs.interruption import Interruption, run_until_signal
+from committer.demo.programs.watch import Watch
+from committer.demo.writers.flight_replay import plan_input, write_input
+from committer.demo.writers.flights import PARTITIONED_BY, read_flights
 
 _READY_S_MAX = 60.0
 # Two Sparks that start on a busy machine are silent for long.

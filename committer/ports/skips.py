@@ -1,7 +1,7 @@
 """Entries that a listing cannot show as objects, because others can write to the folder.
 
-A listing never fails as a whole because of one of them. Values only; `committer.storage.walk` finds
-them. Bounded: the first ones are kept, all are counted.
+A listing never fails as a whole because of one of them. Values only; `committer.storage.disk.walk`
+finds them. Bounded: the first ones are kept, all are counted.
 """
 
 from __future__ import annotations

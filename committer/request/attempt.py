@@ -1,8 +1,8 @@
 """The attempt of a request: the uuid that its key, its receipt and its file names carry. Pure.
 
 It is computed from everything that distinguishes requests, so no two share one. A file belongs to
-the attempt that stands last in its name (`committer.plan.data_locations`), and so to one request.
-Spark's executors compute it too: this module needs the standard library only.
+the attempt that stands last in its name (`committer.plan.batch.data_locations`), and so to one
+request. Spark's executors compute it too: this module needs the standard library only.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from bench.child import Child, Message, StoppedError, answer_lines
 from committer.iceberg.entry.data_file import added_entry
 from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_manifest
 from committer.iceberg.values.single_value import decode_value
-from committer.plan.data_locations import names_attempt
+from committer.plan.batch.data_locations import names_attempt
 
 LOCATION = "file:///warehouse/db/t"
 

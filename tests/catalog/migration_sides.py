@@ -7,17 +7,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from committer.catalog.dynamodb import DynamoDbCatalog
+from committer.catalog.dynamodb.dynamodb_catalog import DynamoDbCatalog
 from committer.catalog.glue.glue_catalog import GlueCatalog
 from committer.catalog.hive.hive_catalog import HiveCatalog
+from committer.catalog.rest.client.rest_options import RestOptions
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import RestOptions
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
 from committer.real_world import RealWorld
 from committer.service.admin.migration_side import MigrationSide
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.contract.hive_harness import empty
 
 KINDS = ("sqlite", "postgres", "dynamodb", "rest", "hive", "glue")

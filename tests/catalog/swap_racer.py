@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from multiprocessing.synchronize import Barrier
 
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.pointer_swap import Committed, Conflict
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.support.builders.table_builders import build_swap
 
 

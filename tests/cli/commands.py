@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 import pytest
 
 from committer.__main__ import main
-from committer.plan.orphan_search import data_files_of
+from committer.plan.cleanup.orphan_search import data_files_of
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject, create_or_equal
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import Parts, open_parts
 from committer.settings.service_settings import load_settings
-from committer.storage.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import QuarantineRecord
 
 T = TypeVar("T")
 

@@ -23,7 +23,7 @@ def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def raise_it() -> None:
         raise error
 
-    monkeypatch.setattr("committer.cli.command_session.read_settings", raise_it)
+    monkeypatch.setattr("committer.cli.context.command_session.read_settings", raise_it)
 
 
 # --- Errors of each kind -------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from tests.cli.commands import Frazil
 
@@ -76,7 +76,7 @@ def test_a_warehouse_in_which_nothing_can_be_written_fails_alone(
     frazil("namespace", "create", "db")
     (tmp_path / "file").write_bytes(b"no folder")
     monkeypatch.setenv("FRAZIL_CATALOG__WAREHOUSE", f"file://{tmp_path}/file/lake")
-    monkeypatch.setattr("committer.cli.catalog_report._existing", lambda place: place)
+    monkeypatch.setattr("committer.cli.catalogs.catalog_report._existing", lambda place: place)
     refused = frazil("catalog", "check", "--json")
     assert refused.code == 1
     failed = [one["check"] for one in refused.object["checks"] if not one["ok"]]

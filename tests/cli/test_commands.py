@@ -10,8 +10,8 @@ import pytest
 from committer.__main__ import main
 from committer.errors import AccessError
 from committer.iceberg.schema.schema import print_schema
-from committer.plan.expiry import NEW_TABLE_PROPERTIES
-from committer.plan.orphan_search import data_files_of
+from committer.plan.cleanup.expiry import NEW_TABLE_PROPERTIES
+from committer.plan.cleanup.orphan_search import data_files_of
 from committer.ports.storage import ObjectInfo
 from committer.request.request_format import EncodedRequest, seal_request
 from committer.request.request_key import published_key

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from committer.catalog.rest.rest_paths import DEFAULT_ENDPOINTS, REGISTER, UNREGISTER
+from committer.catalog.rest.client.rest_paths import DEFAULT_ENDPOINTS, REGISTER, UNREGISTER
 from committer.catalog.rest.rest_swap import commit_body
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.cli.commands import Frazil
 from tests.support.builders.table_builders import build_head_swap
 from tests.support.servers.fake_rest import FakeRest

@@ -79,7 +79,7 @@ def test_a_purged_table_is_gone_with_its_folder_and_others_stay(
 def test_a_purge_that_was_interrupted_is_repeated(
     frazil: Frazil, warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from committer.storage.local import LocalStorage
+    from committer.storage.disk.local import LocalStorage
 
     assert frazil(*CREATE).code == 0
     assert frazil("table", "set", "db.t", "owner=us").code == 0
@@ -102,7 +102,7 @@ def test_a_version_that_a_writer_makes_during_a_purge_is_deleted_or_named(
     frazil: Frazil, warehouse: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The writer's last look was before the deletion of its base."""
-    from committer.storage.local import LocalStorage
+    from committer.storage.disk.local import LocalStorage
 
     delete = LocalStorage.delete
     metadata = warehouse / "db/t/metadata"

@@ -47,7 +47,7 @@ MOMENTS = (
     "structlog",
     "committer.service.process.composition",
     "aiohttp",
-    "committer.catalog.sql",
+    "committer.catalog.sql.sql_catalog",
 )
 
 

@@ -106,7 +106,7 @@ def test_a_table_that_another_configured_catalog_has_is_not_purged(
 def test_a_purge_that_was_interrupted_is_repeated_after_registering_the_last_file(
     frazil: Frazil, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from committer.storage.local import LocalStorage
+    from committer.storage.disk.local import LocalStorage
 
     location = create(frazil)
     (location / "data").mkdir()

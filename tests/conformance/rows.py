@@ -48,8 +48,8 @@ from committer.iceberg.values.types import (
 )
 from tests.conformance.forms import column_types
 from tests.conformance.table import Table
-from workers.arrow_types import FIELD_ID, primitive_of
-from workers.arrow_values import physical
+from workers.arrow.arrow_types import FIELD_ID, primitive_of
+from workers.arrow.arrow_values import physical
 
 NAME_MAPPING = "schema.name-mapping.default"
 _ORC_FIELD_ID = b"iceberg.id"

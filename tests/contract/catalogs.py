@@ -12,9 +12,9 @@ from typing import Any, Protocol
 import pytest
 from _pytest.mark.structures import ParameterSet
 
-from committer.catalog.dynamodb import DynamoDbCatalog
-from committer.catalog.sql import SqlCatalog
-from committer.catalog.sql_engine import open_engine
+from committer.catalog.dynamodb.dynamodb_catalog import DynamoDbCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
+from committer.catalog.sql.sql_engine import open_engine
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld

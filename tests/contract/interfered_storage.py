@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from committer.real_world import RealWorld
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from committer.storage.scheme import scheme_of
 from tests.support.memory.memory_storage import MemoryStorage
 

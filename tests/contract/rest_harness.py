@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from committer.catalog.rest.client.rest_options import RestOptions
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import RestOptions
 from committer.errors import NoSuchNamespaceError
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable

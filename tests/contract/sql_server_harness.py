@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from sqlalchemy import event
 
-from committer.catalog.sql import SchemaVersion, SqlCatalog
-from committer.catalog.sql_engine import open_engine
+from committer.catalog.sql.sql_catalog import SchemaVersion, SqlCatalog
+from committer.catalog.sql.sql_engine import open_engine
 from committer.ports.catalog import Catalog
 from tests.contract.interfered_storage import InterferedStorage
 from tests.contract.plain_namespaces import PlainNamespaces

@@ -22,10 +22,10 @@ from committer.errors import (
 from committer.ports.storage import NewObject, ObjectInfo, Storage, create_or_equal
 from committer.real_world import RealWorld
 from committer.storage.adls.open_adls import open_adls
+from committer.storage.disk.local import LocalStorage
 from committer.storage.gcs.open_gcs import open_gcs
-from committer.storage.local import LocalStorage
 from committer.storage.probe import prove_conditions
-from committer.storage.s3 import S3Storage
+from committer.storage.s3.s3_storage import S3Storage
 from committer.storage.scheme import SchemeStorage
 from tests.storage.guarded_storage import FOLDER, Vending
 from tests.support.clock.worlds import ManualWorld

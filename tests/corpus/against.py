@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from committer.cli.committer_status import ask_own_committer
+from committer.cli.committers.committer_status import ask_own_committer
 from committer.errors import NotFoundError, QueueKeyTakenError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell

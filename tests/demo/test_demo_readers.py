@@ -19,8 +19,8 @@ from committer.demo.demo_readers import (
 )
 from committer.demo.demo_table import TABLE, create_table
 from committer.demo.demo_verdict import Reading, differences, disagreements
-from committer.demo.flights import read_flights
 from committer.demo.hints import write_query_script
+from committer.demo.writers.flights import read_flights
 from committer.settings.service_settings import Settings
 
 ROWS = 500

@@ -10,7 +10,7 @@ from rich.console import Console
 from committer.demo.demo_readers import SnapshotRow
 from committer.demo.demo_verdict import Reading, Sums
 from committer.demo.demo_view import ProgressView, show_snapshots, show_sums, show_verdict
-from committer.demo.progress import Progress
+from committer.demo.programs.progress import Progress
 
 
 def pipe() -> tuple[Console, io.StringIO]:

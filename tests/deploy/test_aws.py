@@ -12,13 +12,13 @@ import pytest
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
-from committer.catalog.dynamodb_layout import create_table
-from committer.plan import expiry
-from committer.plan.orphan_search import data_files_of
+from committer.catalog.dynamodb.dynamodb_layout import create_table
+from committer.plan.cleanup import expiry
+from committer.plan.cleanup.orphan_search import data_files_of
 from committer.ports.storage import NewObject
 from committer.request.receipt_model import ReceiptState
 from committer.service.admin.data_file_check import absent_data_file
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox import Inbox, Quarantine
 from committer.storage.probe import prove_conditions
 from tests.deploy.client_calls import ROOT, ClientCalls, operations
 from tests.deploy.policed_storage import PolicedStorage
@@ -38,8 +38,8 @@ from tests.support.faults.faulty_catalog import Fault
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 from tests.workers.publishing import build_bench
-from workers.publisher import Publisher, PublishPolicy
-from workers.table_cache import TableCache
+from workers.requests.publisher import Publisher, PublishPolicy
+from workers.requests.table_cache import TableCache
 
 VIRTUAL_TIME = True
 
@@ -47,10 +47,10 @@ ROLES = ("committer", "operator", "producer", "sweeper")
 
 # --- The calls that there are --------------------------------------------------------------------
 
-DYNAMODB = ClientCalls("dynamodb", "committer/catalog/dynamodb*.py")
+DYNAMODB = ClientCalls("dynamodb", "committer/catalog/dynamodb/*.py")
 GLUE = ClientCalls("glue", "committer/catalog/glue/*.py")
 S3_TABLES = ClientCalls("s3tables", "committer/catalog/s3_tables/*.py")
-S3 = ClientCalls("s3", "committer/storage/s3*.py")
+S3 = ClientCalls("s3", "committer/storage/s3/*.py")
 
 # Permissions that calls of a role's code would need, but that it is not given, and why not.
 WITHHELD = {

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from committer.plan import expiry
+from committer.plan.cleanup import expiry
 from committer.ports.pointer_swap import LoadedTable
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox import Inbox, Quarantine
 from tests.deploy.bills import Bill
 from tests.support.builders.request_builders import build_request
 from tests.support.service.service_harness import ServiceHarness
 from tests.workers.publishing import build_bench
 from tools import cost
 from tools.cost import Calls
-from workers.publisher import Publisher, PublishPolicy
-from workers.table_cache import TableCache
+from workers.requests.publisher import Publisher, PublishPolicy
+from workers.requests.table_cache import TableCache
 
 VIRTUAL_TIME = True
 

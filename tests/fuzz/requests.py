@@ -16,8 +16,8 @@ from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.single_value import decode_value
 from committer.iceberg.values.types import BinaryType, FixedType, VariantType
-from committer.plan.batch import Batch, prepare_manifests
-from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
+from committer.plan.batch.batch import Batch, prepare_manifests
+from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest, digest, read_request
 from tests.corpus.bounds import RIGHT

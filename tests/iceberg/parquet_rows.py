@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from committer.iceberg.schema.name_mapping import NO_ID
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
-from workers.arrow_types import children, field_id, primitive_of
+from workers.arrow.arrow_types import children, field_id, primitive_of
 
 
 def read_rows(content: bytes) -> tuple[StructType, list[tuple[object, ...]]]:

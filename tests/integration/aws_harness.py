@@ -16,9 +16,9 @@ from tests.integration.real_harness import CATALOG, RealHarness, living_in
 from tests.support.builders.jars import iceberg_aws_jars
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
-from workers.s3_files import S3Access, s3_path
-from workers.store_access import StoreAccess
-from workers.worker_settings import WorkerSettings
+from workers.files.s3_files import S3Access, s3_path
+from workers.files.store_access import StoreAccess
+from workers.settings.worker_settings import WorkerSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from committer.catalog.catalog_properties import CatalogProperties
 from committer.service.process.redis_server import private_server_url
 from committer.settings.setting_names import variable_of
 from tests.integration.real_harness import CATALOG, RealHarness, living_in
-from workers.driver_access import access_of_driver
-from workers.worker_settings import WorkerSettings
+from workers.settings.driver_access import access_of_driver
+from workers.settings.worker_settings import WorkerSettings
 
 
 @dataclass(slots=True, kw_only=True)

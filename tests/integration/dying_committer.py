@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from committer.backends import catalog_kinds, storage_schemes
-from committer.cli.serve import serve
-from committer.plan import expiry
+from committer.cli.committers.serve import serve
+from committer.plan.cleanup import expiry
 from committer.ports.storage import NewObject
 from committer.queue import redis_leases, redis_stream
 from committer.queue.redis_leases import RedisLeases

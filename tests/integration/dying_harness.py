@@ -31,7 +31,7 @@ PROPERTIES = {
 SETTINGS = {"FRAZIL_COMMIT__MIN_INTERVAL_MS": "20", "FRAZIL_SERVICE__LEASE_S": "1"}
 _PRELOADED = [
     "pytest",  # what the parent was started with is imported in each child
-    "committer.cli.command_session",
+    "committer.cli.context.command_session",
     "committer.service.process.startup",
     "sqlalchemy.dialects.sqlite",
     "tests.integration.dying_committer",

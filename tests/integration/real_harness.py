@@ -44,8 +44,8 @@ from committer.service.process.redis_server import (
     private_server_url,
     start_redis_server,
 )
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from workers.worker_settings import WorkerSettings
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
+from workers.settings.worker_settings import WorkerSettings
 
 ROOT = Path(__file__).parents[2]
 CATALOG = "frazil"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.integration.processes import kill_session
 from tests.integration.real_harness import ROOT, RealHarness
-from workers.java import find_java_home
+from workers.spark.java import find_java_home
 
 
 @contextmanager

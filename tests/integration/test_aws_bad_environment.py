@@ -15,7 +15,7 @@ from committer.aws.client import close_client, open_client
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject
-from committer.storage.inbox import Inbox
+from committer.storage.inbox.inbox import Inbox
 from tests.integration.aws_harness import AwsHarness, aws_harness
 from tests.integration.readers import live_files
 from tests.integration.real_harness import until

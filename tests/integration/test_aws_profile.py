@@ -29,7 +29,7 @@ from tests.integration.real_harness import ROOT, until
 from tests.integration.streaming_application import Driver, Stream, spark_driver
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
-from workers.s3_files import s3_path
+from workers.files.s3_files import s3_path
 
 pytestmark = [
     pytest.mark.server,

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from committer.catalog.dynamodb import DynamoDbCatalog
+from committer.catalog.dynamodb.dynamodb_catalog import DynamoDbCatalog
 from committer.errors import NoSuchTableError
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.catalog.dynamodb_items import open_items
 from tests.integration.java_engine import JavaCatalog, JavaEngine, java_engine
 from tests.integration.real_harness import RealHarness

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from committer.storage.inbox import Inbox
+from committer.storage.inbox.inbox import Inbox
 from tests.integration.aws_harness import AwsHarness, aws_harness
 from tests.integration.exactness import check_files
 from tests.integration.readers import seen_by_pyiceberg
@@ -27,8 +27,8 @@ from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.http_proxy import Answer, Fault, HttpProxy
 from tests.support.servers.s3_server import S3Server
-from workers.connections import open_connections
-from workers.worker_settings import NO_QUEUE
+from workers.requests.connections import open_connections
+from workers.settings.worker_settings import NO_QUEUE
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(1_800)]
 

@@ -15,7 +15,7 @@ from committer.catalog.glue.glue_catalog import GlueCatalog
 from committer.ports.pointer_swap import Committed, Conflict
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.servers.moto_server import MotoServer
 

@@ -18,7 +18,7 @@ from tests.integration.readers import live_files
 from tests.integration.real_harness import RealHarness, living_in, until
 from tests.integration.traffic import RealProducer, all_paths, producers
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
-from workers.worker_settings import WorkerSettings
+from workers.settings.worker_settings import WorkerSettings
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 NAME = "db.flights"

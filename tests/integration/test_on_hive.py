@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable
 from committer.catalog.hive.hive_catalog import HiveCatalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.contract.hive_harness import empty
 from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
 from tests.integration.real_harness import until

@@ -10,8 +10,8 @@ from committer.request.receipt_model import Receipt
 from tests.integration.exactness import check_exactly_once
 from tests.integration.real_harness import real_harness, until
 from tests.integration.traffic import RealProducer, producers
-from workers.backlog import BacklogPolicy
-from workers.publisher import PublishPolicy
+from workers.requests.backlog import BacklogPolicy
+from workers.requests.publisher import PublishPolicy
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
 

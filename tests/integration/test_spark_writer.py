@@ -27,7 +27,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession
 
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
@@ -37,14 +37,14 @@ from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, NestedField, StringType
-from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
+from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports.pointer_swap import LoadedTable
 from committer.queue.redis_stream import RedisQueue
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.redis_server import start_redis_server
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from frazil.spark import configure, find_java_home, sink
 from tests.cli.serving import serving
 from tests.support.builders.jars import JAVA_OPTIONS

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog as ForeignCatalog
 
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.pointer_swap import Committed, Conflict
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.contract.catalogs import make_schema_v0
 from tests.support.builders.table_builders import build_swap, build_table
 

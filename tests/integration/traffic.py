@@ -17,12 +17,12 @@ from committer.request.receipt_model import Receipt
 from committer.request.request_key import inbox_key
 from tests.integration.readers import local
 from tests.integration.real_harness import RealHarness
-from workers.arrow_schema import arrow_schema
-from workers.connections import Connections, open_connections
-from workers.file_writer import FileNames, PartitionedWriter
-from workers.publisher import PublishPolicy, WrittenEpoch
-from workers.store_access import USUAL_ACCESS, StoreAccess
-from workers.target import TargetTable
+from workers.arrow.arrow_schema import arrow_schema
+from workers.files.file_writer import FileNames, PartitionedWriter
+from workers.files.store_access import USUAL_ACCESS, StoreAccess
+from workers.requests.connections import Connections, open_connections
+from workers.requests.publisher import PublishPolicy, WrittenEpoch
+from workers.sink.target import TargetTable
 
 ROWS_A_REQUEST = 4
 _EPOCHS_MAX = 10_000

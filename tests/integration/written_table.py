@@ -60,8 +60,8 @@ from committer.iceberg.updates.metadata_update import (
 from committer.iceberg.values.locations import metadata_file_location
 from tests.integration.readers import local
 from tests.workers.write_target import Target, names, writer_of
-from workers.arrow_schema import arrow_schema
-from workers.arrow_types import is_writable
+from workers.arrow.arrow_schema import arrow_schema
+from workers.arrow.arrow_types import is_writable
 
 Row = dict[str, Any]
 

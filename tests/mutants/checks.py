@@ -10,7 +10,7 @@ _MAPS = ("tests/iceberg/test_addition_maps.py",)
 _VALUES = ("tests/iceberg/entry/test_bound_values.py",)
 _PAIRS = ("tests/iceberg/splice/test_pair_patterns.py",)
 _LINE = ("tests/request/test_request.py -k twice",)
-_CHECK = ("tests/plan/test_request_check.py",)
+_CHECK = ("tests/plan/batch/test_request_check.py",)
 
 CHECKS = (
     # --- The line ---
@@ -37,14 +37,14 @@ CHECKS = (
     ),
     Mutant(
         "unknown_keys_of_files_are_passed_over",
-        "committer/plan/submitted_manifest.py",
+        "committer/plan/batch/submitted_manifest.py",
         "    if unknown:\n",
         "    if False:\n",
         _CHECK,
     ),
     Mutant(
         "files_are_written_unchecked",
-        "committer/plan/submitted_manifest.py",
+        "committer/plan/batch/submitted_manifest.py",
         "            check_added_file(file, ManifestContent.DATA, format_version, forms)\n",
         "",
         _CHECK,
@@ -58,7 +58,7 @@ CHECKS = (
     ),
     Mutant(
         "file_names_are_measured_in_characters",
-        "committer/plan/data_locations.py",
+        "committer/plan/batch/data_locations.py",
         'path[path.rfind("/") + 1 :].encode()) > FILE_NAME',
         'path[path.rfind("/") + 1 :]) > FILE_NAME',
         _CHECK,
@@ -299,17 +299,17 @@ CHECKS = (
     ),
     Mutant(
         "decimal_partitions_have_any_digits",
-        "committer/plan/submitted_manifest.py",
+        "committer/plan/batch/submitted_manifest.py",
         "            _check_digits(walked.partitions, fitting.precisions)\n",
         "",
         _CHECK,
     ),
     Mutant(
         "a_producer_that_the_catalog_cannot_name_is_accepted",
-        "committer/plan/request_check.py",
+        "committer/plan/batch/request_check.py",
         "        _check_ledger_key(request, basis.property_key_chars_max)\n",
         "",
-        ("tests/plan/test_request_check.py -k cannot_name",),
+        ("tests/plan/batch/test_request_check.py -k cannot_name",),
     ),
     Mutant(
         "the_catalog_is_not_asked_for_the_names_that_it_takes",

@@ -130,7 +130,7 @@ FILE_TABLES = (
     ),
     Mutant(
         "sweeper_takes_versions_that_the_log_spans",
-        "committer/plan/orphan_search.py",
+        "committer/plan/cleanup/orphan_search.py",
         "    return number >= min(spanned) if",
         "    return number < 0 if",
         (f"{_SERVICE} -k sweeper",),

@@ -15,17 +15,17 @@ FORMAT = (
     ),
     Mutant(
         "fixed_partitions_are_committed",
-        "committer/plan/submitted_manifest.py",
+        "committer/plan/batch/submitted_manifest.py",
         "    if fixed is not None:\n",
         "    if fixed is not None and not spec.fields:\n",
-        ("tests/plan/test_request_check.py -k fixed",),
+        ("tests/plan/batch/test_request_check.py -k fixed",),
     ),
     Mutant(
         "void_fields_have_values",
-        "committer/plan/submitted_manifest.py",
+        "committer/plan/batch/submitted_manifest.py",
         "            _check_void(walked.partitions, fitting.void_places)\n",
         "",
-        ("tests/plan/test_request_check.py -k void",),
+        ("tests/plan/batch/test_request_check.py -k void",),
     ),
     # --- Manifests that belie their row of the manifest list ---
     Mutant(
@@ -80,25 +80,25 @@ FORMAT = (
     ),
     Mutant(
         "inline_files_keep_null_orders",
-        "committer/plan/submitted_manifest.py",
+        "committer/plan/batch/submitted_manifest.py",
         "append(with_order(file))",
         "append(file)",
-        ("tests/plan/test_request_check.py -k sort_order",),
+        ("tests/plan/batch/test_request_check.py -k sort_order",),
     ),
     # --- Summaries ---
     Mutant(
         "all_files_of_a_manifest_count_for_one_partition",
-        "committer/plan/partition_totals.py",
+        "committer/plan/batch/partition_totals.py",
         "    if len(walked.partitions) == 1:\n",
         "    if walked.partitions:\n",
-        ("tests/plan/test_partition_totals.py",),
+        ("tests/plan/batch/test_partition_totals.py",),
     ),
     Mutant(
         "more_partitions_than_the_limit_are_told",
-        "committer/plan/partition_totals.py",
+        "committer/plan/batch/partition_totals.py",
         "    if not partitioned or len(totals) > limit:\n",
         "    if not partitioned:\n",
-        ("tests/plan/test_partition_totals.py",),
+        ("tests/plan/batch/test_partition_totals.py",),
     ),
     # --- Deletes ---
     Mutant(
@@ -118,10 +118,10 @@ FORMAT = (
     # --- Hadoop's checksum files ---
     Mutant(
         "checksums_stay_behind",
-        "committer/storage/durable_writes.py",
+        "committer/storage/disk/durable_writes.py",
         "            if not emptied.owns(folder):\n                for",
         "            if not folder:\n                for",
-        ("tests/storage/test_local.py -k checksums",),
+        ("tests/storage/disk/test_local.py -k checksums",),
     ),
     Mutant(
         "checksums_of_a_file_in_use_are_orphans",

@@ -32,17 +32,17 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- Large requests ---
     Mutant(
         "large_requests_come_in_order_of_arrival",
-        "committer/plan/fair_queue.py",
+        "committer/plan/scheduling/fair_queue.py",
         "        tag = max(self._now, self._last.get(producer, 0)) + max(cost, 1)\n",
         "        tag = next(self._numbers)\n",
-        ("tests/plan/test_fair_queue.py",),
+        ("tests/plan/scheduling/test_fair_queue.py",),
     ),
     Mutant(
         "fair_queue_forgets_what_a_producer_has_waiting",
-        "committer/plan/fair_queue.py",
+        "committer/plan/scheduling/fair_queue.py",
         "max(self._now, self._last.get(producer, 0))",
         "self._now",
-        ("tests/plan/test_fair_queue.py",),
+        ("tests/plan/scheduling/test_fair_queue.py",),
     ),
     Mutant(
         "large_requests_need_no_room",
@@ -186,7 +186,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "what_stays_inflated_needs_no_room",
-        "committer/plan/request_check.py",
+        "committer/plan/batch/request_check.py",
         "checked.inflated_bytes > inflated_bytes_max",
         "checked.inflated_bytes < 0",
         ("tests/service/requests/test_large_requests.py -k stays_inflated",),
@@ -250,7 +250,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "requests_of_the_catalog_before_are_a_mismatch",
-        "committer/plan/request_check.py",
+        "committer/plan/batch/request_check.py",
         " and request.catalog not in basis.former_catalogs:\n",
         ":\n",
         ("tests/service/admin/test_table_migration.py -k one_inbox_is_served",),

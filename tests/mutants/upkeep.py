@@ -68,11 +68,11 @@ UPKEEP = (
     ),
     Mutant(
         "operators_acceptance_is_overruled",
-        "committer/plan/high_water_mark.py",
+        "committer/plan/ledger/high_water_mark.py",
         "            return max(self, other, key=lambda one: one.accepted_ms)\n",
         "            return min(self, other, key=lambda one: one.accepted_ms)\n",
         (
-            "tests/plan/test_high_water_mark.py",
+            "tests/plan/ledger/test_high_water_mark.py",
             "tests/service/settle/test_high_water_mark.py",
         ),
     ),
@@ -85,14 +85,14 @@ UPKEEP = (
     ),
     Mutant(
         "proof_behind_no_branch_is_not_looked_at",
-        "committer/plan/high_water_mark.py",
+        "committer/plan/ledger/high_water_mark.py",
         "takewhile(lambda one: not _is_below(one, mark), reversed(metadata.snapshots))\n",
         "takewhile(lambda one: not _is_below(one, mark), metadata.branch_history(MAIN))\n",
         ("tests/service/settle/test_high_water_mark.py -k stays_known",),
     ),
     Mutant(
         "tombstone_claims_nothing",
-        "committer/plan/high_water_mark.py",
+        "committer/plan/ledger/high_water_mark.py",
         "        return key in ledger.frozen or ledger.has_tombstone(key)\n",
         "        return key in ledger.frozen\n",
         ("tests/service/table/test_one_shots.py -k inbox_moved",),
@@ -149,18 +149,18 @@ UPKEEP = (
     ),
     Mutant(
         "entry_goes_with_the_commit_that_needs_it",
-        "committer/plan/commit.py",
+        "committer/plan/commit/commit.py",
         "    return entries, frozenset(dropped - entries.keys())\n",
         "    return entries, frozenset(dropped)\n",
-        ("tests/plan/test_commit.py", "tests/service/upkeep/test_ledger_upkeep.py"),
+        ("tests/plan/commit/test_commit.py", "tests/service/upkeep/test_ledger_upkeep.py"),
     ),
     # --- Merges and expiry ---
     Mutant(
         "merge_of_manifests_that_changed_applies",
-        "committer/plan/maintenance.py",
+        "committer/plan/cleanup/maintenance.py",
         "        if all(rows.get(row.manifest_path) == row for row in merged.replaced):\n",
         "        if all(row.manifest_path in rows for row in merged.replaced):\n",
-        ("tests/plan/test_maintenance.py", SEEDS),
+        ("tests/plan/cleanup/test_maintenance.py", SEEDS),
     ),
     Mutant(
         "expiry_deletes_what_may_land_once_more",
@@ -207,10 +207,10 @@ UPKEEP = (
     ),
     Mutant(
         "manifests_of_a_landed_attempt_count_as_left_over",
-        "committer/plan/attempt_garbage.py",
+        "committer/plan/commit/attempt_garbage.py",
         "(_manifests(sure) | set(superseded)) - in_doubt - kept, (), after)",
         "(_manifests(sure) | set(superseded)) - in_doubt, (), after)",
-        ("tests/plan/test_attempt_garbage.py",),
+        ("tests/plan/commit/test_attempt_garbage.py",),
     ),
     Mutant(
         "left_over_files_are_not_looked_for_in_the_table",
@@ -258,9 +258,9 @@ UPKEEP = (
     ),
     Mutant(
         "orphans_are_looked_for_beside_the_service_that_removes_them",
-        "committer/cli/orphan_report.py",
+        "committer/cli/tables/orphan_report.py",
         "    if can.maintains_tables:\n",
         "    if False:\n",
-        ("tests/cli/test_table_orphans.py -k catalogs_service",),
+        ("tests/cli/tables/test_table_orphans.py -k catalogs_service",),
     ),
 )

@@ -12,16 +12,16 @@ from committer.iceberg.manifest.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest.manifest_list import DecodedManifestList, decode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import RemoveSnapshots, Update
-from committer.plan.batch import Batch, PreparedManifest, prepare_manifests
-from committer.plan.commit import (
+from committer.plan.batch.batch import Batch, PreparedManifest, prepare_manifests
+from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
+from committer.plan.commit.commit import (
     Attempt,
     CommitPlan,
     LedgerCleanup,
     NeedsManifestList,
     plan_commit,
 )
-from committer.plan.request_check import CheckBasis, CheckedRequest, Checker
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest
 from tests.support.builders.flights import NOW_MS, changed

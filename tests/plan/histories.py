@@ -31,8 +31,8 @@ from committer.iceberg.updates.metadata_update import (
     Update,
     apply_updates,
 )
-from committer.plan.reachability import Gone, Unreachable, find_unreachable
-from committer.plan.state import TableState
+from committer.plan.cleanup.reachability import Gone, Unreachable, find_unreachable
+from committer.plan.ledger.state import TableState
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from tests.iceberg.metadata_builders import build_statistics

@@ -11,7 +11,7 @@ from committer.settings.catalog_sources import CatalogSources, resolve_catalog
 from committer.settings.pyiceberg_config import read_pyiceberg_catalogs
 from committer.settings.service_settings import load_settings
 from frazil.handle import find_catalog
-from workers.worker_settings import load_settings as load_worker_settings
+from workers.settings.worker_settings import load_settings as load_worker_settings
 
 PYICEBERG_YAML = """\
 default-catalog: dev

@@ -14,7 +14,7 @@ from committer.errors import SettingsError
 from committer.settings.service_settings import Settings, load_settings
 from committer.settings.setting_names import SETTINGS
 from frazil.handle import find_catalog
-from workers.worker_settings import load_settings as load_worker_settings
+from workers.settings.worker_settings import load_settings as load_worker_settings
 
 SECRET = "rediss://:hush@queue:6380/0"
 

@@ -16,7 +16,7 @@ from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest.manifest import decode_manifest, inherit
 from committer.iceberg.manifest.manifest_list import KnownRows, ManifestFile, decode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot
-from committer.plan.evidence import EpochEvidence, read_evidence
+from committer.plan.ledger.evidence import EpochEvidence, read_evidence
 
 # Answers None for an object that is not there.
 Read = Callable[[str], bytes | None]

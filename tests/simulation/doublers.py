@@ -14,7 +14,7 @@ from uuid import UUID
 
 from committer.errors import AlreadyExistsError, FrazilError
 from committer.iceberg.entry.data_file import DataFile
-from committer.plan.data_locations import attempt_named
+from committer.plan.batch.data_locations import attempt_named
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell
 from committer.ports.storage import NewObject

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from unittest.mock import patch
 
-from committer.plan import one_shots
+from committer.plan.ledger import one_shots
 from committer.service.upkeep import ledger_upkeep
 
 SOON = (

@@ -22,7 +22,7 @@ from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.request_key import inbox_key, published_key
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.inbox import QuarantineRecord, read_quarantined
+from committer.storage.inbox.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
 from tests.simulation.ledger_model import Landing, Problem, entry_in, evidence_of_history
 from tests.simulation.metadata_rules import added_snapshots

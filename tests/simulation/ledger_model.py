@@ -24,7 +24,7 @@ from committer.ledger_entry import (
     property_key,
     short_fingerprint,
 )
-from committer.plan.evidence import COUNT_KEY
+from committer.plan.ledger.evidence import COUNT_KEY
 from committer.request.attempt import nonce_ms
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest

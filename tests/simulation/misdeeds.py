@@ -23,12 +23,12 @@ from committer.iceberg.updates.metadata_update import (
     apply_updates,
 )
 from committer.ledger_entry import ProducerEntry, print_entry, property_key
-from committer.plan.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence, read_evidence
+from committer.plan.ledger.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence, read_evidence
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.ports.storage import NewObject
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox import Inbox, Quarantine
 from tests.simulation.history import History
 from tests.simulation.invariants import Invariants
 from tests.simulation.observed import ObservedCatalog, ObservedQueue, ObservedStorage

@@ -15,9 +15,14 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.ledger_entry import EpochRanges
-from committer.plan.ledger import read_ledger
-from committer.plan.producer_decisions import ACCEPTABLE, ProducerName, ProducerState, standings
-from committer.plan.state import TableState
+from committer.plan.ledger.ledger import read_ledger
+from committer.plan.ledger.producer_decisions import (
+    ACCEPTABLE,
+    ProducerName,
+    ProducerState,
+    standings,
+)
+from committer.plan.ledger.state import TableState
 from committer.ports.queue import Doorbell
 from committer.request.request_format import EncodedRequest, line_digest, read_request
 from committer.request.request_key import published_key

@@ -8,8 +8,8 @@ from committer.ports.catalog import Catalog
 from committer.ports.leases import Leases
 from committer.ports.queue import Queue
 from committer.ports.storage import Storage
-from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.replays import Replays
+from committer.storage.inbox.inbox import Inbox, Quarantine
+from committer.storage.inbox.replays import Replays
 from tests.simulation.catalogs import SimCatalog, VersionedStorage, open_client
 from tests.simulation.faulty_ports import FaultyLeases, FaultyQueue, FaultyStorage
 from tests.simulation.history import History

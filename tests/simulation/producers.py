@@ -28,11 +28,11 @@ from committer.request.request_key import inbox_key
 from committer.request.table_identifier import TableIdentifier
 from tests.simulation.chance import draws, rng
 from tests.simulation.ports import Ports
-from workers.backlog import USUAL_BACKLOG, BacklogPolicy
-from workers.fingerprint import SPARK_OFFSETS, epoch_fingerprint
-from workers.identity import MicroBatch
-from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
-from workers.table_cache import TableCache
+from workers.requests.backlog import USUAL_BACKLOG, BacklogPolicy
+from workers.requests.publisher import Publisher, PublishPolicy, WrittenEpoch
+from workers.requests.table_cache import TableCache
+from workers.sink.fingerprint import SPARK_OFFSETS, epoch_fingerprint
+from workers.sink.identity import MicroBatch
 
 ROWS = 12
 _NAMES = UUID("5f1e0a1c-3a51-5b52-9f14-6d2a7c1b0e77")

@@ -8,7 +8,7 @@ from uuid import UUID
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.ledger_entry import property_key
-from committer.plan.evidence import COUNT_KEY
+from committer.plan.ledger.evidence import COUNT_KEY
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from committer.ledger_entry import MAIN
-from committer.plan.one_shots import read_one_shots
+from committer.plan.ledger.one_shots import read_one_shots
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
-from committer.storage.inbox import Quarantine, QuarantineRecord
+from committer.storage.inbox.inbox import Quarantine, QuarantineRecord
 from tests.simulation.actor import Actor
 from tests.simulation.doublers import Again, Claim, Claimant, Repeater
 from tests.simulation.foreign import HARMLESS, SETTING_BACK, Deed, Foreign, ForeignPlan

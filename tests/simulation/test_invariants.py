@@ -14,7 +14,7 @@ from committer.ports.storage import NewObject
 from committer.reason import Reason
 from committer.request.attempt import timed_nonce
 from committer.request.receipt_model import ReceiptState
-from committer.storage.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import QuarantineRecord
 from tests.simulation.misdeeds import LATER_MS, OURS, Bench, files_of
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from committer.errors import InvalidMetadataError
 from committer.ledger_entry import EpochRanges, Freeze, ProducerEntry, print_entry
-from committer.plan import ledger
+from committer.plan.ledger import ledger
 from tests.simulation.version_before import IS_BEFORE, two_versions
 
 ENTRY = ProducerEntry(UUID(int=1), EpochRanges(((0, 7),)))

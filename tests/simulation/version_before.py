@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from committer.errors import InvalidMetadataError
 from committer.ledger_entry import ENTRY_VERSION, FROZEN_ENTRY_VERSION, ProducerEntry, parse_entry
-from committer.plan import ledger
+from committer.plan.ledger import ledger
 
 IS_BEFORE: ContextVar[bool] = ContextVar("is_before", default=False)
 

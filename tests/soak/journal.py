@@ -20,8 +20,8 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt, ReceiptState
 from tests.integration.traffic import RealProducer, Written
-from workers.connections import Connections
-from workers.publisher import WrittenEpoch
+from workers.requests.connections import Connections
+from workers.requests.publisher import WrittenEpoch
 
 
 @dataclass(frozen=True, slots=True)

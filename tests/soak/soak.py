@@ -19,7 +19,7 @@ from tests.soak.journal import Attempt, Ended, Published, read_journal
 from tests.soak.samples import Depth, Sample, Trend, sample, trends_of
 from tests.soak.writers import Assignment
 from tests.support.faults.fault_proxy import FaultProxy
-from workers.connections import open_connections
+from workers.requests.connections import open_connections
 
 _SAMPLE_S = 1.0
 _SETTLE_S_MAX = 120.0

@@ -23,8 +23,8 @@ from committer.errors import FrazilError
 from committer.request.table_identifier import TableIdentifier
 from tests.integration.traffic import POLICIES, RealProducer, Written
 from tests.soak.journal import Attempt, Ended, Journal, Past, pasts, read_journal
-from workers.connections import Connections, open_connections
-from workers.worker_settings import WorkerSettings
+from workers.requests.connections import Connections, open_connections
+from workers.settings.worker_settings import WorkerSettings
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from committer.ports.storage import ObjectInfo, Storage
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
-from committer.storage.vended import VendedStorage
+from committer.storage.vending.vended import VendedStorage
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_storage import MemoryStorage
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from committer.real_world import RealWorld
 from committer.storage.adls.open_adls import open_adls
 from committer.storage.gcs.open_gcs import open_gcs
-from committer.storage.http_client import HttpLimits
-from committer.storage.http_storage import HttpStorage
+from committer.storage.http.http_client import HttpLimits
+from committer.storage.http.http_storage import HttpStorage
 from committer.storage.repeated_calls import CallLimits
 from tests.storage.s3_harness import MeddlingWorld
 from tests.support.servers.azurite import Azurite

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from committer.aws.client import close_client, open_client
 from committer.real_world import RealWorld
-from committer.storage.s3 import S3Storage
-from committer.storage.s3_calls import S3Limits
+from committer.storage.s3.s3_calls import S3Limits
+from committer.storage.s3.s3_storage import S3Storage
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.http_proxy import HttpProxy, Request
 from tests.support.servers.s3_server import S3Server

@@ -22,10 +22,10 @@ from committer.errors import (
 from committer.ports.skips import KEPT_MAX, SkipKind, Skips
 from committer.ports.storage import NewObject
 from committer.settings.secret_files import read_secret_files
-from committer.storage.high_water_mark_objects import HighWaterMarks
-from committer.storage.key_file import KeyFile
-from committer.storage.local import LocalStorage
-from committer.storage.walk import walk
+from committer.storage.disk.local import LocalStorage
+from committer.storage.disk.walk import walk
+from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
+from committer.storage.inbox.key_file import KeyFile
 from tests.support.clock.worlds import ManualWorld
 
 ROOT = Path(__file__).parents[2]
@@ -284,7 +284,7 @@ _AS_NOBODY = f"""
 import asyncio, os, sys
 from committer.errors import AccessError
 from committer.ports.skips import Skips
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 root = sys.argv[1]
 os.setgroups([])
 os.setgid({NOBODY})

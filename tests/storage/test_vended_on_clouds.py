@@ -16,7 +16,7 @@ from committer.errors import AccessError
 from committer.ports.storage import NewObject
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.vended import VendedStorage
+from committer.storage.vending.vended import VendedStorage
 from tests.storage.http_harness import gcs_refusal
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.azurite import ACCOUNT, TEST_S_MAX, Azurite, shared_access

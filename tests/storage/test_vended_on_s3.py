@@ -13,7 +13,7 @@ from committer.errors import AccessError
 from committer.ports.storage import NewObject
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.vended import VendedStorage
+from committer.storage.vending.vended import VendedStorage
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.fake_rest_access import s3_keys
 from tests.support.servers.s3_server import OUTSIDER, VENDED, VENDED_BUCKET, S3Server

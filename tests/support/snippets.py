@@ -27,7 +27,7 @@ from committer.cli.app import app
 from committer.errors import FrazilError
 from committer.iceberg.expressions.where_text import parse_where
 from committer.ledger_entry import parse_entry
-from committer.plan.one_shots import parse_one_shots
+from committer.plan.ledger.one_shots import parse_one_shots
 from committer.ports.queue import shard_of
 from committer.queue.entry_fields import decode_doorbell
 from committer.request.commit_request import ManifestReference

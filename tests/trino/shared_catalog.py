@@ -20,9 +20,9 @@ from committer.request.commit_request import Fingerprint, Producer
 from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
 from tests.integration.traffic import POLICIES, write_rows
 from tests.support.servers.trino_client import TrinoClient
-from workers.arrow_schema import arrow_schema
-from workers.connections import open_connections
-from workers.publisher import WrittenEpoch
+from workers.arrow.arrow_schema import arrow_schema
+from workers.requests.connections import open_connections
+from workers.requests.publisher import WrittenEpoch
 
 SCHEMA = "db"
 Row = Mapping[str, Any]

@@ -21,15 +21,15 @@ from committer.ports.storage import Storage
 from committer.request.attempt import timed_nonce
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.storage.key_file import KeyFile
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.inbox.key_file import KeyFile
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
 from tests.support.memory.memory_storage import MemoryStorage
-from workers.publisher import Publisher, PublishPolicy, WrittenEpoch
-from workers.table_cache import TableCache
+from workers.requests.publisher import Publisher, PublishPolicy, WrittenEpoch
+from workers.requests.table_cache import TableCache
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 

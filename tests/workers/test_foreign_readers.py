@@ -27,8 +27,8 @@ from committer.iceberg.schema.schema import print_schema
 from committer.iceberg.values.types import UUIDType
 from tests.workers.tables import all_primitives, nested
 from tests.workers.write_target import Target, spec_of, write_rows
-from workers.arrow_schema import arrow_schema
-from workers.arrow_values import to_array
+from workers.arrow.arrow_schema import arrow_schema
+from workers.arrow.arrow_values import to_array
 
 SNAPSHOT = 4242
 SYNC = b"0123456789abcdef"

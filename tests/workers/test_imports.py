@@ -31,7 +31,7 @@ def test_the_package_that_spark_imports_for_every_lookup_imports_nothing_of_ours
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("module", ["workers.stream_writer", "workers.batch_writer"])
+@pytest.mark.parametrize("module", ["workers.sink.stream_writer", "workers.sink.batch_writer"])
 def test_an_executor_needs_the_table_format_only(module: str) -> None:
     modules = imported_by(f"import {module}")
     ours = (

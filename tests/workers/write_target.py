@@ -13,9 +13,9 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import parse_transform
-from workers.arrow_schema import arrow_schema
-from workers.file_writer import FileNames, PartitionedWriter, WriterLimits
-from workers.store_access import USUAL_ACCESS, StoreAccess
+from workers.arrow.arrow_schema import arrow_schema
+from workers.files.file_writer import FileNames, PartitionedWriter, WriterLimits
+from workers.files.store_access import USUAL_ACCESS, StoreAccess
 
 ATTEMPT = "0b0e4a5e-7a2b-5c3d-9e4f-001122334455"
 

@@ -16,14 +16,14 @@ from committer.catalog.namespaces import (
     absent_if_unsupported,
     join_namespace,
 )
-from committer.catalog.rest.rest_answer import Answer
-from committer.catalog.rest.rest_auth import Auth
-from committer.catalog.rest.rest_client import RestClient
+from committer.catalog.rest.client.rest_answer import Answer
+from committer.catalog.rest.client.rest_auth import Auth
+from committer.catalog.rest.client.rest_client import RestClient
+from committer.catalog.rest.client.rest_options import BasicOptions, OAuth2Options, RestOptions
+from committer.catalog.rest.client.rest_paths import REGISTER, RENAME, UNREGISTER, is_addressable
 from committer.catalog.rest.rest_creation import RestCreation
 from committer.catalog.rest.rest_credentials import RestCredentials, asking_for_credentials
 from committer.catalog.rest.rest_namespaces import RestNamespaces
-from committer.catalog.rest.rest_options import BasicOptions, OAuth2Options, RestOptions
-from committer.catalog.rest.rest_paths import REGISTER, RENAME, UNREGISTER, is_addressable
 from committer.catalog.rest.rest_probe import probe
 from committer.catalog.rest.rest_swap import send_commit
 from committer.catalog.rest.rest_table import (

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from committer.catalog.rest.rest_answer import Answer
-from committer.catalog.rest.rest_client import RestClient
-from committer.catalog.rest.rest_paths import REGISTER
+from committer.catalog.rest.client.rest_answer import Answer
+from committer.catalog.rest.client.rest_client import RestClient
+from committer.catalog.rest.client.rest_paths import REGISTER
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
 from committer.catalog.staging import write_first_metadata
 from committer.errors import (

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from committer.catalog.rest.rest_answer import Answer
-from committer.catalog.rest.rest_client import RestClient
-from committer.catalog.rest.rest_options import RestOptions
-from committer.catalog.rest.rest_paths import CREDENTIALS
+from committer.catalog.rest.client.rest_answer import Answer
+from committer.catalog.rest.client.rest_client import RestClient
+from committer.catalog.rest.client.rest_options import RestOptions
+from committer.catalog.rest.client.rest_paths import CREDENTIALS
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
 from committer.catalog.vended_credentials import (
     DELEGATION_HEADER,

@@ -11,8 +11,8 @@ from committer.catalog.namespaces import (
     not_empty,
     with_parents,
 )
-from committer.catalog.rest.rest_answer import Answer
-from committer.catalog.rest.rest_client import RestClient
+from committer.catalog.rest.client.rest_answer import Answer
+from committer.catalog.rest.client.rest_client import RestClient
 from committer.errors import CatalogUnavailableError, NoSuchNamespaceError
 from committer.request.table_identifier import TableIdentifier
 

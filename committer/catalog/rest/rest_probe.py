@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from committer.catalog.rest.rest_answer import CLOCK_AHEAD_S_MAX, Answer
-from committer.catalog.rest.rest_client import RestClient
+from committer.catalog.rest.client.rest_answer import CLOCK_AHEAD_S_MAX, Answer
+from committer.catalog.rest.client.rest_client import RestClient
 from committer.errors import AccessError, SettingsError
 from committer.iceberg.updates.requirement import (
     AssertRefSnapshotId,

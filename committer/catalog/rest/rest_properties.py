@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from committer.catalog.catalog_properties import CatalogProperties
-from committer.catalog.rest.rest_auth import is_header_text
-from committer.catalog.rest.rest_options import (
+from committer.catalog.rest.client.rest_auth import is_header_text
+from committer.catalog.rest.client.rest_options import (
     BasicOptions,
     OAuth2Options,
     RestOptions,

@@ -32,8 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from committer.catalog.rest.rest_answer import CLOCK_AHEAD_S_MAX, Answer, LostAnswerError
-from committer.catalog.rest.rest_client import RestClient
+from committer.catalog.rest.client.rest_answer import CLOCK_AHEAD_S_MAX, Answer, LostAnswerError
+from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
 from committer.errors import CatalogUnavailableError, FrazilError, NoSuchTableError
 from committer.iceberg.metadata.table_metadata import TableMetadata

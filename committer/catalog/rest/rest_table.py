@@ -15,8 +15,8 @@ from typing import Any
 
 import orjson
 
-from committer.catalog.rest.rest_answer import Answer
-from committer.catalog.rest.rest_auth import is_header_text
+from committer.catalog.rest.client.rest_answer import Answer
+from committer.catalog.rest.client.rest_auth import is_header_text
 from committer.errors import CatalogUnavailableError, InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import (
     TableMetadata,

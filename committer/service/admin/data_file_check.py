@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 from committer.errors import NotFoundError
-from committer.plan.orphan_search import data_files_of, manifests_named_by
+from committer.plan.cleanup.orphan_search import data_files_of, manifests_named_by
 from committer.ports.storage import Storage
 from committer.request.request_format import EncodedRequest
 

@@ -12,8 +12,8 @@ from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.inbox import Inbox
-from committer.storage.moves import Moves
+from committer.storage.inbox.inbox import Inbox
+from committer.storage.inbox.moves import Moves
 
 _FENCED = "__frazil_migrating_"
 _FENCED_NAME = re.compile(rf"(.*){_FENCED}[0-9a-f]{{8}}")

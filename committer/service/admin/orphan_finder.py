@@ -23,9 +23,7 @@ from committer.errors import (
 )
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.values.locations import comparable_location
-from committer.plan.high_water_mark import missing_from
-from committer.plan.ledger import read_ledger
-from committer.plan.orphan_search import (
+from committer.plan.cleanup.orphan_search import (
     Kind,
     Names,
     SearchScope,
@@ -38,7 +36,9 @@ from committer.plan.orphan_search import (
     spans_version,
     without_checksum,
 )
-from committer.plan.state import TableState
+from committer.plan.ledger.high_water_mark import missing_from
+from committer.plan.ledger.ledger import read_ledger
+from committer.plan.ledger.state import TableState
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject, ObjectInfo, Storage
@@ -48,9 +48,9 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.reading import answer
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.inbox import Inbox, Quarantine
-from committer.storage.journal import ExpiryEntry, Journal, LeftOverEntry
-from committer.storage.replays import Replays
+from committer.storage.inbox.inbox import Inbox, Quarantine
+from committer.storage.inbox.journal import ExpiryEntry, Journal, LeftOverEntry
+from committer.storage.inbox.replays import Replays
 
 LOADS_AT_ONCE = 16
 REMOVED_AT_ONCE = 1_000

@@ -1,7 +1,7 @@
 """Carries out what an operator decides about producers and their requests.
 
 Each decision is a change of the ledger, in a swap of its own: it is true for every committer at
-once, and survives them. `plan/producer_decisions.py` computes the new entries.
+once, and survives them. `plan/ledger/producer_decisions.py` computes the new entries.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedErr
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties, Update
 from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
-from committer.plan.evidence import is_ours, lands_nothing, snapshots_with_evidence
-from committer.plan.ledger import Ledger, history_of, read_ledger
-from committer.plan.producer_decisions import (
+from committer.plan.cleanup.reachability import attempts_held
+from committer.plan.ledger.evidence import is_ours, lands_nothing, snapshots_with_evidence
+from committer.plan.ledger.ledger import Ledger, history_of, read_ledger
+from committer.plan.ledger.producer_decisions import (
     ProducerName,
     ProducerState,
     ProducerStatus,
@@ -29,8 +30,7 @@ from committer.plan.producer_decisions import (
     thawed,
     with_accepted,
 )
-from committer.plan.reachability import attempts_held
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
@@ -42,7 +42,7 @@ from committer.service.admin.table_change import Decide, change_table
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.reading import answer
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.replays import Replays
+from committer.storage.inbox.replays import Replays
 
 
 @dataclass(frozen=True, slots=True)

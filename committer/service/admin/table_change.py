@@ -7,11 +7,11 @@ from typing import assert_never
 
 from committer.errors import CatalogUnavailableError, UnsupportedError
 from committer.iceberg.updates.metadata_update import Update
-from committer.plan.backoff import backoff_s
-from committer.plan.commit import NeedsManifestList
-from committer.plan.head_move import HeadMove, branch_to_move, move_head
-from committer.plan.state import TableState
-from committer.plan.swap import plan_swap
+from committer.plan.commit.commit import NeedsManifestList
+from committer.plan.commit.head_move import HeadMove, branch_to_move, move_head
+from committer.plan.commit.swap import plan_swap
+from committer.plan.ledger.state import TableState
+from committer.plan.scheduling.backoff import backoff_s
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Unknown
 from committer.ports.storage import Storage

@@ -35,14 +35,14 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.iceberg.updates.metadata_update import SetProperties, Update
-from committer.plan.former_catalogs import FORMER_CATALOGS_PROPERTY, with_former_catalog
+from committer.plan.ledger.former_catalogs import FORMER_CATALOGS_PROPERTY, with_former_catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject, create_or_equal
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.migration_side import MigrationSide, fenced_identifier, is_fenced
 from committer.service.admin.table_change import change_table
-from committer.storage.moves import Move
+from committer.storage.inbox.moves import Move
 
 FENCE_ATTEMPTS_MAX = 30
 FENCE_PAUSE_S = 0.2

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from committer.errors import NoSuchTableError, UnsupportedError
 from committer.iceberg.values.locations import comparable_location
-from committer.plan.orphan_search import places_of
+from committer.plan.cleanup.orphan_search import places_of
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.migration_side import is_fenced
 from committer.service.admin.orphan_finder import other_tables
-from committer.storage.inbox import Inbox
-from committer.storage.moves import Moves
+from committer.storage.inbox.inbox import Inbox
+from committer.storage.inbox.moves import Moves
 
 DELETED_AT_ONCE = 1_000
 # Writers that have begun before the drop may still add files while others are deleted.

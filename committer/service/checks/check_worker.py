@@ -22,7 +22,13 @@ from typing import Any, BinaryIO, cast
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.splice.manifest_walk import WalkedManifest
-from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
+from committer.plan.batch.request_check import (
+    CheckedRequest,
+    Checker,
+    Inflates,
+    NeedsManifests,
+    within,
+)
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import parse_request, read_request
 

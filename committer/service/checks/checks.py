@@ -16,8 +16,14 @@ from typing import Protocol
 from committer.errors import InvalidRequestError, InvariantError
 from committer.iceberg.splice.manifest_splice import ManifestPart
 from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
-from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
-from committer.plan.submitted_manifest import CheckedManifest
+from committer.plan.batch.request_check import (
+    CheckedRequest,
+    Checker,
+    Inflates,
+    NeedsManifests,
+    within,
+)
+from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.reason import Reason
 from committer.request.request_format import (
     EncodedRequest,

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
-from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
+from committer.plan.batch.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
 from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX

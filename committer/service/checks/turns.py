@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
-from committer.plan.fair_queue import FairQueue
+from committer.plan.scheduling.fair_queue import FairQueue
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from committer.errors import AccessError, QueueUnavailableError
-from committer.plan.backoff import retry_s
+from committer.plan.scheduling.backoff import retry_s
 from committer.ports.queue import Delivery, Queue, shard_of
 from committer.ports.world import World
 from committer.service.ingest.doorbells import Doorbells

@@ -26,7 +26,7 @@ from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival
 from committer.service.settle.endings import Endings
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 
 READS_AT_ONCE = 32
 

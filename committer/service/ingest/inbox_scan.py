@@ -20,7 +20,7 @@ from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import Arrival
 from committer.service.requests.listing import Folders
 from committer.service.settle.pending_deletes import PendingDeletes
-from committer.storage.inbox import Inbox, Outstanding, skips_of
+from committer.storage.inbox.inbox import Inbox, Outstanding, skips_of
 
 TAKEN_AT_ONCE = 64
 

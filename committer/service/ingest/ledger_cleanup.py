@@ -13,7 +13,7 @@ from uuid import UUID
 from committer.ports.world import World
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.requests.listing import Folders, Listed
-from committer.storage.inbox import Quarantine, skips_of
+from committer.storage.inbox.inbox import Quarantine, skips_of
 
 
 class LedgerCleanup:

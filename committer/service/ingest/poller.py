@@ -27,7 +27,7 @@ from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.foreign_entries import show
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, QuarantineSize
-from committer.storage.inbox import Quarantine, skips_of
+from committer.storage.inbox.inbox import Quarantine, skips_of
 
 T = TypeVar("T")
 

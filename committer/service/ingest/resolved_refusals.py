@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from committer.errors import InvalidRequestError, NoSuchTableError, NotFoundError
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
 from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.telemetry.log import log
-from committer.storage.inbox import Quarantine
+from committer.storage.inbox.inbox import Quarantine
 
 
 class ResolvedRefusals:

@@ -31,11 +31,11 @@ from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.settings.default_places import queue_folder
 from committer.settings.service_settings import Settings
 from committer.settings.setting_names import named_setting
-from committer.storage.inbox import Inbox, Quarantine, skips_of
-from committer.storage.journal import Journal
-from committer.storage.key_file import KeyFile
-from committer.storage.moves import Moves
-from committer.storage.replays import Replays
+from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
+from committer.storage.inbox.journal import Journal
+from committer.storage.inbox.key_file import KeyFile
+from committer.storage.inbox.moves import Moves
+from committer.storage.inbox.replays import Replays
 
 if TYPE_CHECKING:
     from committer.service.process.redis_server import RedisServer

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 
 from committer.errors import SettingsError
-from committer.plan.batch_policy import BatchPolicy
-from committer.plan.quiet_gap import GapPolicy
+from committer.plan.batch.batch_policy import BatchPolicy
+from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.service.checks.checks import Checks
 from committer.service.ingest.committer_pool import TableCommitters, TableFactory
 from committer.service.ingest.consumer import Consumer

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from committer.errors import TransientError
-from committer.plan.backoff import retry_s
+from committer.plan.scheduling.backoff import retry_s
 from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks, ChecksHere
 from committer.service.ingest.catalog_probe import CatalogProbe

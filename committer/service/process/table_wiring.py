@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from committer.plan.attempt_log import AttemptLog
+from committer.plan.commit.attempt_log import AttemptLog
 from committer.ports.catalog import Catalog
 from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.checks import Checks

@@ -9,9 +9,9 @@ from itertools import islice
 from committer.errors import NotFoundError
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.ledger_entry import Landed, property_key
-from committer.plan.evidence import EpochEvidence, read_evidence, snapshots_with_evidence
-from committer.plan.ledger import Duplicate, compare
-from committer.plan.state import TableState
+from committer.plan.ledger.evidence import EpochEvidence, read_evidence, snapshots_with_evidence
+from committer.plan.ledger.ledger import Duplicate, compare
+from committer.plan.ledger.state import TableState
 from committer.ports.storage import Storage
 from committer.request.commit_request import CommitRequest
 

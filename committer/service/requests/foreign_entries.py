@@ -18,7 +18,7 @@ from committer.reason import Reason
 from committer.service.requests.inbox_keys import InboxKey, parsed, printable
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 
 
 @dataclass(eq=False)

@@ -12,7 +12,7 @@ from uuid import UUID
 from committer.errors import AccessError, FrazilError
 from committer.ports.skips import Skips
 from committer.service.requests.pending import Pending, Waiting
-from committer.storage.inbox import Inbox, Quarantine, skips_of
+from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
 
 LOOKUPS_AT_ONCE = 32
 LISTED_MIN = 64

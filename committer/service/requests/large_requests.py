@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from committer.plan.fair_queue import FairQueue
+from committer.plan.scheduling.fair_queue import FairQueue
 from committer.ports.world import World
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.inbox_keys import InboxKey

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from committer.ports.skips import Skips
 from committer.request.request_key import published_key
 from committer.service.requests.inbox_keys import folder_of
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox import Inbox, Quarantine
 
 
 class Folders(Container[str]):

@@ -14,7 +14,7 @@ from committer.errors import TransientError
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.inbox_lookup import InboxLookup, Place
 from committer.service.requests.pending import Pending
-from committer.storage.moves import Moves
+from committer.storage.inbox.moves import Moves
 
 
 @dataclass(eq=False)

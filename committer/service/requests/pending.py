@@ -12,8 +12,8 @@ from enum import Enum
 from itertools import islice
 
 from committer.errors import FrazilError, InvariantError, TransientError, reason_of
-from committer.plan.backoff import retry_s
-from committer.plan.request_check import CheckBasis, CheckedRequest
+from committer.plan.batch.request_check import CheckBasis, CheckedRequest
+from committer.plan.scheduling.backoff import retry_s
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from committer.errors import NotFoundError
-from committer.plan.reachability import Reading
+from committer.plan.cleanup.reachability import Reading
 from committer.ports.storage import Storage
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from committer.ledger_entry import LATEST_MIN, parse_property_key
-from committer.plan.ledger import Ledger
+from committer.plan.ledger.ledger import Ledger
 from committer.request.request_key import inbox_key
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.listing import Listed

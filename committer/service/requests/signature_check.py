@@ -17,8 +17,8 @@ from committer.reason import Reason
 from committer.request.signature import Keys, verify
 from committer.service.requests.pending import Pending
 from committer.service.telemetry.health import Health
-from committer.storage.inbox import Inbox
-from committer.storage.key_file import KeyFile
+from committer.storage.inbox.inbox import Inbox
+from committer.storage.inbox.key_file import KeyFile
 
 REQUIRE_PROPERTY = "frazil.require-signature"
 REREAD_S = 10.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from committer.ledger_entry import Landed
-from committer.plan.high_water_mark import HighWaterMark
+from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.service.requests.circuit_breakers import CircuitBreakers
@@ -18,7 +18,7 @@ from committer.service.settle.recently_quarantined import RecentlyQuarantined
 from committer.service.settle.settler import Settler
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
-from committer.storage.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import QuarantineRecord
 
 
 @dataclass(eq=False)

@@ -1,7 +1,7 @@
 """Rejects metadata of a table that lacks a known commit.
 
-`committer.plan.high_water_mark` decides whether metadata lacks anything. Known are the durable
-high-water mark and the commits that this committer has seen, perhaps before others.
+`committer.plan.ledger.high_water_mark` decides whether metadata lacks anything. Known are the
+durable high-water mark and the commits that this committer has seen, perhaps before others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import islice
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError, TableFrozenError
-from committer.plan.high_water_mark import (
+from committer.plan.ledger.high_water_mark import (
     HighWaterMark,
     Unclaimed,
     dropped_branches,
@@ -21,7 +21,7 @@ from committer.plan.high_water_mark import (
     not_in_ledger,
     snapshots_above,
 )
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
 from committer.ports.catalog import Catalog
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader

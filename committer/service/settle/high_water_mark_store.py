@@ -21,14 +21,14 @@ from committer.errors import (
     NotFoundError,
     StorageUnavailableError,
 )
-from committer.plan.high_water_mark import (
+from committer.plan.ledger.high_water_mark import (
     HighWaterMark,
     parse_high_water_mark,
     print_high_water_mark,
 )
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
 from committer.ports.storage import Storage
-from committer.storage.high_water_mark_objects import HighWaterMarks
+from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
 
 # The least recently used marks are forgotten, and read again.
 KNOWN_MAX = 1_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from committer.plan.high_water_mark import HighWaterMark
+from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.request.receipt_model import Receipt
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.pending import Pending

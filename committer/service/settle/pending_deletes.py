@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from committer.plan.high_water_mark import HighWaterMark
+from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.settle.outcome import Outcome
 

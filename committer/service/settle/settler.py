@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from committer.errors import FrazilError
 from committer.group_commit import finish_all
-from committer.plan.backoff import backoff_s
+from committer.plan.scheduling.backoff import backoff_s
 from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.service.requests.settled_requests import SettledByTable
@@ -22,7 +22,7 @@ from committer.service.settle.outcome import Outcome
 from committer.service.settle.pending_deletes import PendingDeletes, Proof
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
-from committer.storage.inbox import Inbox
+from committer.storage.inbox.inbox import Inbox
 
 # Outcomes that wait are held in memory; above this, redelivery and the reconciler handle the
 # oldest.

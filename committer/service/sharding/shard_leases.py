@@ -20,8 +20,8 @@ from committer.errors import (
     QueueKeyTakenError,
     QueueUnavailableError,
 )
-from committer.plan.backoff import retry_s
-from committer.plan.shards import next_step, ranked
+from committer.plan.scheduling.backoff import retry_s
+from committer.plan.scheduling.shards import next_step, ranked
 from committer.ports.leases import Assignment, Leases, Renewal
 from committer.ports.queue import ALL_SHARDS
 from committer.ports.world import World

@@ -11,7 +11,8 @@ from committer.errors import (
     InvariantError,
     NotFoundError,
 )
-from committer.plan.ledger import (
+from committer.plan.batch.request_check import CheckBasis, Checker
+from committer.plan.ledger.ledger import (
     Duplicate,
     Forgotten,
     LedgerAnswer,
@@ -19,8 +20,7 @@ from committer.plan.ledger import (
     Refused,
     compare,
 )
-from committer.plan.request_check import CheckBasis, Checker
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
 from committer.reason import Reason
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.inbox_lookup import InboxLookup, Place

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from committer.errors import FrazilError
 from committer.ledger_entry import Landed
-from committer.plan.request_check import CheckedRequest
+from committer.plan.batch.request_check import CheckedRequest
 from committer.reason import Reason
 from committer.service.requests.pending import Pending
-from committer.storage.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import QuarantineRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from committer.plan.attempt_log import AttemptLog
-from committer.plan.high_water_mark import HighWaterMark
-from committer.plan.landed_commit import LandedCommit
-from committer.plan.state import TableState
+from committer.plan.commit.attempt_log import AttemptLog
+from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.ledger.high_water_mark import HighWaterMark
+from committer.plan.ledger.state import TableState
 from committer.service.requests.pending import Waiting
 from committer.service.settle.high_water_check import HighWaterCheck
 from committer.service.table.commit_pacer import CommitPacer

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from committer.errors import CatalogUnavailableError
-from committer.plan.commit import CommitPlan
-from committer.plan.landed_commit import CommitObserver, LandedCommit
-from committer.plan.state import TableState
+from committer.plan.commit.commit import CommitPlan
+from committer.plan.commit.landed_commit import CommitObserver, LandedCommit
+from committer.plan.ledger.state import TableState
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Unknown
 from committer.reason import Reason
 from committer.service.table.cached_table import CachedTable

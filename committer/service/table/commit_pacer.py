@@ -6,23 +6,23 @@ import asyncio
 from dataclasses import replace
 
 from committer.errors import NoSuchTableError
-from committer.plan.backoff import backoff_s, shortened_s
-from committer.plan.batch_policy import (
+from committer.plan.batch.batch_policy import (
     METADATA_BYTES_MAX,
     BatchPolicy,
     interval_ms,
     stretched_ms,
     wait_ms,
 )
-from committer.plan.landed_commit import LandedCommit
-from committer.plan.quiet_gap import (
+from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.ledger.quiet_gap import (
     GapHistory,
     GapPolicy,
     gap_ms,
     is_foreign_change,
     last_foreign_snapshot_ms,
 )
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
+from committer.plan.scheduling.backoff import backoff_s, shortened_s
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.world import World

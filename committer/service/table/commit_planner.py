@@ -10,11 +10,11 @@ from importlib.metadata import version
 
 from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
 from committer.ledger_entry import property_key
-from committer.plan.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
-from committer.plan.commit import Attempt, CommitPlan, NeedsManifestList, plan_commit
-from committer.plan.maintenance import Upkeep
-from committer.plan.request_check import CheckedRequest
-from committer.plan.state import TableState
+from committer.plan.batch.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
+from committer.plan.batch.request_check import CheckedRequest
+from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.commit.commit import Attempt, CommitPlan, NeedsManifestList, plan_commit
+from committer.plan.ledger.state import TableState
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier

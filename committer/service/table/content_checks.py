@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
-from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests, within
+from committer.plan.batch.request_check import (
+    CheckedRequest,
+    Checker,
+    Inflates,
+    NeedsManifests,
+    within,
+)
 from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.service.checks.large_checks import LargeChecks

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from committer.errors import CatalogUnavailableError
-from committer.plan.attempt_log import AttemptLog
-from committer.plan.batch import Batch, PreparedManifest
-from committer.plan.batch_policy import BatchPolicy, next_batch
-from committer.plan.commit import CommitPlan
-from committer.plan.landed_commit import LandedCommit
-from committer.plan.maintenance import Upkeep
-from committer.plan.request_check import CheckBasis, CheckedRequest
-from committer.plan.state import TableState
+from committer.plan.batch.batch import Batch, PreparedManifest
+from committer.plan.batch.batch_policy import BatchPolicy, next_batch
+from committer.plan.batch.request_check import CheckBasis, CheckedRequest
+from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.commit.attempt_log import AttemptLog
+from committer.plan.commit.commit import CommitPlan
+from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.ledger.state import TableState
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.service.requests.pending import Refusal, Waiting

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import assert_never
 
-from committer.plan.attempt_log import AttemptLog
-from committer.plan.commit import CommitPlan
+from committer.plan.commit.attempt_log import AttemptLog
+from committer.plan.commit.commit import CommitPlan
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import Committed, Conflict, Rejected, SwapAnswer, Unknown
 from committer.ports.storage import Storage

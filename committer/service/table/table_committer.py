@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from committer.errors import FrazilError, InvariantError, TableFrozenError, TransientError
-from committer.plan.backoff import backoff_s
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
+from committer.plan.scheduling.backoff import backoff_s
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.pending import FAULT_PAUSE_S, Pending, Waiting
 from committer.service.table.commit_pacer import CommitPacer

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from committer.errors import NoSuchTableError, TransientError
-from committer.plan.state import TableState
+from committer.plan.ledger.state import TableState
 from committer.service.requests.pending import Pending, Waiting
 from committer.service.table.admission import Admission
 from committer.service.table.admission_outcome import AdmissionOutcome

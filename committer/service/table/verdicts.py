@@ -14,7 +14,7 @@ from itertools import islice
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError, TransientError
 from committer.group_commit import finish_all
-from committer.plan.landed_commit import LandedCommit
+from committer.plan.commit.landed_commit import LandedCommit
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.request_format import read_request
@@ -27,7 +27,7 @@ from committer.service.table.admission_outcome import (
 )
 from committer.service.table.cached_table import CachedTable
 from committer.service.telemetry.log import log
-from committer.storage.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox import Inbox, Quarantine
 
 RECORDS_AT_ONCE = 32
 RECORDS_A_ROUND = 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from committer.plan.landed_commit import LandedCommit
+from committer.plan.commit.landed_commit import LandedCommit
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.log import log

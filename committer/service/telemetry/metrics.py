@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from committer.errors import AlreadyExistsError, NotFoundError
-from committer.plan.batch_policy import METADATA_BYTES_MAX
+from committer.plan.batch.batch_policy import METADATA_BYTES_MAX
 from committer.ports.pointer_swap import Committed, Conflict, Rejected, SwapAnswer, Unknown
 from committer.ports.queue import QueueDepth
 from committer.ports.world import World

@@ -2,11 +2,11 @@
 
     attempts … a commit of ours lands → judge → journal → look again → delete → journal entry away
 
-`plan/attempt_garbage.py` decides what is proven, and by what, when a commit of this committer has
-landed: then the base of every earlier attempt has moved, and no batch is on its way whose files a
-next attempt could use again. An attempt whose answer was lost waits in the journal until its base
-has left the metadata log and been deleted. Files without a proof stay: `frazil table orphans` lists
-them. Without conflicts there is nothing to do, and nothing is asked.
+`plan/commit/attempt_garbage.py` decides what is proven, and by what, when a commit of this
+committer has landed: then the base of every earlier attempt has moved, and no batch is on its way
+whose files a next attempt could use again. An attempt whose answer was lost waits in the journal
+until its base has left the metadata log and been deleted. Files without a proof stay: `frazil table
+orphans` lists them. Without conflicts there is nothing to do, and nothing is asked.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from committer.errors import NotFoundError
-from committer.plan.attempt_garbage import LeftOver, named_after_all
-from committer.plan.commit import CommitPlan
-from committer.plan.maintenance import Upkeep
-from committer.plan.state import TableState
+from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.commit.attempt_garbage import LeftOver, named_after_all
+from committer.plan.commit.commit import CommitPlan
+from committer.plan.ledger.state import TableState
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
-from committer.storage.journal import LeftOverEntry
+from committer.storage.inbox.journal import LeftOverEntry
 
 # Beyond these, attempts in doubt are not noted: their files stay.
 NOTED_MAX = 1_000

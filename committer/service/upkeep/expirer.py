@@ -2,12 +2,12 @@
 
     decide → journal → offer … a commit takes it along … → search → delete → journal entry away
 
-`plan/expiry.py` decides which snapshots, `plan/reachability.py` which files are unneeded then.
-Nothing is deleted before a commit of ours has landed on metadata without the snapshots. A file that
-no snapshot of such metadata reaches is reached by none that follows, unless an operator restores
-the table to older metadata: so the pointer is read before each delete. After a crash the journal
-names the open expiries: one whose snapshots are still in the table is offered again or given up,
-any other is cleaned up.
+`plan/cleanup/expiry.py` decides which snapshots, `plan/cleanup/reachability.py` which files are
+unneeded then. Nothing is deleted before a commit of ours has landed on metadata without the
+snapshots. A file that no snapshot of such metadata reaches is reached by none that follows, unless
+an operator restores the table to older metadata: so the pointer is read before each delete. After a
+crash the journal names the open expiries: one whose snapshots are still in the table is offered
+again or given up, any other is cleaned up.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from dataclasses import replace
 
 from committer.errors import SettingsError
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.plan.commit import CommitPlan
-from committer.plan.expiry import (
+from committer.plan.cleanup.expiry import (
     ExpiredSnapshots,
     Needed,
     due_expiry,
     may_expire,
     still_expirable,
 )
-from committer.plan.maintenance import Upkeep
-from committer.plan.reachability import (
+from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.cleanup.reachability import (
     Gone,
     Unreachable,
     fallen_metadata_files,
     find_unreachable,
 )
-from committer.plan.state import TableState
+from committer.plan.commit.commit import CommitPlan
+from committer.plan.ledger.state import TableState
 from committer.service.requests.pending import Waiting
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
-from committer.storage.journal import ExpiryEntry
+from committer.storage.inbox.journal import ExpiryEntry
 
 # A look at all snapshots takes some milliseconds for thousands of them: taken after so long, or
 # after so many commits, whichever is first.

@@ -13,10 +13,10 @@ from itertools import islice
 from uuid import UUID
 
 from committer.ledger_entry import ProducerEntry, parse_property_key
-from committer.plan.commit import LedgerCleanup
-from committer.plan.landed_commit import LandedCommit
-from committer.plan.ledger import Ledger
-from committer.plan.one_shots import may_be_forgotten
+from committer.plan.commit.commit import LedgerCleanup
+from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.ledger.ledger import Ledger
+from committer.plan.ledger.one_shots import may_be_forgotten
 from committer.ports.queue import shard_of
 from committer.request.request_key import producer_prefix
 from committer.request.table_identifier import TableIdentifier

@@ -1,9 +1,9 @@
 """Merges the small manifests of a table's head in the background, while commits go on.
 
-`plan/merge_selection.py` decides which ones, `iceberg/splice/manifest_merge.py` makes the bytes.
-The merged manifest is written under a name of ours, and the next commit lists it instead of those
-that it replaces. If another commit wins, the file is left over: an attempt whose answer is lost
-may still list it, so it is never deleted here.
+`plan/cleanup/merge_selection.py` decides which ones, `iceberg/splice/manifest_merge.py` makes the
+bytes. The merged manifest is written under a name of ours, and the next commit lists it instead of
+those that it replaces. If another commit wins, the file is left over: an attempt whose answer is
+lost may still list it, so it is never deleted here.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from committer.iceberg.manifest.manifest import manifest_file
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.splice.manifest_merge import ManifestMerge
 from committer.iceberg.values.locations import manifest_location, metadata_folder
-from committer.plan.attempt_log import AttemptLog
-from committer.plan.batch import sync_marker
-from committer.plan.commit import CommitPlan
-from committer.plan.maintenance import MergedManifest, Upkeep, applicable_merges
-from committer.plan.merge_selection import merge_context, plan_merges
-from committer.plan.state import ListedManifest, TableState
+from committer.plan.batch.batch import sync_marker
+from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
+from committer.plan.cleanup.merge_selection import merge_context, plan_merges
+from committer.plan.commit.attempt_log import AttemptLog
+from committer.plan.commit.commit import CommitPlan
+from committer.plan.ledger.state import ListedManifest, TableState
 from committer.ports.storage import NewObject, Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier

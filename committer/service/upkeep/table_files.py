@@ -8,8 +8,8 @@ from typing import TypeVar
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError
-from committer.plan.attempt_log import AttemptLog
-from committer.plan.reachability import Reading
+from committer.plan.cleanup.reachability import Reading
+from committer.plan.commit.attempt_log import AttemptLog
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
@@ -18,8 +18,8 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.reading import answer
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
-from committer.storage.journal import Entry, ExpiryEntry, Journal, LeftOverEntry
-from committer.storage.replays import Replays
+from committer.storage.inbox.journal import Entry, ExpiryEntry, Journal, LeftOverEntry
+from committer.storage.inbox.replays import Replays
 
 DELETES_AT_ONCE = 1_000
 

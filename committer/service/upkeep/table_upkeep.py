@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from committer.errors import FrazilError
-from committer.plan.commit import CommitPlan
-from committer.plan.landed_commit import LandedCommit
-from committer.plan.maintenance import Upkeep
-from committer.plan.state import TableState
+from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.commit.commit import CommitPlan
+from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.ledger.state import TableState
 from committer.service.requests.pending import Waiting
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind

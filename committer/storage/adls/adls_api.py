@@ -1,5 +1,5 @@
 """The calls of Azure's blob service, which also serves the accounts of Data Lake Storage.
-`committer.storage.http_storage` uses them.
+`committer.storage.http.http_storage` uses them.
 
 * Create-only is `If-None-Match: *`, a replacement `If-Match`, both on Put Blob: content and
   condition are one request whatever the size. The service checks an MD5 of the content.
@@ -18,8 +18,8 @@ from committer.ports.storage import require_size
 from committer.storage.adls.adls_location import ADLS_LOCATIONS, AdlsPlaces
 from committer.storage.adls.blob_list import Page, milliseconds, read_page
 from committer.storage.checksums import md5_of
-from committer.storage.http_calls import HttpCalls
-from committer.storage.http_client import (
+from committer.storage.http.http_calls import HttpCalls
+from committer.storage.http.http_client import (
     HTTP_ERRORS,
     HttpAnswer,
     HttpRequest,
@@ -28,7 +28,7 @@ from committer.storage.http_client import (
     explain,
     whole_size,
 )
-from committer.storage.http_storage import ReadRange, StoredObject, Write
+from committer.storage.http.http_storage import ReadRange, StoredObject, Write
 from committer.storage.object_location import ObjectLocation
 from committer.storage.repeated_calls import Tries
 

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from committer.errors import SettingsError
 from committer.ports.world import World
-from committer.storage.http_client import HttpRequest
+from committer.storage.http.http_client import HttpRequest
 
 # In this order in what is signed, after the method.
 _SIGNED = (

@@ -8,8 +8,8 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
-from committer.storage.http_client import HttpAnswer, NoAnswerError
-from committer.storage.http_storage import StoredObject
+from committer.storage.http.http_client import HttpAnswer, NoAnswerError
+from committer.storage.http.http_storage import StoredObject
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ import orjson
 
 from committer.errors import AccessError, StorageUnavailableError
 from committer.ports.world import World
-from committer.storage.authorization import Token
-from committer.storage.http_client import (
+from committer.storage.http.authorization import Token
+from committer.storage.http.http_client import (
     HttpAnswer,
     HttpClient,
     HttpLimits,

@@ -13,16 +13,16 @@ from committer.storage.adls.adls_api import AdlsApi, refusal_of
 from committer.storage.adls.adls_authorization import SasToken, SharedKey
 from committer.storage.adls.adls_location import AdlsPlaces
 from committer.storage.adls.entra_tokens import EntraOptions, EntraTokens
-from committer.storage.authorization import (
+from committer.storage.http.authorization import (
     Anonymous,
     Authorization,
     RenewedToken,
     StaticToken,
     Token,
 )
-from committer.storage.http_calls import HttpCalls
-from committer.storage.http_client import HttpLimits, judge
-from committer.storage.http_storage import HttpStorage
+from committer.storage.http.http_calls import HttpCalls
+from committer.storage.http.http_client import HttpLimits, judge
+from committer.storage.http.http_storage import HttpStorage
 from committer.storage.repeated_calls import CallLimits
 
 

@@ -1,4 +1,4 @@
-"""The calls of Google Cloud Storage, by its JSON API. `committer.storage.http_storage` uses them.
+"""The calls of Google Cloud Storage, by its JSON API, for `committer.storage.http.http_storage`.
 
 * The condition of a write is the generation of the object: `ifGenerationMatch`, 0 for an object
   that is absent. It is the etag of the port; generations never come back.
@@ -21,8 +21,8 @@ from committer.errors import AccessError, NotFoundError, StorageUnavailableError
 from committer.ports.storage import require_size
 from committer.storage.checksums import md5_of
 from committer.storage.gcs.gcs_location import GCS_LOCATIONS
-from committer.storage.http_calls import HttpCalls
-from committer.storage.http_client import (
+from committer.storage.http.http_calls import HttpCalls
+from committer.storage.http.http_client import (
     HTTP_ERRORS,
     HttpAnswer,
     HttpRequest,
@@ -32,7 +32,7 @@ from committer.storage.http_client import (
     judge,
     whole_size,
 )
-from committer.storage.http_storage import ReadRange, StoredObject, Write
+from committer.storage.http.http_storage import ReadRange, StoredObject, Write
 from committer.storage.object_location import ObjectLocation
 from committer.storage.repeated_calls import Failure, Tries
 

@@ -19,7 +19,7 @@ import google.auth
 from google.auth import exceptions, transport
 
 from committer.errors import AccessError, StorageUnavailableError
-from committer.storage.authorization import Token
+from committer.storage.http.authorization import Token
 
 _SCOPES = ("https://www.googleapis.com/auth/devstorage.read_write",)
 _TIMEOUT_S = 20

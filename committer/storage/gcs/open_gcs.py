@@ -6,18 +6,18 @@ import os
 from dataclasses import dataclass, field
 
 from committer.ports.world import World
-from committer.storage.authorization import (
+from committer.storage.gcs.gcs_api import GcsApi, judge_gcs, refusal_of
+from committer.storage.gcs.google_tokens import GoogleTokens
+from committer.storage.http.authorization import (
     Anonymous,
     Authorization,
     RenewedToken,
     StaticToken,
     Token,
 )
-from committer.storage.gcs.gcs_api import GcsApi, judge_gcs, refusal_of
-from committer.storage.gcs.google_tokens import GoogleTokens
-from committer.storage.http_calls import HttpCalls
-from committer.storage.http_client import HttpLimits
-from committer.storage.http_storage import HttpStorage
+from committer.storage.http.http_calls import HttpCalls
+from committer.storage.http.http_client import HttpLimits
+from committer.storage.http.http_storage import HttpStorage
 from committer.storage.repeated_calls import CallLimits
 
 _HOST = "https://storage.googleapis.com"

@@ -29,8 +29,8 @@ from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap,
 from committer.ports.storage import NewObject, Storage
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
-from committer.storage.s3 import S3Storage
+from committer.storage.disk.local import LocalStorage
+from committer.storage.s3.s3_storage import S3Storage
 from tests.support.builders.table_builders import build_metadata, build_swap, build_table
 from tests.support.faults.failing_creates import FailingCreates
 from tests.support.faults.faulty_catalog import Fault

@@ -19,7 +19,7 @@ from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap,
 from committer.ports.storage import Storage
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.contract.hive_harness import HiveHarness
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.faults.faulty_catalog import Fault

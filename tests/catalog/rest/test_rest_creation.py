@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from committer.catalog.rest.client.rest_options import RestOptions
+from committer.catalog.rest.client.rest_paths import DEFAULT_ENDPOINTS, REGISTER, RENAME, UNREGISTER
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import RestOptions
-from committer.catalog.rest.rest_paths import DEFAULT_ENDPOINTS, REGISTER, RENAME, UNREGISTER
 from committer.errors import NoSuchTableError, TableAlreadyExistsError, UnsupportedError
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.real_world import RealWorld
@@ -19,7 +19,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.migration_side import MigrationSide
 from committer.service.admin.table_migration import TableMigration
 from committer.service.admin.table_purge import TablePurge
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.support.builders.table_builders import build_head_swap, build_table
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage

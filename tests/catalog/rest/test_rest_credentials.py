@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from committer.catalog.rest.client.rest_options import RestOptions
+from committer.catalog.rest.client.rest_paths import CREDENTIALS, DEFAULT_ENDPOINTS
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import RestOptions
-from committer.catalog.rest.rest_paths import CREDENTIALS, DEFAULT_ENDPOINTS
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,

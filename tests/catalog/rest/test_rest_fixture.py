@@ -9,16 +9,16 @@ from functools import partial
 
 import pytest
 
+from committer.catalog.rest.client.rest_options import RestOptions
+from committer.catalog.rest.client.rest_paths import REGISTER, RENAME
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import RestOptions
-from committer.catalog.rest.rest_paths import REGISTER, RENAME
 from committer.errors import CatalogUnavailableError, SettingsError
 from committer.iceberg.updates.metadata_update import AddSnapshot, SetProperties, Update
-from committer.plan.swap import plan_swap
+from committer.plan.commit.swap import plan_swap
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap
 from committer.real_world import RealWorld
 from committer.service.admin.table_change import change_table
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.support.builders.table_builders import build_head_swap, build_swap, build_table
 from tests.support.servers.http_proxy import HttpProxy
 from tests.support.servers.rest_server import RestServer

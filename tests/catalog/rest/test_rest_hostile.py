@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from committer.catalog.rest.rest_auth import FixedAuth
+from committer.catalog.rest.client.rest_auth import FixedAuth
+from committer.catalog.rest.client.rest_options import RestOptions
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import RestOptions
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,

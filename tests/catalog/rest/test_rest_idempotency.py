@@ -8,12 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from committer.catalog.rest.client.rest_options import OAuth2Options, RestOptions
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import OAuth2Options, RestOptions
 from committer.errors import CatalogUnavailableError, NoSuchTableError
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Unknown
 from committer.real_world import RealWorld
-from committer.storage.local import LocalStorage
+from committer.storage.disk.local import LocalStorage
 from tests.contract.rest_harness import rest_error
 from tests.support.builders.table_builders import build_head_swap, build_table
 from tests.support.memory.memory_storage import MemoryStorage

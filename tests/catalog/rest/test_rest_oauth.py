@@ -9,8 +9,8 @@ import pytest
 
 from committer.backends.catalog_kinds import open_catalog
 from committer.catalog.catalog_properties import CatalogProperties
+from committer.catalog.rest.client.rest_options import OAuth2Options, RestOptions
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import OAuth2Options, RestOptions
 from committer.errors import AccessError, CatalogUnavailableError
 from committer.ports.pointer_swap import Committed
 from committer.real_world import RealWorld

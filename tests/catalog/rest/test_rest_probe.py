@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from committer.catalog.rest.client.rest_options import RestOptions
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import RestOptions
 from committer.errors import CatalogUnavailableError, SettingsError
 from committer.ports.pointer_swap import Committed, Rejected
 from committer.real_world import RealWorld

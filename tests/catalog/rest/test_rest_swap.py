@@ -11,8 +11,8 @@ from dataclasses import replace
 
 import pytest
 
+from committer.catalog.rest.client.rest_options import OAuth2Options, RestOptions
 from committer.catalog.rest.rest_catalog import RestCatalog
-from committer.catalog.rest.rest_options import OAuth2Options, RestOptions
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,
@@ -22,7 +22,7 @@ from committer.errors import (
 )
 from committer.iceberg.metadata.snapshot import SnapshotRef
 from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef
-from committer.plan.swap import plan_swap
+from committer.plan.commit.swap import plan_swap
 from committer.ports.pointer_swap import (
     Committed,
     Conflict,

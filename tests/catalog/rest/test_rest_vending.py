@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from committer.catalog.catalog_properties import CatalogProperties
-from committer.catalog.sql import SqlCatalog
+from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.errors import AccessError
 from committer.ports.storage import NewObject
 from committer.real_world import RealWorld
@@ -23,16 +23,16 @@ from committer.service.admin.table_migration import TableMigration
 from committer.service.admin.table_purge import TablePurge
 from committer.service.process.composition import Parts, open_parts
 from committer.settings.service_settings import CatalogSettings, QueueSettings, Settings
-from committer.storage.local import LocalStorage
-from committer.storage.s3 import S3Storage
+from committer.storage.disk.local import LocalStorage
+from committer.storage.s3.s3_storage import S3Storage
 from committer.table_reader import open_reader
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.servers.fake_rest import FakeRest
 from tests.support.servers.fake_rest_access import Vended, s3_keys
 from tests.support.servers.s3_server import OUTSIDER, VENDED, VENDED_BUCKET, S3Server
-from workers.connections import open_connections
-from workers.worker_settings import WorkerSettings
+from workers.requests.connections import open_connections
+from workers.settings.worker_settings import WorkerSettings
 
 pytestmark = pytest.mark.server
 FLIGHTS = TableIdentifier(("db",), "flights")

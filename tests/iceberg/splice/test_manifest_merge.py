@@ -35,7 +35,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.manifest_merge import ManifestMerge
-from committer.plan.merge_selection import merge_context
+from committer.plan.cleanup.merge_selection import merge_context
 from tests.iceberg.manifest_builders import (
     SCORE,
     as_text,

@@ -18,7 +18,7 @@ from committer.iceberg.updates.metadata_update import (
     SetSnapshotRef,
 )
 from committer.ledger_entry import EpochRanges, property_key
-from committer.plan.producer_decisions import ProducerName, ProducerState
+from committer.plan.ledger.producer_decisions import ProducerName, ProducerState
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.skips import Skips
 from committer.ports.storage import ObjectInfo
@@ -26,8 +26,8 @@ from committer.reason import Reason
 from committer.request.table_identifier import TableIdentifier
 from committer.service.settle import recently_quarantined
 from committer.service.upkeep import ledger_upkeep
-from committer.storage.inbox import Quarantine, QuarantineRecord
-from committer.storage.replays import Replays
+from committer.storage.inbox.inbox import Quarantine, QuarantineRecord
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog

@@ -11,16 +11,16 @@ import pytest
 from committer.errors import UnsupportedError
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties, Update
-from committer.plan.orphan_search import Kind
+from committer.plan.cleanup.orphan_search import Kind
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.orphan_finder import Orphan, OrphanFinder, Sources
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.inbox import QuarantineRecord
-from committer.storage.journal import LeftOverEntry
-from committer.storage.replays import Replays
+from committer.storage.inbox.inbox import QuarantineRecord
+from committer.storage.inbox.journal import LeftOverEntry
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import (
     build_file,
     build_line,

@@ -13,8 +13,8 @@ from committer.iceberg.updates.metadata_update import (
     SetProperties,
 )
 from committer.ledger_entry import EpochRanges, Landed, parse_entry, print_entry, property_key
-from committer.plan import evidence
-from committer.plan.producer_decisions import ProducerName, ProducerState
+from committer.plan.ledger import evidence
+from committer.plan.ledger.producer_decisions import ProducerName, ProducerState
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.service.admin.producer_admin import Lost

@@ -16,14 +16,14 @@ from committer.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from committer.plan.former_catalogs import parse_former_catalogs, with_former_catalog
+from committer.plan.ledger.former_catalogs import parse_former_catalogs, with_former_catalog
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.migration_side import MigrationSide, fenced_identifier
 from committer.service.admin.table_migration import TableMigration
-from committer.storage.moves import Move
+from committer.storage.inbox.moves import Move
 from tests.service.admin.migration_steps import CrashError, Steps
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_swap, build_table

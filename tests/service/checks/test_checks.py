@@ -19,7 +19,7 @@ import pytest
 
 from bench.hostile_kinds import KINDS, hostile_request
 from committer.errors import InvalidRequestError
-from committer.plan.request_check import (
+from committer.plan.batch.request_check import (
     CheckBasis,
     CheckedRequest,
     Checker,

@@ -284,7 +284,7 @@ async def test_a_check_that_fails_itself_is_counted_and_its_neighbours_land(
     def trips(*_: object) -> object:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("committer.plan.request_check.encode_inline_files", trips)
+    monkeypatch.setattr("committer.plan.batch.request_check.encode_inline_files", trips)
     harness = ServiceHarness()
     table = await add_table(harness, build_flights())
     await publish_among_neighbours(harness, table, inline_files(table, "bad"))

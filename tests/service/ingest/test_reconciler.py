@@ -15,8 +15,8 @@ from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.service.ingest import committer_pool
 from committer.service.ingest.doorbells import TRUSTED_MS
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.storage.replays import Replays
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.memory.memory_queue import MemoryQueue

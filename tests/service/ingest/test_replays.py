@@ -13,13 +13,13 @@ from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest
 from committer.service.upkeep.ledger_upkeep import ONE_SHOT_KEPT_S
-from committer.storage.replays import Replays
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.service.decisions import replay
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
-from workers.identity import MicroBatch
+from workers.sink.identity import MicroBatch
 
 VIRTUAL_TIME = True
 RUNS = ("0a2c5f40-3f0b-4c1b-9d4e-000000000001", "0a2c5f40-3f0b-4c1b-9d4e-000000000002")

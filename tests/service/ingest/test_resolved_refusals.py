@@ -12,7 +12,7 @@ from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
-from committer.storage.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness

@@ -23,7 +23,7 @@ from committer.service.process.startup import first_error
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
-from committer.storage.key_file import KeyFile
+from committer.storage.inbox.key_file import KeyFile
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld

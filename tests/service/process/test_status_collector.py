@@ -20,7 +20,7 @@ from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Pending, Waiting
-from committer.storage.inbox import Quarantine, QuarantineRecord
+from committer.storage.inbox.inbox import Quarantine, QuarantineRecord
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from committer.plan import evidence as plan_evidence
-from committer.plan.state import TableState
+from committer.plan.ledger import evidence as plan_evidence
+from committer.plan.ledger.state import TableState
 from committer.service.requests import evidence_reader as evidence
 from committer.service.requests.evidence_reader import EvidenceReader
 from tests.plan.committing import Table

@@ -18,9 +18,9 @@ from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, line_digest
 from committer.service.requests.foreign_entries import show
 from committer.service.requests.listing import Folders
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.storage.local import LocalStorage
-from committer.storage.replays import Replays
+from committer.storage.disk.local import LocalStorage
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.service.service_harness import ServiceHarness
 

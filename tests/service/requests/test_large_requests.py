@@ -12,7 +12,7 @@ from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
-from committer.plan.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
+from committer.plan.batch.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import ALL_SHARDS, Delivery
 from committer.ports.storage import NewObject, Storage

@@ -9,7 +9,7 @@ from committer.errors import StorageUnavailableError
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef
 from committer.ledger_entry import Landed, ProducerEntry, parse_entry, property_key
-from committer.plan.ledger import Ledger
+from committer.plan.ledger.ledger import Ledger
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.skips import SkipKind
 from committer.request.request_format import EncodedRequest
@@ -20,7 +20,7 @@ from committer.service.requests.settled_requests import SettledByTable, SettledR
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.outcome import Outcome
 from committer.service.settle.settler import Settler
-from committer.storage.inbox import Inbox, skips_of
+from committer.storage.inbox.inbox import Inbox, skips_of
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage

@@ -24,9 +24,9 @@ from committer.iceberg.updates.metadata_update import (
     Update,
 )
 from committer.ledger_entry import EpochRanges, property_key
-from committer.plan.high_water_mark import HighWaterMark, parse_high_water_mark
-from committer.plan.producer_decisions import ProducerName
-from committer.plan.state import TableState
+from committer.plan.ledger.high_water_mark import HighWaterMark, parse_high_water_mark
+from committer.plan.ledger.producer_decisions import ProducerName
+from committer.plan.ledger.state import TableState
 from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer, Unknown
 from committer.ports.storage import NewObject, Storage
 from committer.reason import Reason
@@ -35,7 +35,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.settle.high_water_check import HighWaterCheck
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.high_water_mark_objects import HighWaterMarks
+from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
 from tests.support.builders.flights import build_flights, foreign_swap
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog

@@ -6,7 +6,7 @@ import pytest
 
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import EpochRanges
-from committer.storage.high_water_mark_objects import HighWaterMarks
+from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
 from tests.support.builders.request_builders import build_request
 from tests.support.service.decisions import NAME, land, producer_admin, roll_back
 from tests.support.service.high_water_marks import PickyHighWaterMarks, is_frozen

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
-from committer.plan.high_water_mark import HighWaterMark
+from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.settle.pending_deletes import PendingDeletes, Proof
 

@@ -10,8 +10,8 @@ import pytest
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ledger_entry import parse_property_key
-from committer.plan import batch as batching
-from committer.plan.batch import Batch, PreparedManifest
+from committer.plan.batch import batch as batching
+from committer.plan.batch.batch import Batch, PreparedManifest
 from committer.ports.pointer_swap import Rejected, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.service.table import commit_planner

@@ -12,7 +12,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest
-from committer.storage.inbox import Inbox
+from committer.storage.inbox.inbox import Inbox
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.service.outside import foreign_append, foreign_commit

@@ -11,7 +11,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.service.upkeep.ledger_upkeep import ONE_SHOT_KEPT_S
-from committer.storage.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import ServiceHarness

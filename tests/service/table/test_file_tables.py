@@ -10,7 +10,7 @@ from committer.ports.storage import NewObject
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.orphan_finder import OrphanFinder, Sources
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
-from committer.storage.replays import Replays
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_swap
 from tests.support.faults.failing_creates import FailingCreates

@@ -7,7 +7,7 @@ import pytest
 from committer.errors import CatalogUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import EpochRanges
-from committer.plan.producer_decisions import ProducerName
+from committer.plan.ledger.producer_decisions import ProducerName
 from committer.ports.pointer_swap import Committed, LoadedTable, Rejected, Swap, SwapAnswer
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from committer.plan.batch_policy import METADATA_BYTES_MAX
+from committer.plan.batch.batch_policy import METADATA_BYTES_MAX
 from committer.service.telemetry.log import configure_logs
 from tests.support.builders.request_builders import build_request
 from tests.support.service.service_harness import ServiceHarness

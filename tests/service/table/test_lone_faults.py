@@ -17,8 +17,8 @@ from committer.errors import (
     StorageUnavailableError,
     UnsupportedError,
 )
-from committer.plan.batch import prepare_manifests
-from committer.plan.commit import plan_commit
+from committer.plan.batch.batch import prepare_manifests
+from committer.plan.commit.commit import plan_commit
 from committer.ports.queue import Delivery
 from committer.ports.storage import NewObject
 from committer.reason import Reason

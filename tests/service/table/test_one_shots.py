@@ -11,9 +11,9 @@ import pytest
 
 from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.ledger_entry import MAIN, EpochRanges, property_key
-from committer.plan import one_shots
-from committer.plan.one_shots import read_one_shots
-from committer.plan.producer_decisions import ProducerName
+from committer.plan.ledger import one_shots
+from committer.plan.ledger.one_shots import read_one_shots
+from committer.plan.ledger.producer_decisions import ProducerName
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.attempt import timed_nonce

@@ -9,14 +9,14 @@ import pytest
 from committer.errors import AccessError, FrazilError, StorageUnavailableError
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties
 from committer.ledger_entry import property_key
-from committer.plan.batch_policy import BatchPolicy
+from committer.plan.batch.batch_policy import BatchPolicy
 from committer.ports.storage import NewObject
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest
 from committer.service.settle.settler import GATHER_S
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.storage.replays import Replays
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.bad_requests import CHECKED
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request

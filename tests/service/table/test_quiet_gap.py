@@ -15,7 +15,7 @@ import pytest
 
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, Update
-from committer.plan.quiet_gap import GapPolicy
+from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier

@@ -7,9 +7,9 @@ import pytest
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
 from committer.ledger_entry import property_key
-from committer.plan.attempt_log import LOST_MAX
-from committer.plan.ledger import read_ledger
-from committer.plan.producer_decisions import ProducerName, ProducerState, standing
+from committer.plan.commit.attempt_log import LOST_MAX
+from committer.plan.ledger.ledger import read_ledger
+from committer.plan.ledger.producer_decisions import ProducerName, ProducerState, standing
 from committer.ports.pointer_swap import Rejected, Swap, SwapAnswer, Unknown
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState

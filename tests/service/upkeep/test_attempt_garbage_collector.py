@@ -20,7 +20,7 @@ from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.service.table import inflight_batch
-from committer.storage.journal import LeftOverEntry
+from committer.storage.inbox.journal import LeftOverEntry
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.faults.stopping_storage import StoppingStorage

@@ -26,13 +26,13 @@ from committer.iceberg.updates.metadata_update import (
     SetSnapshotRef,
     Update,
 )
-from committer.plan import expiry
-from committer.plan.quiet_gap import GapPolicy
+from committer.plan.cleanup import expiry
+from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.ports.storage import NewObject, ObjectInfo, Storage
 from committer.request.commit_request import Needs
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.request_builders import (
     build_file,
@@ -717,7 +717,7 @@ async def test_what_is_read_for_an_expiry_is_decoded_beside_the_loop(
         return iter_new_rows(content, known)
 
     monkeypatch.setattr(loop, "run_in_executor", run_in_executor)
-    monkeypatch.setattr("committer.plan.reachability.iter_new_rows", rows)
+    monkeypatch.setattr("committer.plan.cleanup.reachability.iter_new_rows", rows)
     harness, _, table = await open_harness()
     async with harness.running():
         await Traffic(harness, table).commit(16)

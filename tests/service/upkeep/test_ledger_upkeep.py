@@ -14,7 +14,7 @@ from committer.ledger_entry import (
     parse_property_key,
     property_key,
 )
-from committer.plan.ledger import Ledger
+from committer.plan.ledger.ledger import Ledger
 from committer.ports.pointer_swap import Swap
 from committer.ports.queue import shard_of
 from committer.request.table_identifier import TableIdentifier

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.builders.fixtures import CACHE
-from workers.java import find_java_home
+from workers.spark.java import find_java_home
 
 FOLDER = CACHE / "jars"
 # The releases 4.0.1 and 3.1.3.

@@ -26,7 +26,7 @@ from committer.iceberg.values.locations import (
     metadata_version,
 )
 from committer.iceberg.values.types import LongType, NestedField, StringType
-from committer.plan.swap import plan_swap
+from committer.plan.commit.swap import plan_swap
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.request.table_identifier import TableIdentifier
 

@@ -32,7 +32,7 @@ from committer.service.process.child_process import ends_with_parent
 from committer.storage.adls.adls_authorization import SharedKey
 from committer.storage.adls.adls_location import AdlsPlaces
 from committer.storage.adls.open_adls import AdlsOptions
-from committer.storage.http_client import HttpClient, HttpLimits, HttpRequest
+from committer.storage.http.http_client import HttpClient, HttpLimits, HttpRequest
 from tests.support.builders.jars import NotHereError
 from tests.support.builders.programs import azurite
 

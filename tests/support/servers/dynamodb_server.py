@@ -24,7 +24,7 @@ from committer.aws.client import AwsOptions
 from committer.service.process.child_process import ends_with_parent
 from tests.support.builders.fixtures import CACHE
 from tests.support.builders.jars import NATIVE, NotHereError, dynamodb_local
-from workers.java import find_java_home
+from workers.spark.java import find_java_home
 
 REGION = "eu-central-1"
 # Any will do; each pair of key and region would have tables of its own without `-sharedDb`.

@@ -24,7 +24,7 @@ from tests.support.builders.jars import NotHereError
 from tests.support.servers.dynamodb_server import loopback_shim
 from tests.support.servers.hive_releases import HIVE_4, HiveRelease
 from tests.support.servers.postgres_server import USER, PostgresServer
-from workers.java import find_java_home
+from workers.spark.java import find_java_home
 
 _MAIN = "org.apache.hadoop.hive.metastore.HiveMetaStore"
 _OPENED = ("java.net", "java.lang", "java.util", "java.util.concurrent")

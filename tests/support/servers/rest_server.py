@@ -20,7 +20,7 @@ import pytest
 from committer.service.process.child_process import ends_with_parent
 from tests.support.builders.jars import NotHereError, rest_fixture
 from tests.support.servers.dynamodb_server import free_port, loopback_shim, wait_until_ready
-from workers.java import find_java_home
+from workers.spark.java import find_java_home
 
 _MAIN = "org.apache.iceberg.rest.RESTCatalogServer"
 _STARTS_MAX = 3

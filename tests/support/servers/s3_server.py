@@ -34,7 +34,7 @@ from committer.aws.client import AwsOptions, close_client, open_client
 from committer.aws.client_errors import AWS_ERRORS, status_of
 from committer.real_world import RealWorld
 from committer.service.process.child_process import ends_with_parent
-from committer.storage.s3 import S3Storage
+from committer.storage.s3.s3_storage import S3Storage
 from tests.support.builders.jars import NotHereError
 from tests.support.builders.programs import versitygw
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION

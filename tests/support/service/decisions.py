@@ -7,8 +7,8 @@ from committer.iceberg.updates.metadata_update import (
     SetSnapshotRef,
 )
 from committer.ledger_entry import parse_entry
-from committer.plan.ledger import read_ledger
-from committer.plan.producer_decisions import ProducerName, ProducerState, standing
+from committer.plan.ledger.ledger import read_ledger
+from committer.plan.ledger.producer_decisions import ProducerName, ProducerState, standing
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
@@ -16,7 +16,7 @@ from committer.request.request_key import published_key
 from committer.service.admin.producer_admin import ProducerAdmin
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.table.table_committer import TableCommitter
-from committer.storage.replays import Replays
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import build_request
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness

@@ -11,8 +11,8 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.plan.batch_policy import BatchPolicy
-from committer.plan.state import TableState
+from committer.plan.batch.batch_policy import BatchPolicy
+from committer.plan.ledger.state import TableState
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import ALL_SHARDS, Doorbell
 from committer.ports.storage import Storage
@@ -35,9 +35,9 @@ from committer.settings.service_settings import (
     ServiceSettings,
     Settings,
 )
-from committer.storage.high_water_mark_objects import HighWaterMarks
-from committer.storage.inbox import Inbox, Quarantine, QuarantineRecord
-from committer.storage.journal import Journal
+from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
+from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.inbox.journal import Journal
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage

@@ -1,0 +1,388 @@
+"""A catalog in a DynamoDB table, in the layout of Iceberg Java's DynamoDbCatalog.
+
+One UpdateItem is the swap: its condition is that the item still names the base's metadata file.
+Java reads the item first, compares the location itself and asserts `v`; a condition on the location
+does both in one step, since every writer of the layout changes the two together. `v` is asserted as
+well where this client knows it, which after any `load` it does: an operator may set a table back to
+an earlier metadata file, and then a late attempt must not find the base that it was made for.
+`metadata_location` alone would accept it; `v` never repeats.
+
+A failed condition returns the current item, so that this client recognizes its own earlier success
+without a read. The client never sends a call twice. Items and expressions are in `dynamodb_layout`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from committer.aws.client import AwsOptions, close_client, open_client
+from committer.aws.client_errors import AWS_ERRORS, brief, surely_not_applied
+from committer.catalog.dynamodb import dynamodb_layout as layout
+from committer.catalog.dynamodb.dynamodb_errors import (
+    failed_conditions,
+    frazil_error,
+    standing_item,
+)
+from committer.catalog.dynamodb.dynamodb_layout import Item, Pointer, Stamp
+from committer.catalog.dynamodb.dynamodb_table import ensure_table
+from committer.catalog.namespaces import (
+    Namespace,
+    absent_if_unsupported,
+    check_property_names,
+    join_namespace,
+    not_empty,
+    with_parents,
+)
+from committer.catalog.staging import (
+    load_table,
+    objects_before,
+    read_registered,
+    write_first_metadata,
+)
+from committer.errors import (
+    CatalogUnavailableError,
+    FrazilError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    SettingsError,
+    TableAlreadyExistsError,
+)
+from committer.ports.catalog_capabilities import CatalogCapabilities
+from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer, Unknown
+from committer.ports.storage import NewObject, Storage
+from committer.ports.world import World
+from committer.request.table_identifier import TableIdentifier
+
+if TYPE_CHECKING:
+    from types_aiobotocore_dynamodb import DynamoDBClient
+    from types_aiobotocore_dynamodb.type_defs import QueryInputTypeDef
+
+_T = TypeVar("_T")
+# Each round needs another commit between the read and the write.
+_ROUNDS_MAX = 10
+_PROBE = TableIdentifier(("frazil-probe",), "frazil-probe")
+
+
+class DynamoDbCatalog:
+    """The `Catalog` port on one DynamoDB table.
+
+    A creating, renaming or dropping call whose answer was lost raises `CatalogUnavailableError`
+    although it may have been applied; `create_table`, `register_table` and `create_namespace` may
+    be repeated as they are.
+    """
+
+    capabilities = CatalogCapabilities(kind="DynamoDB", has_transactions=True)
+
+    def __init__(
+        self, *, client: DynamoDBClient, table_name: str, storage: Storage, world: World
+    ) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._storage = storage
+        self._world = world
+        self._pointers: dict[TableIdentifier, Pointer] = {}
+
+    @classmethod
+    async def open(
+        cls,
+        *,
+        name: str,  # noqa: ARG003  # other catalogs need it
+        table_name: str,
+        storage: Storage,
+        options: AwsOptions,
+        world: World,
+        create: bool = True,
+    ) -> DynamoDbCatalog:
+        """Connect, check the table's layout, and make the table where it is missing.
+
+        The layout has no place for the catalog's `name`: a DynamoDB table is one catalog. Errors:
+        `SettingsError` for another layout, and what `open_client` refuses; `NotFoundError` for a
+        missing table that is not to be made; `AccessError`; `CatalogUnavailableError`.
+        """
+        client = await open_client("dynamodb", options)
+        try:
+            await ensure_table(client, table_name, world, create=create)
+        except BaseException:
+            await close_client(client)
+            raise
+        return cls(client=client, table_name=table_name, storage=storage, world=world)
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        return await load_table(self._storage, identifier, self.current_location)
+
+    async def current_location(self, identifier: TableIdentifier) -> str:
+        with absent_if_unsupported():
+            layout.table_key(identifier)
+        pointer = layout.parse_pointer(identifier, await self._table_item(identifier))
+        self._pointers[identifier] = pointer
+        return pointer.location
+
+    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        return objects_before(swap)
+
+    async def swap(self, swap: Swap) -> SwapAnswer:
+        """Swap in one call; the port says what the answers mean.
+
+        Never `Rejected`: DynamoDB judges no change. A call that it refuses reveals a fault of the
+        table or of this client, never of a batch's requests.
+        """
+        identifier = swap.base.identifier
+        base = self._pointer_of(swap.base)
+        stamp = self._stamp()
+        call = layout.update_pointer(
+            self._table_name, identifier, base, swap.metadata_location, stamp
+        )
+        try:
+            await self._client.update_item(**call)
+        except Exception as error:  # noqa: BLE001  # whatever it is: was the call applied?
+            return self._not_updated(swap, error)
+        return self._committed(swap, stamp.version)
+
+    def _pointer_of(self, base: LoadedTable) -> Pointer:
+        """Return the base as it was read; without its `v` if this client has not read it."""
+        known = self._pointers.get(base.identifier)
+        if known is not None and known.location == base.metadata_location:
+            return known
+        return Pointer(base.metadata_location, "")
+
+    def _not_updated(self, swap: Swap, error: Exception) -> SwapAnswer:
+        item = standing_item(error)
+        if item is None:
+            if surely_not_applied(error):
+                raise self._error(error, "UpdateItem") from error
+            return Unknown(brief(error))
+        if layout.text_of(item, layout.LOCATION) == swap.metadata_location:
+            # A layer below sent the call twice, and the first one has won.
+            return self._committed(swap, layout.text_of(item, layout.VERSION))
+        if layout.text_of(item, layout.PREVIOUS_LOCATION) == swap.metadata_location:
+            return Unknown("the swap was sent twice below us, and others have committed since")
+        return Conflict()
+
+    def _committed(self, swap: Swap, version: str) -> Committed:
+        identifier = swap.base.identifier
+        self._pointers[identifier] = Pointer(swap.metadata_location, version)
+        return Committed(LoadedTable(identifier, swap.metadata, swap.metadata_location))
+
+    async def create_table(self, table: LoadedTable) -> None:
+        layout.table_key(table.identifier)
+        await self._require_namespace(table.identifier.namespace)
+        created = await write_first_metadata(self._storage, table)
+        try:
+            await self._put_table(table)
+        except TableAlreadyExistsError:
+            # Surely not applied, and no other process knows a file that this call wrote.
+            if created:
+                await self._storage.delete((table.metadata_location,))
+            raise
+
+    async def register_table(
+        self, identifier: TableIdentifier, metadata_location: str
+    ) -> LoadedTable:
+        layout.table_key(identifier)
+        await self._require_namespace(identifier.namespace)
+        table = await read_registered(self._storage, identifier, metadata_location)
+        await self._put_table(table)
+        return table
+
+    async def _put_table(self, table: LoadedTable) -> None:
+        identifier, location = table.identifier, table.metadata_location
+        call = layout.put_table(self._table_name, identifier, location, self._stamp())
+        try:
+            await self._client.put_item(**call)
+        except AWS_ERRORS as error:
+            item = standing_item(error)
+            if item is None:
+                raise self._error(error, "PutItem") from error
+            # The item is this client's own if an earlier call's answer was lost.
+            if layout.text_of(item, layout.LOCATION) != location:
+                raise _taken(identifier) from error
+
+    async def drop_table(self, identifier: TableIdentifier) -> None:
+        try:
+            await self._client.delete_item(**layout.delete_table(self._table_name, identifier))
+        except AWS_ERRORS as error:
+            item = standing_item(error)
+            if item is None:
+                raise self._error(error, "DeleteItem") from error
+            if item:
+                layout.parse_pointer(identifier, item)
+            raise _no_table(identifier) from error
+
+    async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
+        layout.table_key(to)
+        item = await self._table_item(identifier)
+        layout.parse_pointer(identifier, item)
+        await self._require_namespace(to.namespace)
+        if to == identifier:
+            raise _taken(to)
+        for _ in range(_ROUNDS_MAX):
+            if await self._move(identifier, to, item):
+                return
+            # Nothing else is asked between this read and the move: swaps must not come first again.
+            item = await self._table_item(identifier)
+            layout.parse_pointer(identifier, item)
+        raise CatalogUnavailableError(
+            f"table {identifier}: it changes faster than it can be renamed"
+        )
+
+    async def _move(self, identifier: TableIdentifier, to: TableIdentifier, item: Item) -> bool:
+        """Move a table; False if its item was changed since it was read."""
+        call = layout.move_item(self._table_name, identifier, to, item, self._stamp())
+        try:
+            await self._client.transact_write_items(**call)
+        except AWS_ERRORS as error:
+            match failed_conditions(error):
+                case [0, *_]:
+                    return False
+                case [1]:
+                    raise _taken(to) from error
+            raise self._error(error, "TransactWriteItems") from error
+        return True
+
+    async def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
+        """List tables by the index, which lags behind: a table of just now may be missing."""
+        names = await self._names(namespace)
+        if not names:
+            await self._require_namespace(namespace)
+        return [TableIdentifier(namespace, name) for name in sorted(names)]
+
+    async def _names(self, namespace: Namespace) -> list[str]:
+        items = await self._query(layout.query_tables(self._table_name, namespace))
+        return layout.parse_names(namespace, items)
+
+    async def create_namespace(self, namespace: Namespace) -> None:
+        call = layout.put_namespace(self._table_name, namespace, self._stamp())
+        try:
+            await self._client.put_item(**call)
+        except AWS_ERRORS as error:
+            if standing_item(error) is None:
+                raise self._error(error, "PutItem") from error
+
+    async def drop_namespace(self, namespace: Namespace) -> None:
+        """Drop by the index, too: a table of just now is overlooked, but it stays."""
+        await self._require_namespace(namespace)
+        text = join_namespace(namespace)
+        if await self._namespaces(f"{text}.") or await self._names(namespace):
+            raise not_empty(namespace)
+        try:
+            await self._client.delete_item(**layout.delete_namespace(self._table_name, namespace))
+        except AWS_ERRORS as error:
+            if standing_item(error) is None:
+                raise self._error(error, "DeleteItem") from error
+            raise NoSuchNamespaceError(f"no namespace {text}") from error
+
+    async def list_namespaces(self) -> list[Namespace]:
+        """List namespaces that were created, and their parents: others write tables without a
+        namespace's item, and only reading the whole table could find these.
+        """
+        return await self._namespaces("")
+
+    async def namespace_properties(self, namespace: Namespace) -> dict[str, str]:
+        item = await self._item(layout.namespace_key(namespace))
+        if not item:
+            await self._require_namespace(namespace)
+        return layout.properties_of(item)
+
+    async def set_namespace_properties(
+        self,
+        namespace: Namespace,
+        properties: Mapping[str, str],
+        *,
+        removed: Collection[str] = (),
+    ) -> None:
+        check_property_names((*properties, *removed))
+        await self._require_namespace(namespace)
+        # Other writers use namespaces that have no item.
+        await self.create_namespace(namespace)
+        call = layout.update_namespace(
+            self._table_name, namespace, properties, removed, self._stamp()
+        )
+        try:
+            await self._client.update_item(**call)
+        except AWS_ERRORS as error:
+            if standing_item(error) is None:
+                raise self._error(error, "UpdateItem") from error
+            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}") from error
+
+    async def default_location(self, namespace: Namespace) -> str | None:
+        item = await self._item(layout.namespace_key(namespace))
+        return layout.text_of(item, layout.DEFAULT_LOCATION) or None
+
+    async def _namespaces(self, prefix: str) -> list[Namespace]:
+        items = await self._query(layout.query_namespaces(self._table_name, prefix))
+        texts = [layout.text_of(item, layout.NAMESPACE) for item in items]
+        return with_parents(tuple(text.split(".")) for text in texts)
+
+    async def _require_namespace(self, namespace: Namespace) -> None:
+        """Require an item of the namespace or of one below it, or a table that others put in it."""
+        text = join_namespace(namespace)
+        if await self._item(layout.namespace_key(namespace)):
+            return
+        if await self._namespaces(f"{text}.") or await self._names(namespace):
+            return
+        raise NoSuchNamespaceError(f"no namespace {text}")
+
+    async def probe(self) -> None:
+        """Swap the pointer of a table that is not there. DynamoDB would make an item without the
+        condition, so nothing is left behind by a right answer.
+        """
+        base = Pointer(str(self._world.uuid()), str(self._world.uuid()))
+        call = layout.update_pointer(self._table_name, _PROBE, base, "probe", self._stamp())
+        try:
+            await self._client.update_item(**call)
+        except AWS_ERRORS as error:
+            if standing_item(error) is None:
+                raise self._error(error, "UpdateItem") from error
+            return
+        await self._client.delete_item(TableName=self._table_name, Key=call["Key"])
+        raise SettingsError(
+            f"DynamoDB table `{self._table_name}`: this server writes an item although the"
+            " condition on its `p.metadata_location` does not hold, so concurrent commits would be"
+            " lost"
+        )
+
+    async def close(self) -> None:
+        await close_client(self._client)
+
+    async def _table_item(self, identifier: TableIdentifier) -> Item:
+        item = await self._item(layout.table_key(identifier))
+        if not item:
+            raise _no_table(identifier)
+        return item
+
+    async def _item(self, key: Mapping[str, Any]) -> Item:
+        """Return an item; empty if there is none."""
+        call = layout.get_item(self._table_name, key)
+        answer = await self._asked(self._client.get_item(**call), "GetItem")
+        return answer.get("Item", {})
+
+    async def _query(self, query: QueryInputTypeDef) -> list[Item]:
+        """Return the items of all pages."""
+        items: list[Item] = []
+        while True:
+            answer = await self._asked(self._client.query(**query), "Query")
+            items.extend(answer["Items"])
+            if not (last := answer.get("LastEvaluatedKey")):
+                return items
+            query = {**query, "ExclusiveStartKey": last}
+
+    async def _asked(self, call: Awaitable[_T], action: str) -> _T:
+        try:
+            return await call
+        except AWS_ERRORS as error:
+            raise self._error(error, action) from error
+
+    def _error(self, error: Exception, action: str) -> FrazilError:
+        return frazil_error(error, action, self._client, self._table_name)
+
+    def _stamp(self) -> Stamp:
+        return Stamp(str(self._world.uuid()), self._world.now_ms())
+
+
+def _no_table(identifier: TableIdentifier) -> NoSuchTableError:
+    return NoSuchTableError(f"no table {identifier}")
+
+
+def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
+    return TableAlreadyExistsError(f"the name {identifier} is taken")

@@ -1,0 +1,159 @@
+"""Connects to the catalog's database: the engine, and the settings of each connection.
+
+All that is special to SQLite lives here and in `sqlite_file`, to PostgreSQL in `postgresql`, to
+MariaDB in `mariadb`. The meaning of errors is in `sql_errors`. No statement on the catalog's tables
+is here.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from committer.catalog.sql.sql_address import database_url
+from committer.catalog.sql.sql_errors import no_catalog
+from committer.catalog.sql.sqlite_file import follow_name
+from committer.errors import InvariantError, SettingsError
+from committer.extras import named_extra
+
+JournalMode = Literal["wal", "delete"]
+
+_WRITES = "catalog_writes"
+_SERVER_THREADS = 8
+
+
+def open_engine(
+    uri: str,
+    *,
+    driver_properties: Mapping[str, str] | None = None,
+    busy_timeout_ms: int = 5_000,
+    journal_mode: JournalMode | None = "wal",
+    answer_s_max: float = 20.0,
+    create: bool = True,
+) -> Engine:
+    """Build the engine of a database's address, say `sqlite:////abs/path/catalog.db`; do not
+    connect.
+
+    `busy_timeout_ms` is how long SQLite waits for another connection's lock, `answer_s_max` how
+    long a server has for an answer. Journal mode "delete" is for file systems without shared memory
+    (network mounts), where the write-ahead log cannot be; None keeps that of the file. Without
+    `create` no SQLite file is made. `driver_properties`: see `database_url`.
+
+    Errors: `SettingsError` for an address that names no database, or whose driver is not installed;
+    `NotFoundError` for a SQLite file that is missing and is not to be made.
+    """
+    url = database_url(uri, driver_properties or {})
+    match url.get_backend_name():
+        case "sqlite":
+            return _open_sqlite(
+                url, busy_timeout_ms=busy_timeout_ms, journal_mode=journal_mode, create=create
+            )
+        case "postgresql":
+            return _open_postgresql(url, answer_s_max=answer_s_max)
+        case "mariadb":
+            return _open_mariadb(url, answer_s_max=answer_s_max)
+        case other:
+            raise InvariantError(f"no adapter for the database `{other}`")
+
+
+def _open_sqlite(
+    url: URL, *, busy_timeout_ms: int, journal_mode: JournalMode | None, create: bool
+) -> Engine:
+    if url.database in (None, "", ":memory:"):
+        raise SettingsError("catalog uri: SQLite needs a file, which other processes can open")
+    engine = create_engine(url)
+    _prepare_sqlite(engine, busy_timeout_ms=busy_timeout_ms, journal_mode=journal_mode)
+    _follow_file(engine, create=create)
+    return engine
+
+
+def _open_postgresql(url: URL, *, answer_s_max: float) -> Engine:
+    with named_extra("a catalog on PostgreSQL", "postgres"):
+        from committer.catalog.sql.postgresql import open_server
+    return open_server(url, pool_size=_SERVER_THREADS, answer_s_max=answer_s_max)
+
+
+def _open_mariadb(url: URL, *, answer_s_max: float) -> Engine:
+    with named_extra("a catalog on MariaDB", "mariadb"):
+        from committer.catalog.sql.mariadb import open_server
+    return open_server(url, pool_size=_SERVER_THREADS, answer_s_max=answer_s_max)
+
+
+def threads(engine: Engine) -> int:
+    """Return how many calls may be in the database at once.
+    SQLite has one writer; more would wait."""
+    return 1 if engine.dialect.name == "sqlite" else _SERVER_THREADS
+
+
+def writing(engine: Engine) -> Engine:
+    """Return the same engine for transactions that write."""
+    return engine.execution_options(**{_WRITES: True})
+
+
+def reading(engine: Engine) -> Engine:
+    """Return the same engine for single statements that read: a server needs one trip for each."""
+    if engine.dialect.name == "sqlite":
+        return engine
+    return engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
+def _prepare_sqlite(
+    engine: Engine, *, busy_timeout_ms: int, journal_mode: JournalMode | None
+) -> None:
+    def connected(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        # The driver would begin a transaction at the first write only; here they begin explicitly.
+        connection.isolation_level = None
+        with closing(connection.cursor()) as cursor:
+            cursor.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
+            # A commit that was answered survives a power cut.
+            cursor.execute("PRAGMA synchronous = FULL")
+            if journal_mode is not None:
+                _set_journal_mode(connection, journal_mode)
+
+    def begun(connection: Connection) -> None:
+        # Taking the write lock first keeps "locked" before the first write: surely nothing applied.
+        if connection.get_execution_options().get(_WRITES):
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+
+
+def _follow_file(engine: Engine, *, create: bool) -> None:
+    database = str(engine.url.database)
+    if database.startswith("file:"):  # SQLite's own URI form may name what is no path
+        return
+    if not create and _is_absent(Path(database)):
+        raise no_catalog(engine)
+    follow_name(engine, Path(database), create=create)
+
+
+def _is_absent(path: Path) -> bool:
+    """Return whether a file is absent; SQLite reports a folder that cannot be searched."""
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _set_journal_mode(connection: DBAPIConnection, journal_mode: JournalMode) -> None:
+    """Ask for the mode; keep the file's present one where others use it or it may not be changed.
+
+    Both modes are safe, and all connections follow the file.
+    """
+    with closing(connection.cursor()) as cursor:
+        try:
+            cursor.execute(f"PRAGMA journal_mode = {journal_mode}")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY):
+                raise

@@ -1,0 +1,1 @@
+"""`frazil catalog` and `frazil namespace`."""

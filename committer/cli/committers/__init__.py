@@ -1,0 +1,1 @@
+"""`frazil serve` and `frazil status`: a committer, and its report of itself."""

@@ -1,0 +1,1 @@
+"""The context that commands share: the chosen catalog, their options, the open session."""

@@ -1,0 +1,4 @@
+"""The output of commands: text that fits a terminal, JSON, Arrow files.
+
+Nothing here knows a command.
+"""

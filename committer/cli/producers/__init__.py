@@ -1,0 +1,1 @@
+"""`frazil producer` and `frazil quarantine`: an operator's decisions about requests."""

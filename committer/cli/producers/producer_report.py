@@ -1,0 +1,174 @@
+"""Producers of a table as commands print them, and the text about the effect of a decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import typer
+
+from committer.cli.output.describe import Description
+from committer.cli.output.printing import time_text
+from committer.cli.output.view import Facts
+from committer.ledger_entry import EpochRanges
+from committer.plan.ledger.ledger import read_ledger
+from committer.plan.ledger.producer_decisions import (
+    ProducerName,
+    ProducerState,
+    ProducerStatus,
+    standings,
+)
+from committer.request.table_identifier import TableIdentifier
+from committer.service.admin.producer_admin import Lost, ProducerAdmin
+from committer.service.process.composition import Parts
+
+
+def operator(parts: Parts) -> ProducerAdmin:
+    """Return the service that carries out the decisions of a command."""
+    return ProducerAdmin(
+        catalog=parts.catalog,
+        storage=parts.storage,
+        replays=parts.replays,
+        high_water_marks=parts.high_water_marks,
+        world=parts.world,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A producer with all that a decision about it rests on."""
+
+    table: TableIdentifier
+    standing: ProducerStatus
+    lost: Lost
+    waiting: int
+    quarantined: int
+
+    @property
+    def is_rolled_back(self) -> bool:
+        return self.standing.state is ProducerState.ROLLED_BACK
+
+    def describe(self) -> Description:
+        return {
+            **describe(self.table, self.standing),
+            "rolled_back_epochs": str(self.lost.epochs),
+            "rolled_back_snapshots": self.lost.snapshots,
+            "rolled_back_is_whole": self.lost.is_whole,
+            "waiting_requests": self.waiting,
+            "quarantined_requests": self.quarantined,
+            "advice": advice(self),
+        }
+
+    def view(self) -> Facts:
+        facts = self.describe()
+        frozen = facts.pop("frozen_at_ms")
+        facts["frozen"] = time_text(cast("int | None", frozen))
+        shown = {name.replace("_", " "): value for name, value in facts.items() if value != ""}
+        return Facts(f"{self.standing.name.producer} of {self.table}", shown)
+
+
+async def list_producers(parts: Parts, table: TableIdentifier) -> list[ProducerStatus]:
+    """Return all producers of a table. Errors: `NotFoundError`; those of the catalog."""
+    return standings(read_ledger((await parts.catalog.load(table)).metadata))
+
+
+async def find(parts: Parts, table: TableIdentifier, name: ProducerName) -> Found:
+    """Find one producer. Errors: `NotFoundError`; those of catalog and storage."""
+    loaded = await parts.catalog.load(table)
+    desk, table_uuid = operator(parts), loaded.metadata.require_uuid()
+    standing = await desk.standing(loaded, name)
+    return Found(
+        table,
+        standing,
+        await desk.lost(loaded, name),
+        len([one async for one in parts.inbox.list(table_uuid, name.producer)]),
+        len([one async for one in parts.quarantine.list(table_uuid, name.producer)]),
+    )
+
+
+def describe(table: TableIdentifier, standing: ProducerStatus) -> Description:
+    entry = standing.entry
+    latest = entry.latest[0] if entry and entry.latest else None
+    return {
+        "table": str(table),
+        "producer": standing.name.producer,
+        "query_name": entry.name if entry else "",
+        "branch": standing.name.branch,
+        "state": standing.state,
+        "reason": standing.why or "",
+        "frozen_at_ms": entry.frozen.since_ms if entry and entry.frozen else None,
+        "last_epoch": entry.epochs.highest if entry else None,
+        "epochs": str(entry.epochs) if entry else "",
+        "snapshot_id": latest.snapshot_id if latest else None,
+        "sequence_number": latest.sequence_number if latest else None,
+        "sequential": entry.sequential if entry else None,
+        "one_shot": entry.one_shot if entry else None,
+        "accepted": [f"{epoch}/{attempt}" for epoch, attempt in entry.accepted] if entry else [],
+    }
+
+
+def advice(found: Found) -> str:
+    """Return what an operator does about it, in one sentence; empty where that is nothing."""
+    match found.standing.state:
+        case ProducerState.ACTIVE:
+            return ""
+        case ProducerState.FROZEN:
+            return "`frazil producer thaw` lets it go on; then replay what is in quarantine."
+        case ProducerState.ROLLED_BACK:
+            return (
+                "Bring the history back, or go on from what is left: `frazil producer thaw` with"
+                " --skip-lost (lost epochs never land) or --redo-lost (they may land once more)."
+            )
+        case ProducerState.UNREADABLE:
+            return "Upgrade to a release that reads its entry, or `frazil producer forget` it."
+
+
+def choose_epochs(found: Found, *, skip: bool, redo: bool, epochs: str | None) -> EpochRanges:
+    """Choose the epochs that may land again.
+    Errors: `typer.BadParameter` where the choice is open."""
+    if epochs is not None:
+        if not redo:
+            raise typer.BadParameter("--epochs needs --redo-lost: it names the epochs to redo")
+        return _parse(epochs)
+    if not found.is_rolled_back:
+        if redo:
+            raise typer.BadParameter("no epoch is lost by a rollback: name --epochs")
+        return EpochRanges()
+    if not redo and not skip:
+        raise typer.BadParameter(
+            f"a rollback took {_lost(found.lost)}: --skip-lost (they never land) or --redo-lost"
+            " (they may land once more)?"
+        )
+    if redo and not found.lost.is_whole:
+        raise typer.BadParameter(
+            f"a rollback took {_lost(found.lost)}: not all of it is known any more, so name"
+            " --epochs"
+        )
+    return found.lost.epochs if redo else EpochRanges()
+
+
+def _parse(text: str) -> EpochRanges:
+    try:
+        return EpochRanges.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--epochs: {error}") from None
+
+
+def _lost(lost: Lost) -> str:
+    epochs = f"epochs {lost.epochs}" if lost.epochs.ranges else "no epoch that is known"
+    return epochs if lost.is_whole else f"{epochs}, perhaps more"
+
+
+def what_follows(found: Found, again: EpochRanges) -> str:
+    """Return the effect of a thaw on the epochs; empty where it has none."""
+    if again.ranges:
+        return (
+            f"Epochs {again} may land once more, when they are published or replayed. Do not bring"
+            " the rolled back snapshots back then: their rows would be in the table twice."
+        )
+    if not found.is_rolled_back:
+        return ""
+    return (
+        f"The rollback took {_lost(found.lost)}. They count as landed, and their rows stay away:"
+        " one that is published again goes to quarantine."
+    )

@@ -1,0 +1,296 @@
+"""Requests in quarantine: finding, filtering and replaying them. No printing here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from committer.cli.output.describe import Description
+from committer.cli.producers.producer_report import operator
+from committer.cli.producers.quarantine_filters import Filters
+from committer.errors import (
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    UnsupportedError,
+)
+from committer.plan.ledger.producer_decisions import ACCEPTABLE, ProducerName
+from committer.ports.queue import Doorbell
+from committer.reason import Reason
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import EncodedRequest, line_digest
+from committer.request.request_key import RequestKey
+from committer.request.table_identifier import TableIdentifier
+from committer.service.admin.data_file_check import absent_data_file
+from committer.service.process.composition import Parts, RequestParts
+from committer.service.requests.inbox_keys import parsed
+from committer.storage.inbox.inbox import Outstanding, QuarantineRecord, read_quarantined
+
+_READS_AT_ONCE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """One request in quarantine, from its record."""
+
+    key: str
+    record: QuarantineRecord
+    size_bytes: int
+
+    @property
+    def parsed_key(self) -> RequestKey | None:
+        return parsed(self.key)
+
+    @property
+    def table_uuid(self) -> str | None:
+        return str(self.parsed_key.table_uuid) if self.parsed_key else None
+
+    @property
+    def producer(self) -> str | None:
+        return self.parsed_key.producer if self.parsed_key else None
+
+    @property
+    def advice(self) -> str:
+        return advice_for(self.record.reason)
+
+    def is_meant(self, filters: Filters, now_ms: int) -> bool:
+        age_ms = now_ms - self.record.quarantined_at_ms
+        return (
+            filters.table in (None, self.record.table, self.table_uuid)
+            and filters.producer in (None, self.producer)
+            and filters.reason in (None, self.record.reason)
+            and (filters.older_than_ms is None or age_ms > filters.older_than_ms)
+            and (filters.younger_than_ms is None or age_ms < filters.younger_than_ms)
+        )
+
+    def describe(self) -> Description:
+        key = self.parsed_key
+        return {
+            "key": self.key,
+            "inbox_key": self.record.key,
+            "table": self.record.table,
+            "table_uuid": self.table_uuid,
+            "producer": self.producer,
+            "epoch": key.epoch if key else None,
+            "attempt": key.attempt if key else None,
+            "reason": self.record.reason,
+            "message": self.record.message,
+            "meaning": meaning_of(self.record.reason),
+            "advice": self.advice,
+            "quarantined_at_ms": self.record.quarantined_at_ms,
+            "bytes": self.size_bytes,
+        }
+
+
+def advice_for(reason: str) -> str:
+    """Return what to do about it; empty for a code of another version."""
+    known = _known(reason)
+    return known.advice if known else ""
+
+
+def meaning_of(reason: str) -> str:
+    """Return what is wrong with such requests; empty for a code of another version."""
+    known = _known(reason)
+    return known.meaning if known else ""
+
+
+def _known(reason: str) -> Reason | None:
+    return next((code for code in Reason if code.value == reason), None)
+
+
+async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
+    """Find all that the filters accept, in ascending order of key."""
+    listed = [one async for one in parts.quarantine.list()]
+    limit = asyncio.Semaphore(_READS_AT_ONCE)
+
+    async def read(one: Outstanding) -> Quarantined | None:
+        async with limit:
+            return await _read(parts, one)
+
+    found = await asyncio.gather(*map(read, listed))
+    now_ms = parts.world.now_ms()
+    return [one for one in found if one is not None and one.is_meant(filters, now_ms)]
+
+
+async def _read(parts: RequestParts, listed: Outstanding) -> Quarantined | None:
+    """Read a request; None if it is no longer there.
+    One without a readable record is shown all the same."""
+    try:
+        record = await parts.quarantine.record(listed.key)
+    except NotFoundError:
+        return None
+    except InvalidRequestError as error:
+        record = QuarantineRecord(
+            key=listed.key,
+            reason=Reason.REQUEST_MALFORMED,
+            message=str(error),
+            quarantined_at_ms=listed.modified_ms,
+        )
+    return Quarantined(listed.key, record, listed.size_bytes)
+
+
+async def find_keys(parts: RequestParts, abbreviations: Sequence[str]) -> list[str]:
+    """Find the keys that are meant. Errors: `NotFoundError` for none, or more than one."""
+    keys = {listed.key async for listed in parts.quarantine.list()}
+    return [choose_key(text, keys) for text in abbreviations]
+
+
+def choose_key(text: str, keys: Iterable[str]) -> str:
+    """Find the key itself, or the only one that starts or ends so, or whose attempt starts so."""
+    known = sorted(keys)
+    if text in known:
+        return text
+    fitting = [
+        key
+        for key in known
+        if text
+        and (key.startswith(text) or key.endswith(text) or key.split("/")[-1].startswith(text))
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    if not fitting:
+        raise NotFoundError(f"nothing in quarantine has the key `{text}`")
+    shown = ", ".join(fitting[:3]) + (", …" if len(fitting) > 3 else "")
+    raise NotFoundError(f"`{text}` fits {len(fitting)} requests in quarantine: {shown}")
+
+
+async def load(parts: RequestParts, key: str) -> bytes:
+    """Read the quarantine object."""
+    return await parts.own_storage.get(parts.quarantine.location(key))
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The outcome of a replay: in the inbox, or still in quarantine for a reason.
+
+    `check_error`: why its data files could not be checked. `queue_error`: why no doorbell rang.
+    """
+
+    key: str
+    refused: str | None = None
+    check_error: str | None = None
+    queue_error: str | None = None
+
+
+async def replay(parts: RequestParts, key: str) -> Replayed:
+    """Put a request back into the inbox, if its data files are there, and announce it,
+    if the queue answers.
+    """
+    check_error = None
+    try:
+        sealed, _ = await parts.replays.get(key)
+        try:
+            absent = await absent_data_file(parts.storage, sealed)
+        except FrazilError as error:
+            absent, check_error = None, str(error)
+        if absent is not None:
+            return Replayed(key, refused=_without(absent))
+        sealed = await parts.replays.replay(key, parts.world.uuid())
+    except (InvalidRequestError, NotFoundError) as error:
+        return Replayed(key, refused=str(error))
+    return Replayed(key, check_error=check_error, queue_error=await _announce(parts, sealed))
+
+
+def _without(data_file: str) -> str:
+    return (
+        f"its data file `{data_file}` does not exist (an orphan clean-up may have taken it), and"
+        " readers of the table would fail: publish the micro-batch again, and discard this one"
+    )
+
+
+async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
+    """Return the reason by key for those that --force cannot land now. Change nothing."""
+    refused: dict[str, str] = {}
+    for (table, name), meant in (await _meant(parts, keys, refused)).items():
+        refused.update(await _refused(operator(parts).refusals, table, name, meant))
+    for key in keys:
+        if key not in refused and (why := await _why_not_replayed(parts, key)) is not None:
+            refused[key] = why
+    return refused
+
+
+async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:
+    """Permit these requests to land although the ledger refuses them, and replay them."""
+    refused: dict[str, str] = {}
+    for (table, name), meant in (await _meant(parts, keys, refused)).items():
+        refused.update(await _refused(operator(parts).accept, table, name, meant))
+    return [
+        Replayed(key, refused=refused[key]) if key in refused else await replay(parts, key)
+        for key in keys
+    ]
+
+
+_Meant = Mapping[tuple[TableIdentifier, ProducerName], Sequence[EncodedRequest]]
+_Ask = Callable[[TableIdentifier, ProducerName, Sequence[CommitRequest]], Awaitable[dict[str, str]]]
+
+
+async def _refused(
+    ask: _Ask, table: TableIdentifier, name: ProducerName, meant: Sequence[EncodedRequest]
+) -> dict[str, str]:
+    """Return why not, by the key in quarantine, for those of one producer that are refused."""
+    try:
+        why = await ask(table, name, [sealed.request for sealed in meant])
+    except (NotFoundError, UnsupportedError) as error:
+        return {sealed.key: str(error) for sealed in meant}
+    keys = {sealed.key: sealed.request.inbox_key for sealed in meant}
+    return {key: why[published] for key, published in keys.items() if published in why}
+
+
+async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> _Meant:
+    """Group the requests by table and producer; those that --force does not help are `refused`."""
+    meant: defaultdict[tuple[TableIdentifier, ProducerName], list[EncodedRequest]]
+    meant = defaultdict(list)
+    for key in keys:
+        try:
+            sealed = await _acceptable(parts, key)
+        except (InvalidRequestError, NotFoundError, UnsupportedError) as error:
+            refused[key] = str(error)
+        else:
+            request = sealed.request
+            name = ProducerName(request.producer.id, request.branch)
+            meant[request.identifier, name].append(sealed)
+    return meant
+
+
+async def _why_not_replayed(parts: Parts, key: str) -> str | None:
+    """Return the reason for which a replay would refuse it; None if that cannot be found out."""
+    try:
+        sealed, _ = await parts.replays.get(key)
+        absent = await absent_data_file(parts.storage, sealed)
+    except FrazilError:
+        return None
+    return None if absent is None else _without(absent)
+
+
+async def _acceptable(parts: Parts, key: str) -> EncodedRequest:
+    """Return the request, if the ledger alone is against it.
+
+    Errors: `UnsupportedError` for another reason; `InvalidRequestError`; `NotFoundError`.
+    """
+    sealed, kept = await parts.replays.get(key)
+    record, _ = read_quarantined(kept, key)
+    if record.reason not in ACCEPTABLE:
+        codes = ", ".join(sorted(ACCEPTABLE))
+        raise UnsupportedError(
+            f"its reason is {record.reason}; --force lands requests of {codes} only: remove the"
+            " cause, then replay it without --force"
+        )
+    return sealed
+
+
+async def _announce(parts: RequestParts, sealed: EncodedRequest) -> str | None:
+    """Announce a request, or return why not;
+    then the committer finds it when it next lists the inbox."""
+    if parts.queue is None:
+        return None
+    request = sealed.request
+    bell = Doorbell(
+        request.table_uuid, sealed.key, line_digest(sealed.content), sealed.content, reply_to=None
+    )
+    try:
+        await parts.queue.announce([bell])
+    except FrazilError as error:
+        return str(error)
+    return None

@@ -1,0 +1,1 @@
+"""`frazil table` and its commands."""

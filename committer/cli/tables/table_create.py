@@ -1,0 +1,188 @@
+"""`frazil table create`: from what was typed to the first metadata of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.context.capability_checks import check_location, check_namespace
+from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.common_options import TableArgument
+from committer.cli.context.new_namespace import with_namespace
+from committer.cli.output.printing import say
+from committer.cli.tables.table_set import refuse_inbox_inside
+from committer.errors import (
+    AccessError,
+    InvalidMetadataError,
+    StorageUnavailableError,
+    UnsupportedError,
+)
+
+if TYPE_CHECKING:
+    from committer.iceberg.schema.partition_spec import PartitionSpec
+    from committer.iceberg.schema.schema import Schema
+    from committer.iceberg.schema.sort_order import SortOrder
+    from committer.ports.pointer_swap import LoadedTable
+    from committer.request.table_identifier import TableIdentifier
+    from committer.service.process.composition import Parts
+
+
+def create(
+    name: TableArgument,
+    schema: Annotated[
+        str,
+        typer.Option(
+            help='Columns such as "id long not null, name string", or a JSON file in the'
+            " specification's form."
+        ),
+    ],
+    partition: Annotated[str, typer.Option(help='Such as "month(at), bucket(8, name)".')] = "",
+    sort_order: Annotated[str, typer.Option(help='Such as "at desc nulls last, id".')] = "",
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="May be repeated.")
+    ] = None,
+    format_version: Annotated[int, typer.Option(min=1, max=3)] = 2,
+    location: Annotated[
+        str, typer.Option(help="Default: the namespace's own, else <warehouse>/<namespace>/<name>.")
+    ] = "",
+) -> None:
+    """Make a table, and its namespace if there is none."""
+    from committer.cli.tables.table_properties import parse_properties, refuse_long_keys
+
+    identifier = parse_identifier(name)
+    if "/" in name or not name.isprintable():
+        raise typer.BadParameter(f"`{name}`: expected a name without `/` and control characters")
+    own = parse_properties(properties or (), hint="--property")
+    shape = _Shape(schema, partition, sort_order, own)
+
+    async def work(parts: Parts) -> LoadedTable:
+        refuse_inbox_inside(parts, own)
+        refuse_long_keys(own, parts.catalog.capabilities)
+        check_namespace(parts.catalog.capabilities, identifier.namespace)
+        check_location(parts.catalog.capabilities, location)
+        with _named_warehouse(parts):
+            async with with_namespace(parts.catalog, identifier.namespace):
+                where = location or await _named_by_namespace(parts, identifier)
+                table = _first_table(parts, identifier, shape, format_version, where)
+                await parts.catalog.create_table(table)
+        # The catalog may have put it elsewhere.
+        return await parts.catalog.load(identifier)
+
+    created = run_with_parts(work, create=True)
+    say(f"created {identifier} at {created.metadata.location}")
+
+
+class _Shape:
+    """The wanted schema, partitions and order, parsed. Errors: `typer.BadParameter`."""
+
+    def __init__(
+        self, schema: str, partition: str, sort_order: str, properties: dict[str, str]
+    ) -> None:
+        from committer.cli.tables.table_text import parse_partition, parse_sort_order
+        from committer.iceberg.schema.partition_spec import UNPARTITIONED
+        from committer.iceberg.schema.sort_order import UNSORTED
+
+        self.properties = properties
+        try:
+            self.schema: Schema = _parse_schema(schema)
+            self.spec: PartitionSpec = (
+                parse_partition(partition, self.schema) if partition else UNPARTITIONED
+            )
+            self.order: SortOrder = (
+                parse_sort_order(sort_order, self.schema) if sort_order else UNSORTED
+            )
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+
+def _parse_schema(text: str) -> Schema:
+    """Parse columns as typed, the specification's JSON, or the name of a file with that."""
+    import orjson
+
+    from committer.cli.tables.table_text import parse_columns
+    from committer.iceberg.schema.schema import parse_schema
+
+    if not text.lstrip().startswith("{"):
+        path = Path(text)
+        if not text.endswith(".json") and (" " in text.strip() or not path.is_file()):
+            return parse_columns(text)
+        try:
+            text = path.read_text()
+        except OSError as error:
+            raise ValueError(f"schema file `{path}`: {error.strerror}") from None
+    try:
+        return parse_schema(orjson.loads(text))
+    except orjson.JSONDecodeError as error:
+        raise ValueError(f"the schema is not JSON: {error}") from None
+    except InvalidMetadataError as error:
+        raise ValueError(str(error)) from None
+
+
+@contextmanager
+def _named_warehouse(parts: Parts) -> Iterator[None]:
+    """Say which setting names the warehouse, if a place below it cannot be used."""
+    from committer.settings.setting_names import naming_setting
+
+    place = parts.settings.catalog.all_properties.place
+    try:
+        yield
+    except (AccessError, StorageUnavailableError) as error:
+        if not place or place not in str(error):
+            raise
+        raise type(error)(naming_setting("catalog.warehouse", error)) from error
+
+
+async def _named_by_namespace(parts: Parts, identifier: TableIdentifier) -> str:
+    """Return the location where the table's namespace wants it; empty if the warehouse decides."""
+    if parts.catalog.capabilities.chooses_locations:
+        return ""
+    folder = await parts.catalog.default_location(identifier.namespace)
+    if folder is None and not parts.settings.catalog.all_properties.place:
+        raise typer.BadParameter(
+            "the catalog names no folder for the namespace's tables: pass --location"
+        )
+    return f"{folder.rstrip('/')}/{identifier.name}" if folder else ""
+
+
+def _first_table(
+    parts: Parts,
+    identifier: TableIdentifier,
+    shape: _Shape,
+    format_version: int,
+    location: str,
+) -> LoadedTable:
+    from committer.iceberg.metadata.metadata_gzip import writes_gzip
+    from committer.iceberg.metadata.table_metadata import new_table_metadata
+    from committer.iceberg.values.locations import metadata_file_location, metadata_folder
+    from committer.plan.cleanup.expiry import NEW_TABLE_PROPERTIES
+    from committer.ports.pointer_swap import LoadedTable
+    from committer.settings.service_settings import is_inside
+
+    warehouse = parts.settings.catalog.warehouse
+    default = "/".join((warehouse, *identifier.namespace, identifier.name))
+    if is_inside(inbox := parts.settings.inbox, location or default):
+        raise typer.BadParameter(
+            f"inbox `{inbox}` lies inside the table's location `{location or default}`: an engine's"
+            " orphan clean-up could remove requests"
+        )
+    try:
+        metadata = new_table_metadata(
+            table_uuid=parts.world.uuid(),
+            location=location or default,
+            schema=shape.schema,
+            partition_spec=shape.spec,
+            sort_order=shape.order,
+            properties={**NEW_TABLE_PROPERTIES, **shape.properties},
+            format_version=format_version,
+            now_ms=parts.world.now_ms(),
+        )
+    except (InvalidMetadataError, UnsupportedError) as error:
+        raise typer.BadParameter(str(error)) from None
+    folder = metadata_folder(metadata.location, metadata.properties)
+    gzip = writes_gzip(metadata.properties)
+    first = metadata_file_location(folder, 0, parts.world.uuid(), gzip=gzip)
+    return LoadedTable(identifier, metadata, first)

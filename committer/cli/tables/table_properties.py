@@ -1,0 +1,125 @@
+"""Permitted values of a table's properties, and the keys that no user sets.
+
+Only properties that Frazil acts on are checked: it would silently ignore a value that it cannot
+read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from committer.cli.context.property_changes import parse_pairs
+from committer.ledger_entry import LEDGER_PREFIX
+from committer.plan.batch.batch_policy import INTERVAL_PROPERTY
+from committer.plan.cleanup.expiry import EXPIRE_PROPERTY
+from committer.plan.ledger.quiet_gap import GAP_PROPERTY
+from committer.service.requests.signature_check import REQUIRE_PROPERTY
+from committer.settings.setting_names import did_you_mean
+
+if TYPE_CHECKING:
+    from committer.ports.catalog_capabilities import CatalogCapabilities
+
+_Check = Callable[[str], bool]
+_OURS = "frazil."
+
+
+def _one_of(*words: str) -> tuple[str, _Check]:
+    return f"`{'` or `'.join(words)}`", lambda text: text.strip().lower() in words
+
+
+def _number(least: int, most: int = 2**63 - 1) -> tuple[str, _Check]:
+    said = f"a whole number from {least} on" if most >= 2**31 else f"{least} to {most}"
+    return (
+        said,
+        lambda text: (
+            bool(re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII)) and (least <= int(text) <= most)
+        ),
+    )
+
+
+_FLAG = _one_of("true", "false")
+_KNOWN: Mapping[str, tuple[str, _Check]] = {
+    EXPIRE_PROPERTY: _FLAG,
+    REQUIRE_PROPERTY: _FLAG,
+    INTERVAL_PROPERTY: _number(0, 3_600_000),
+    GAP_PROPERTY: _number(0, 60_000),
+    "gc.enabled": _FLAG,
+    "commit.manifest-merge.enabled": _FLAG,
+    "commit.manifest.min-count-to-merge": _number(1),
+    "commit.manifest.target-size-bytes": _number(1),
+    "history.expire.min-snapshots-to-keep": _number(1),
+    "history.expire.max-snapshot-age-ms": _number(0),
+    "history.expire.max-ref-age-ms": _number(0),
+    "write.metadata.compression-codec": _one_of("none", "gzip"),
+    "write.metadata.delete-after-commit.enabled": _FLAG,
+    "write.metadata.previous-versions-max": _number(1),
+    "write.object-storage.enabled": _FLAG,
+    "write.object-storage.partitioned-paths": _FLAG,
+}
+# Java's `TableProperties.RESERVED_PROPERTIES`: told of a table, and never stored in it.
+_RESERVED = frozenset(
+    {
+        *("format-version", "uuid", "snapshot-count", "current-snapshot-summary"),
+        *("current-snapshot-id", "current-snapshot-timestamp-ms", "current-schema"),
+        *("default-partition-spec", "default-sort-order"),
+    }
+)
+_PLACES = ("write.data.path", "write.metadata.path")
+
+
+def parse_properties(pairs: Iterable[str], *, hint: str) -> dict[str, str]:
+    """Parse `KEY=VALUE` pairs, and check them. Errors: `typer.BadParameter`."""
+    properties = parse_pairs(pairs, hint=hint)
+    check_properties(properties, hint=hint)
+    return properties
+
+
+def check_properties(properties: Mapping[str, str], *, hint: str) -> None:
+    """Refuse keys as `check_keys`, and values that Frazil could not read.
+
+    Errors: `typer.BadParameter`.
+    """
+    check_keys(tuple(properties), hint=hint)
+    for key, text in properties.items():
+        expected, fits = _KNOWN.get(key, ("", lambda _: True))
+        if not fits(text):
+            raise typer.BadParameter(f"{hint}: `{key}`: expected {expected}, found `{text}`")
+
+
+def check_keys(keys: Sequence[str], *, hint: str) -> None:
+    """Refuse the ledger's keys, those that engines reserve, and unknown ones of Frazil.
+
+    Errors: `typer.BadParameter`.
+    """
+    ours = [key for key in _KNOWN if key.startswith(_OURS)]
+    for key in keys:
+        if key.startswith(LEDGER_PREFIX):
+            raise typer.BadParameter(
+                f"{hint}: `{key}` belongs to the ledger of what has landed; `frazil producer`"
+                " changes it"
+            )
+        if key in _RESERVED:
+            raise typer.BadParameter(f"{hint}: `{key}` is reserved: engines tell it of the table")
+        if key.startswith(_OURS) and key not in ours:
+            hint_of = did_you_mean(key, ours) or f"there are {', '.join(ours)}"
+            raise typer.BadParameter(f"{hint}: there is no property `{key}`; {hint_of}")
+
+
+def refuse_long_keys(keys: Iterable[str], capabilities: CatalogCapabilities) -> None:
+    """Refuse properties that the catalog has no room to name. Errors: `typer.BadParameter`."""
+    chars_max = capabilities.property_key_chars_max
+    for key in keys:
+        if chars_max is not None and len(key) > chars_max:
+            raise typer.BadParameter(
+                f"property `{key}`: its name has {len(key)} characters, and a"
+                f" {capabilities.kind} takes {chars_max}"
+            )
+
+
+def places_of(properties: Mapping[str, str]) -> list[str]:
+    """Return the locations that properties name."""
+    return [properties[key] for key in _PLACES if properties.get(key)]

@@ -1,0 +1,80 @@
+"""`frazil table set`: change properties of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import typer
+
+from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.common_options import TableArgument
+from committer.cli.context.property_changes import (
+    PAIRS,
+    PairsArgument,
+    PropertyChange,
+    UnsetOption,
+    parse_change,
+)
+from committer.cli.output.printing import say
+
+if TYPE_CHECKING:
+    from committer.iceberg.updates.metadata_update import Update
+    from committer.ports.pointer_swap import LoadedTable
+    from committer.service.process.composition import Parts
+
+
+def set_(
+    name: TableArgument,
+    properties: PairsArgument = None,
+    unset: UnsetOption = None,
+) -> None:
+    """Set properties of a table, and remove some, in one change of its metadata.
+
+    Committers obey from their next commit on. Repeating it changes nothing. The ledger's entries
+    and what engines reserve are refused, and so are values that Frazil could not read.
+    """
+    from committer.cli.tables.table_properties import check_keys, check_properties, refuse_long_keys
+    from committer.service.admin.table_change import change_table
+
+    change = parse_change(properties, unset)
+    check_properties(change.wanted, hint=PAIRS)
+    check_keys(change.removed, hint="--unset")
+    identifier = parse_identifier(name)
+    is_changed = False
+
+    async def decide(table: LoadedTable) -> Sequence[Update]:
+        nonlocal is_changed
+        updates = _updates(table.metadata.properties, change)
+        is_changed = is_changed or bool(updates)
+        return updates
+
+    async def work(parts: Parts) -> None:
+        refuse_inbox_inside(parts, change.wanted)
+        refuse_long_keys(change.wanted, parts.catalog.capabilities)
+        await change_table(parts.catalog, parts.storage, parts.world, identifier, decide)
+
+    run_with_parts(work)
+    say(f"{identifier}: {change}" if is_changed else f"{identifier} is so already")
+
+
+def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
+    """Refuse locations around the inbox. Errors: `typer.BadParameter`."""
+    from committer.cli.tables.table_properties import places_of
+    from committer.settings.service_settings import is_inside
+
+    for place in places_of(properties):
+        if is_inside(inbox := parts.settings.inbox, place):
+            raise typer.BadParameter(
+                f"inbox `{inbox}` lies inside `{place}`: an engine's orphan clean-up could remove"
+                " requests"
+            )
+
+
+def _updates(now: Mapping[str, str], change: PropertyChange) -> list[Update]:
+    from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
+
+    new = {key: text for key, text in change.wanted.items() if now.get(key) != text}
+    gone = tuple(key for key in change.removed if key in now)
+    updates: list[Update] = [SetProperties(new)] if new else []
+    return [*updates, RemoveProperties(gone)] if gone else updates

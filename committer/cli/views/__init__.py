@@ -1,0 +1,1 @@
+"""Views of metadata and its files: `frazil inspect`, and those that commands of tables share."""

@@ -1,0 +1,1 @@
+"""The Spark applications of the demo, and the events that they tell."""

@@ -1,0 +1,159 @@
+"""The intent of a commit: what must land, kept apart from the attempts to land it.
+
+A batch never changes. Its snapshot id and the names of its manifests stay over all attempts; a
+changed set of requests is a new batch.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+from uuid import UUID
+
+from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.splice.manifest_splice import join_manifests
+from committer.iceberg.values.locations import manifest_location, metadata_folder
+from committer.plan.batch.manifest_size import target_bytes
+from committer.plan.batch.partition_totals import Totals, count_partitions, partition_limit
+from committer.plan.batch.request_check import CheckedRequest
+from committer.plan.batch.submitted_manifest import CheckedManifest
+from committer.ports.storage import NewObject
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Requests of one branch that share one snapshot. `empty_on`: the branch of a batch without
+    requests, whose snapshot adds nothing.
+    """
+
+    requests: tuple[CheckedRequest, ...]
+    snapshot_id: int
+    commit_uuid: UUID
+    empty_on: str | None = None
+
+    @property
+    def branch(self) -> str:
+        return self.empty_on or self.requests[0].request.branch
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedManifest:
+    """A manifest of the batch, ready to be written; the same for every attempt.
+
+    `totals`: what it adds to each partition; None where the table's summaries do not say it.
+    """
+
+    location: str
+    spec_id: int
+    encoded: EncodedManifest
+    totals: Totals | None = None
+
+    @property
+    def written(self) -> NewObject:
+        return NewObject(self.location, self.encoded.content)
+
+
+def snapshot_id_from(random: UUID, metadata: TableMetadata) -> int | None:
+    """Derive a positive 63-bit snapshot id from a random uuid; None if the table has it already."""
+    folded = (random.int >> 64) ^ (random.int & (2**64 - 1))
+    snapshot_id = folded & (2**63 - 1)
+    taken = snapshot_id == 0 or metadata.snapshot_by_id(snapshot_id) is not None
+    return None if taken else snapshot_id
+
+
+def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedManifest, ...]:
+    """Join the entries of all requests: one manifest for each partition spec, or several above the
+    table's target size of manifests.
+
+    Depends on the batch, and of the table on its format version, current schema, specs and
+    properties only.
+    """
+    by_spec: dict[int, list[CheckedManifest]] = defaultdict(list)
+    for checked in batch.requests:
+        for manifest in checked.manifests:
+            by_spec[manifest.spec_id].append(manifest)
+    folder = metadata_folder(metadata.location, metadata.properties)
+    size_bytes = target_bytes(metadata.properties)
+    groups = [
+        (spec_id, group)
+        for spec_id, manifests in sorted(by_spec.items())
+        for group in _rolled(manifests, size_bytes)
+    ]
+    return tuple(
+        PreparedManifest(
+            manifest_location(folder, batch.commit_uuid, number),
+            spec_id,
+            _join(batch, metadata, spec_id, manifests, number),
+            _totals(metadata, spec_id, manifests),
+        )
+        for number, (spec_id, manifests) in enumerate(groups)
+    )
+
+
+def _rolled(
+    manifests: Iterable[CheckedManifest], size_bytes: int
+) -> Iterator[list[CheckedManifest]]:
+    """Group neighbors up to that size: readers plan manifests side by side.
+    One is never divided."""
+    group: list[CheckedManifest] = []
+    left_bytes = size_bytes
+    for manifest in manifests:
+        entries_bytes = len(manifest.part.content) - manifest.walked.header.end_offset
+        if group and left_bytes < entries_bytes:
+            yield group
+            group, left_bytes = [], size_bytes
+        group.append(manifest)
+        left_bytes -= entries_bytes
+    if group:
+        yield group
+
+
+def _join(
+    batch: Batch,
+    metadata: TableMetadata,
+    spec_id: int,
+    manifests: list[CheckedManifest],
+    number: int,
+) -> EncodedManifest:
+    spec = metadata.spec_by_id(spec_id)
+    context = ManifestContext(
+        format_version=metadata.format_version, schema=schema_of_spec(spec, metadata), spec=spec
+    )
+    return join_manifests(
+        [manifest.part for manifest in manifests],
+        context,
+        sync=sync_marker(batch.commit_uuid, number),
+        snapshot_id=batch.snapshot_id,
+    )
+
+
+def _totals(
+    metadata: TableMetadata, spec_id: int, manifests: list[CheckedManifest]
+) -> Totals | None:
+    limit = partition_limit(metadata.properties)
+    if not limit:
+        return None
+    spec = metadata.spec_by_id(spec_id)
+    return count_partitions(manifests, spec, schema_of_spec(spec, metadata), limit)
+
+
+def schema_of_spec(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
+    """Return the schema that a manifest of this spec is written with: the current one; for an older
+    spec whose source columns it dropped, the last with them.
+
+    Without the source column a partition field has no type, and its values could not be written.
+    """
+    sources = {field.source_id for field in spec.fields}
+    candidates = (metadata.current_schema, *reversed(metadata.schemas))
+    fitting = (one for one in candidates if all(one.field(source) for source in sources))
+    return next(fitting, metadata.current_schema)
+
+
+def sync_marker(commit_uuid: UUID, number: int) -> bytes:
+    """Derive 16 bytes, so that a plan stays pure, that no data block contains by accident."""
+    return blake2b(commit_uuid.bytes, digest_size=16, salt=number.to_bytes(8, "big")).digest()

@@ -1,0 +1,311 @@
+"""The check that every request passes before it may join a batch.
+
+Nothing that a request says of itself is believed: entries are walked, counts and partition
+summaries recomputed, schema and spec compared with the table's. A fault is
+an `InvalidRequestError` with its reason code; the caller quarantines that request alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.errors import InvalidRequestError, InvariantError
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.bound_forms import bound_forms
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.splice.work_left import WorkLeft
+from committer.ledger_entry import property_key
+from committer.plan.batch.data_locations import (
+    FILE_NAME_BYTES_MAX,
+    AllowedPlaces,
+    all_name_attempt,
+    comparable_name,
+    is_name_too_long,
+    names_attempt,
+)
+from committer.plan.batch.submitted_manifest import (
+    CheckedManifest,
+    HeaderCheck,
+    encode_inline_files,
+)
+from committer.plan.ledger.former_catalogs import parse_former_catalogs
+from committer.reason import Reason
+from committer.request.commit_request import CommitRequest, ManifestReference
+from committer.request.request_format import EncodedRequest, digest
+
+_PATHS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedRequest:
+    """A request that may be committed to a table with this basis."""
+
+    sealed: EncodedRequest
+    basis: CheckBasis
+    manifests: tuple[CheckedManifest, ...]
+
+    @property
+    def request(self) -> CommitRequest:
+        return self.sealed.request
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.sealed.content)
+
+    @property
+    def inflated_bytes(self) -> int:
+        """The size of blocks that are kept beside the manifests, as they cannot be moved as is."""
+        blocks = (block for manifest in self.manifests for block in manifest.walked.blocks)
+        return sum(len(block.raw) for block in blocks if block.raw is not None)
+
+    @property
+    def files_count(self) -> int:
+        return sum(manifest.walked.added_files_count for manifest in self.manifests)
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsManifests:
+    """The request names manifests in storage, with their lengths: read these (one byte more tells a
+    longer one, whatever its size) and check again with the bytes.
+    """
+
+    lengths: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Inflates:
+    """The request may land, and what is kept of it takes so much more memory than its bytes that
+    the caller has to reserve room for it.
+    """
+
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckBasis:
+    """All of a table that a check depends on. While it is unchanged a check stays valid."""
+
+    catalog: str
+    table_uuid: UUID
+    format_version: int
+    current_schema_id: int
+    schemas: tuple[Schema, ...]
+    last_column_id: int
+    partition_specs: tuple[PartitionSpec, ...]
+    places: AllowedPlaces
+    branches: frozenset[str]
+    property_key_chars_max: int | None = None
+    former_catalogs: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls, catalog: str, metadata: TableMetadata, property_key_chars_max: int | None = None
+    ) -> CheckBasis:
+        branches = {name for name, ref in metadata.refs.items() if ref.type == "branch"}
+        return cls(
+            catalog,
+            metadata.require_uuid(),
+            metadata.format_version,
+            metadata.current_schema_id,
+            metadata.schemas,
+            metadata.last_column_id,
+            metadata.partition_specs,
+            AllowedPlaces.of(metadata),
+            frozenset({"main", *branches}),
+            property_key_chars_max,
+            parse_former_catalogs(metadata.properties),
+        )
+
+
+def within(
+    checked: CheckedRequest | NeedsManifests, inflated_bytes_max: int
+) -> CheckedRequest | NeedsManifests | Inflates:
+    """Return the result of the check, or `Inflates` if it keeps more bytes than allowed."""
+    if isinstance(checked, CheckedRequest) and checked.inflated_bytes > inflated_bytes_max:
+        return Inflates(checked.inflated_bytes)
+    return checked
+
+
+class Checker:
+    """Checks requests against one basis; remembers which manifest headers were found good."""
+
+    def __init__(self, basis: CheckBasis, current_schema: Schema) -> None:
+        self.basis = basis
+        self.current_schema = current_schema
+        self._forms = bound_forms(basis.schemas, current_schema, basis.last_column_id)
+        self._headers = HeaderCheck(
+            basis.format_version, basis.schemas, basis.partition_specs, self._forms
+        )
+
+    def check(
+        self,
+        sealed: EncodedRequest,
+        read: Mapping[str, bytes] | None = None,
+        *,
+        left: WorkLeft | None = None,
+    ) -> CheckedRequest | NeedsManifests:
+        """Check a request; `read` holds the bytes of manifests that it names by path.
+
+        Errors: `InvalidRequestError`; `TooMuchWorkError` where more would be done than is `left`.
+        Cost: one walk over the entries, statistics are skipped.
+        """
+        request = sealed.request
+        if not sealed.is_whole:
+            raise InvariantError(f"request `{request.inbox_key}` is checked without its files")
+        self.check_target(request)
+        _check_operation(request)
+        named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
+        for path in named:
+            _refuse_place(path, "manifest", self.basis.places.refusal(path))
+        missing = {path: length for path, length in named.items() if path not in (read or {})}
+        if missing:
+            return NeedsManifests(missing)
+        manifests = tuple(self._manifests(sealed, read or {}, left))
+        self._check_paths(request, manifests)
+        return CheckedRequest(sealed, self.basis, manifests)
+
+    def check_target(self, request: CommitRequest) -> None:
+        """Check, before the ledger of this table is asked, that a request is for this table."""
+        basis = self.basis
+        if request.catalog != basis.catalog and request.catalog not in basis.former_catalogs:
+            raise _refused(
+                Reason.CATALOG_MISMATCH,
+                f"it is for catalog `{request.catalog}`, this committer serves `{basis.catalog}`",
+            )
+        if request.table_uuid != basis.table_uuid:
+            raise _refused(
+                Reason.TABLE_UUID_MISMATCH,
+                f"it is for table uuid {request.table_uuid}, `{request.identifier}` is now"
+                f" {basis.table_uuid}: the table was dropped and created again",
+            )
+        if request.branch not in basis.branches:
+            raise _refused(
+                Reason.BRANCH_UNKNOWN,
+                f"table `{request.identifier}` has no branch `{request.branch}`",
+            )
+        _check_ledger_key(request, basis.property_key_chars_max)
+
+    def _manifests(
+        self, sealed: EncodedRequest, read: Mapping[str, bytes], left: WorkLeft | None
+    ) -> Iterable[CheckedManifest]:
+        for number, reference in enumerate(sealed.request.manifests):
+            place = f"manifest {number}"
+            content = self._content(sealed, reference, read, place)
+            checked = self._headers.check(content, reference.content, place, left)
+            _check_counts(checked, reference, place)
+            yield checked
+        if sealed.request.files:
+            encoded = encode_inline_files(
+                sealed.request.files,
+                self.basis.format_version,
+                self.current_schema,
+                self.basis.partition_specs,
+                self._forms,
+            )
+            for manifest in encoded:
+                yield self._headers.check(manifest, "data", "`files`")
+
+    def _content(
+        self,
+        sealed: EncodedRequest,
+        reference: ManifestReference,
+        read: Mapping[str, bytes],
+        place: str,
+    ) -> memoryview:
+        if reference.path is None:
+            return sealed.manifest(reference)
+        content = read[reference.path]
+        if len(content) != reference.length or digest(content) != reference.hash:
+            raise _refused(
+                Reason.HASH_MISMATCH, f"{place}: `{reference.path}` has another length or hash"
+            )
+        return memoryview(content)
+
+    def _check_paths(self, request: CommitRequest, manifests: tuple[CheckedManifest, ...]) -> None:
+        attempt, seen = str(request.attempt), 0
+        names: set[str] = set()
+        for manifest in manifests:
+            paths = manifest.walked.paths
+            for start in range(0, len(paths), _PATHS_AT_ONCE):
+                some = paths[start : start + _PATHS_AT_ONCE]
+                plain = self.basis.places.plain_names(some)
+                if plain is None or not all_name_attempt(plain, attempt):
+                    self._check_each_path(some, attempt)
+                # By the name alone, as a folder may be reached by several paths.
+                names.update(map(comparable_name, some) if plain is None else map(str.lower, plain))
+            seen += len(paths)
+        if len(names) != seen:
+            raise _refused(
+                Reason.PATH_REPEATED,
+                f"{seen - len(names)} of {seen} data files have the name of another one (in any"
+                " folder, upper and lower case alike): give each its own",
+            )
+
+    def _check_each_path(self, paths: Sequence[str], attempt: str) -> None:
+        for path in paths:
+            _refuse_place(path, "data file", self.basis.places.data_refusal(path))
+            if not names_attempt(path, attempt):
+                raise _refused(
+                    Reason.PATH_WITHOUT_ATTEMPT,
+                    f"the file name of `{path}` does not have the attempt {attempt} as its last"
+                    " uuid",
+                )
+
+
+def _refuse_place(path: str, what: str, refusal: str | None) -> None:
+    if refusal:
+        raise _refused(Reason.PATH_NOT_ALLOWED, f"{what} `{path[:512]}`: {refusal}")
+    if is_name_too_long(path):
+        raise _refused(
+            Reason.FILE_NAME_TOO_LONG,
+            f"{what} `{path[:512]}`: its name has more than {FILE_NAME_BYTES_MAX} bytes",
+        )
+
+
+def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:
+    """Refuse a producer whose ledger entry the catalog has no room to name."""
+    key = property_key(request.producer.id, request.branch)
+    if chars_max is not None and len(key) > chars_max:
+        raise _refused(
+            Reason.PRODUCER_ID_TOO_LONG,
+            f"producer `{request.producer.id}`: its ledger entry, the table property `{key}`, has a"
+            f" name of {len(key)} characters, and this catalog takes {chars_max}",
+        )
+
+
+def _check_operation(request: CommitRequest) -> None:
+    unsupported = [
+        (request.operation != "append", f"operation `{request.operation}`"),
+        (request.adopt_existing, "`adopt-existing`"),
+        (request.producer.ordered, "an ordered producer of appends"),
+        (bool(request.needs.removed_paths), "`removed-paths` of an append"),
+        (any(ref.content == "deletes" for ref in request.manifests), "delete files of an append"),
+    ]
+    for found, feature in unsupported:
+        if found:
+            raise _refused(Reason.UNSUPPORTED, f"not supported by this version: {feature}")
+
+
+def _check_counts(checked: CheckedManifest, reference: ManifestReference, place: str) -> None:
+    walked = checked.walked
+    if checked.spec_id != reference.partition_spec_id:
+        raise _refused(
+            Reason.SPEC_MISMATCH,
+            f"{place} is of spec {checked.spec_id}, its reference says"
+            f" {reference.partition_spec_id}",
+        )
+    found = (walked.added_files_count, walked.added_rows_count)
+    said = (reference.added_files_count, reference.added_rows_count)
+    if found != said:
+        raise _refused(
+            Reason.COUNT_MISMATCH,
+            f"{place} holds {found[0]} files and {found[1]} rows, its reference says {said[0]} and"
+            f" {said[1]}",
+        )
+
+
+def _refused(reason: Reason, message: str) -> InvalidRequestError:
+    return InvalidRequestError(reason, message)

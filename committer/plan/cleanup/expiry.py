@@ -1,0 +1,233 @@
+"""Chooses the snapshots and refs that expire, and decides when a commit removes them.
+
+Iceberg's rules, to the letter, with a floor of Frazil's own below them. Deleting their files is
+planned in `reachability.py`. Source: docs/reference/iceberg-notes.md 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, RemoveSnapshots, Update
+from committer.plan.ledger.evidence import SNAPSHOTS_MAX
+from committer.plan.ledger.state import TableState
+
+EXPIRE_PROPERTY = "frazil.expire.enabled"
+_GC_PROPERTY = "gc.enabled"
+_KEEP_PROPERTY = "history.expire.min-snapshots-to-keep"
+_AGE_PROPERTY = "history.expire.max-snapshot-age-ms"
+_REF_AGE_PROPERTY = "history.expire.max-ref-age-ms"
+# The defaults of engines that find no property.
+_ICEBERG_DEFAULTS = {_KEEP_PROPERTY: 1, _AGE_PROPERTY: 432_000_000, _REF_AGE_PROPERTY: 2**63 - 1}
+
+# The properties of a table that Frazil creates: 5,000 snapshots or one hour, whichever is more.
+NEW_TABLE_PROPERTIES: Mapping[str, str] = {
+    EXPIRE_PROPERTY: "true",
+    _KEEP_PROPERTY: "5000",
+    _AGE_PROPERTY: "3600000",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
+
+# Proofs are searched in the manifest lists of this many snapshots, so these never expire.
+SNAPSHOTS_MIN = SNAPSHOTS_MAX
+# Below this share of what stays an expiry costs more than it saves. With it, what expiry costs for
+# each commit is the same for every retention.
+_SURPLUS_SHARE = 20
+# Bounds the expiry of one commit and the background work after it.
+EXPIRED_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """The retention that a table's properties ask for. A ref's own values go first. Ages in ms."""
+
+    min_snapshots_to_keep: int
+    max_snapshot_age_ms: int
+    max_ref_age_ms: int
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Retention | None:
+        """Read a table's retention; None if a value cannot be read: then nothing expires."""
+        try:
+            keep, age_ms, ref_age_ms = (
+                int(properties.get(key, default)) for key, default in _ICEBERG_DEFAULTS.items()
+            )
+        except ValueError:
+            return None
+        return cls(keep, age_ms, ref_age_ms) if keep > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The snapshots that pending requests were made against, and the branches they are for."""
+
+    snapshot_ids: frozenset[int] = frozenset()
+    branches: frozenset[str] = frozenset()
+
+
+NOTHING = Needed()
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredSnapshots:
+    """Snapshots to remove, oldest first, and refs to remove before them."""
+
+    snapshots: tuple[Snapshot, ...]
+    refs: tuple[str, ...] = ()
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        return tuple(snapshot.snapshot_id for snapshot in self.snapshots)
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        removed = (RemoveSnapshots(self.snapshot_ids),) if self.snapshots else ()
+        return (*(RemoveSnapshotRef(name) for name in self.refs), *removed)
+
+    def is_gone_from(self, metadata: TableMetadata) -> bool:
+        """Return whether the table has none of the snapshots any more;
+        without any, none of the refs."""
+        if self.snapshots:
+            return not any(each in metadata.snapshots_by_id for each in self.snapshot_ids)
+        return not any(name in metadata.refs for name in self.refs)
+
+
+def may_expire(properties: Mapping[str, str], *, default: bool) -> bool:
+    """Return whether Frazil expires snapshots of a table.
+    `default`: where the table does not say."""
+    said = properties.get(EXPIRE_PROPERTY, "").strip().lower()
+    if properties.get(_GC_PROPERTY, "true").strip().lower() != "true":
+        return False
+    return said == "true" if said else default
+
+
+def due_expiry(
+    state: TableState, *, now_ms: int, needed: Needed, default: bool
+) -> ExpiredSnapshots | None:
+    """Return what the next commit should expire; None if that is nothing, or too little."""
+    if not may_expire(state.metadata.properties, default=default):
+        return None
+    found = expirable(state, now_ms=now_ms, needed=needed)
+    if found is None:
+        return None
+    kept = len(state.metadata.snapshots) - len(found.snapshots)
+    if len(found.snapshots) < max(1, kept // _SURPLUS_SHARE) and not found.refs:
+        return None
+    return ExpiredSnapshots(found.snapshots[:EXPIRED_MAX], found.refs)
+
+
+def applicable_expiry(
+    expired: ExpiredSnapshots | None, state: TableState, branch: str, *, now_ms: int
+) -> ExpiredSnapshots | None:
+    """Return the earlier choice if all of it would be chosen again for a commit to this branch."""
+    if expired is None or branch in expired.refs:
+        return None
+    return expired if still_expirable(expired, state, now_ms=now_ms) else None
+
+
+def still_expirable(expired: ExpiredSnapshots, state: TableState, *, now_ms: int) -> bool:
+    """Return whether everything that was chosen earlier is still there,
+    and would be chosen again."""
+    if not may_expire(state.metadata.properties, default=True):
+        return False
+    found = expirable(state, now_ms=now_ms)
+    return (
+        found is not None
+        and set(expired.refs) <= set(found.refs)
+        and set(expired.snapshot_ids) <= set(found.snapshot_ids)
+    )
+
+
+def expirable(
+    state: TableState, *, now_ms: int, needed: Needed = NOTHING
+) -> ExpiredSnapshots | None:
+    """Select all that Iceberg's rules let expire, in the table's order; None if there is nothing.
+
+    Nothing while a producer's history is in doubt: an operator may want it back. No branch
+    that producers have landed on: what they publish next would be refused.
+    """
+    metadata = state.metadata
+    retention = Retention.of(metadata.properties)
+    if retention is None or state.ledger.broken or not _all_have_lists(metadata):
+        return None
+    branches = needed.branches | state.ledger.branches
+    refs = _kept_refs(metadata, retention, now_ms, branches)
+    kept = _kept_snapshots(metadata, refs.values(), retention, now_ms)
+    for snapshot_id in needed.snapshot_ids:
+        kept |= _since(metadata, refs.values(), snapshot_id)
+    snapshots = tuple(one for one in metadata.snapshots if one.snapshot_id not in kept)
+    dropped = tuple(name for name in metadata.refs if name not in refs)
+    return ExpiredSnapshots(snapshots, dropped) if snapshots or dropped else None
+
+
+def _all_have_lists(metadata: TableMetadata) -> bool:
+    """Return whether all have manifest lists:
+    old v1 snapshots without one are left to other engines."""
+    return all(snapshot.manifest_list is not None for snapshot in metadata.snapshots)
+
+
+def _kept_refs(
+    metadata: TableMetadata, retention: Retention, now_ms: int, needed: Collection[str]
+) -> dict[str, SnapshotRef]:
+    """Select the refs that stay: `main` and needed ones always;
+    others while their head is young enough."""
+    kept = {}
+    for name, ref in metadata.refs.items():
+        age_max = retention.max_ref_age_ms if ref.max_ref_age_ms is None else ref.max_ref_age_ms
+        head = metadata.snapshot_by_id(ref.snapshot_id)
+        is_young = head is not None and now_ms - head.timestamp_ms <= age_max
+        if name == MAIN or name in needed or is_young:
+            kept[name] = ref
+    return kept
+
+
+def _kept_snapshots(
+    metadata: TableMetadata, refs: Collection[SnapshotRef], retention: Retention, now_ms: int
+) -> set[int]:
+    kept = {ref.snapshot_id for ref in refs}
+    referenced = set(kept)
+    for ref in refs:
+        if ref.type == "branch":
+            kept |= _kept_of_branch(metadata, ref, retention, now_ms)
+            referenced.update(one.snapshot_id for one in metadata.ancestors(ref.snapshot_id))
+    young_ms = now_ms - retention.max_snapshot_age_ms
+    kept.update(
+        one.snapshot_id
+        for one in metadata.snapshots
+        if one.snapshot_id not in referenced and one.timestamp_ms >= young_ms
+    )
+    return kept
+
+
+def _kept_of_branch(
+    metadata: TableMetadata, ref: SnapshotRef, retention: Retention, now_ms: int
+) -> set[int]:
+    """Select snapshots from the head backwards to the first beyond both number and age."""
+    own_age = ref.max_snapshot_age_ms
+    young_ms = now_ms - (retention.max_snapshot_age_ms if own_age is None else own_age)
+    own_number = ref.min_snapshots_to_keep
+    number = retention.min_snapshots_to_keep if own_number is None else own_number
+    number = max(number, SNAPSHOTS_MIN)
+    kept: set[int] = set()
+    for snapshot in metadata.ancestors(ref.snapshot_id):
+        if len(kept) >= number and snapshot.timestamp_ms < young_ms:
+            break
+        kept.add(snapshot.snapshot_id)
+    return kept
+
+
+def _since(metadata: TableMetadata, refs: Collection[SnapshotRef], snapshot_id: int) -> set[int]:
+    """Select a snapshot with all later ones, which a conflict check between them reads."""
+    kept: set[int] = {snapshot_id}
+    for ref in refs:
+        passed: set[int] = set()
+        for snapshot in metadata.ancestors(ref.snapshot_id):
+            passed.add(snapshot.snapshot_id)
+            if snapshot.snapshot_id == snapshot_id:
+                kept |= passed
+                break
+    return kept

@@ -1,0 +1,1 @@
+"""Backoff, fair turns among producers, and the share of each replica. No I/O."""

@@ -1,0 +1,1 @@
+"""The storage on a local disk, safe beside other processes and after a crash."""

@@ -1,0 +1,1 @@
+"""The storage on S3, and on servers of its protocol."""

@@ -1,0 +1,1 @@
+"""The storage of table files with credentials that a catalog vends, which end and are renewed."""

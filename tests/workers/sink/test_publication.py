@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from committer.errors import SettingsError
+from committer.request.commit_request import Producer
+from workers.settings.options import WriteOptions
+from workers.sink.identity import MicroBatch
+from workers.sink.publication import producer_of
+
+TOKEN = UUID(int=1)
+BATCH = MicroBatch("query", "run", 7)
+
+
+def test_a_streaming_query_is_a_sequential_producer() -> None:
+    options = WriteOptions("db.t", {})
+    assert producer_of(options, BATCH) == Producer(id="query", sequential=True)
+
+
+def test_a_sink_name_is_part_of_the_producer() -> None:
+    options = WriteOptions("db.t", {}, sink="side")
+    assert producer_of(options, BATCH) == Producer(id="query/side", sequential=True)
+
+
+def test_a_name_of_the_users_choice_promises_no_sequence() -> None:
+    options = WriteOptions("db.t", {}, producer="loader", epoch=3)
+    assert producer_of(options, BATCH) == Producer(id="loader")
+    assert producer_of(options, TOKEN) == Producer(id="loader")
+
+
+def test_a_batch_write_without_a_name_is_a_producer_that_is_used_once() -> None:
+    options = WriteOptions("db.t", {})
+    assert producer_of(options, TOKEN) == Producer(id=str(TOKEN), one_shot=True)
+
+
+@pytest.mark.parametrize("sink", ["x" * 200, "bell\a"])
+def test_a_name_that_cannot_be_a_key_is_refused(sink: str) -> None:
+    with pytest.raises(SettingsError, match="option `producer` or `sink`"):
+        producer_of(WriteOptions("db.t", {}, sink=sink), BATCH)
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("flights of 2013", "flights of 2013"),
+        ("a\nb\x1b", "ab"),
+        ("\n", None),
+        ("x" * 300, "x" * 100),
+    ],
+)
+def test_the_name_of_the_query_goes_along_as_far_as_it_can_be_shown(
+    query: str, name: str | None
+) -> None:
+    options = WriteOptions("db.t", {}, query_name=query)
+    assert producer_of(options, BATCH) == Producer(id="query", name=name, sequential=True)
+
+
+@pytest.mark.parametrize(
+    ("query", "application", "name"),
+    [("mine", "app", "mine"), (None, "app", "app"), ("\n", "app", "app"), (None, None, None)],
+)
+def test_a_write_without_a_querys_name_has_that_of_its_application(
+    query: str | None, application: str | None, name: str | None
+) -> None:
+    options = WriteOptions("db.t", {}, query_name=query)
+    assert producer_of(options, TOKEN, application).name == name

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import os
+import zipfile
+import zipimport
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyspark
+import pytest
+
+from workers.spark.invalidate_caches import patch_zipimporter
+
+
+@pytest.fixture(autouse=True)
+def unpatched(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Set the version to PySpark 4.1, whichever is installed, and undo the patch afterwards."""
+    original = zipimport.zipimporter.invalidate_caches
+    monkeypatch.setattr(pyspark, "__version__", "4.1.4")
+    yield
+    setattr(zipimport.zipimporter, "invalidate_caches", original)  # noqa: B010
+
+
+def write_archive(path: Path, *modules: str, modified_s: int) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for module in modules:
+            archive.writestr(f"{module}.py", "")
+    os.utime(path, (modified_s, modified_s))
+
+
+def test_an_archive_that_has_not_changed_is_not_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    write_archive(path, "one", modified_s=1_000)
+    importer = zipimport.zipimporter(str(path))
+    patch_zipimporter()
+    importer.invalidate_caches()
+    assert importer.find_spec(
+        "one"
+    )  # from Python 3.13 on this reads the archive, not the call above
+    write_archive(path, "one", "two", modified_s=1_000)
+    importer.invalidate_caches()
+    assert importer.find_spec("two") is None
+
+
+def test_an_archive_that_has_changed_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    write_archive(path, "one", modified_s=1_000)
+    importer = zipimport.zipimporter(str(path))
+    patch_zipimporter()
+    importer.invalidate_caches()
+    write_archive(path, "one", "two", modified_s=2_000)
+    importer.invalidate_caches()
+    assert importer.find_spec("two") is not None
+
+
+def test_versions_that_do_not_need_it_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pyspark, "__version__", "4.3.0")
+    before = zipimport.zipimporter.invalidate_caches
+    patch_zipimporter()
+    assert zipimport.zipimporter.invalidate_caches is before

@@ -1,0 +1,1 @@
+"""Arrow columns as Iceberg sees them: types, values, metrics, partitions. No I/O."""

@@ -1,0 +1,91 @@
+"""One Parquet data file, from its name to its `DataFile`. No buffering, no partitioning."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from committer.iceberg.entry.data_file import DataFile
+from workers.arrow.column_metrics import Leaf, MetricsCollector
+from workers.files.file_system import FileSystem
+from workers.files.parquet_options import ParquetOptions
+
+# Files are written as rows come: order id 0 is the unsorted order. Source:
+# docs/reference/iceberg-notes.md 2.2.
+_UNSORTED = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FileShape:
+    """The shape of all data files of one writer."""
+
+    schema: pa.Schema
+    leaves: Sequence[Leaf]
+    options: ParquetOptions
+    spec_id: int
+
+
+class DataFileWriter:
+    """Writes one file. Its name is claimed at once; each `write` makes one row group."""
+
+    def __init__(
+        self, files: FileSystem, location: str, partition: tuple[object, ...], shape: FileShape
+    ) -> None:
+        self.location = location
+        self._partition = partition
+        self._shape = shape
+        self._metrics = MetricsCollector(shape.leaves)
+        self._footers: list[pq.FileMetaData] = []
+        self._sink = files.create(location)
+        try:
+            self._parquet = pq.ParquetWriter(
+                self._sink,
+                shape.schema,
+                metadata_collector=self._footers,
+                **shape.options.writer_arguments(),
+            )
+        except BaseException:
+            self._sink.close()
+            files.delete(location)
+            raise
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes written so far, without the footer."""
+        return int(self._sink.tell())
+
+    def write(self, rows: pa.Table) -> None:
+        self._metrics.add(rows)
+        self._parquet.write_table(rows, row_group_size=rows.num_rows)
+
+    def close(self) -> DataFile:
+        self._parquet.close()
+        size = self.size_bytes
+        self._sink.close()
+        metrics = self._metrics.finish(self._footers[0])
+        return DataFile(
+            file_path=self.location,
+            partition=self._partition,
+            record_count=metrics.record_count,
+            file_size_in_bytes=size,
+            column_sizes=metrics.column_sizes,
+            value_counts=metrics.value_counts,
+            null_value_counts=metrics.null_value_counts,
+            nan_value_counts=metrics.nan_value_counts,
+            lower_bounds=metrics.lower_bounds,
+            upper_bounds=metrics.upper_bounds,
+            split_offsets=metrics.split_offsets,
+            sort_order_id=_UNSORTED,
+            spec_id=self._shape.spec_id,
+        )
+
+    def abandon(self) -> None:
+        """Close what is open. The file stays, perhaps without a footer, until it is deleted."""
+        with contextlib.suppress(Exception):
+            self._parquet.close()
+        with contextlib.suppress(Exception):
+            self._sink.close()

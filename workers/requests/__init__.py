@@ -1,0 +1,1 @@
+"""Commit requests of a writer: built, signed, published, and followed until they are answered."""

@@ -1,0 +1,1 @@
+"""Settings and options of a writer, and where they are read."""

@@ -1,0 +1,52 @@
+"""The batch writer of the data source `frazil` (PySpark 4.0 and later).
+
+Made once on the driver and pickled, so what `__init__` draws is known to tasks and commit alike.
+Inside `foreachBatch` a write stands for the micro-batch instead: its tasks know the query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter
+
+from committer.request.attempt import timed_nonce
+from workers.settings.options import WriteOptions
+from workers.sink.identity import WriteIdentity
+from workers.sink.target import TargetTable
+from workers.sink.task_writer import FilesWritten, current_micro_batch, write_task
+
+
+class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
+    """Writes and publishes one DataFrame."""
+
+    def __init__(self, options: WriteOptions, target: TargetTable) -> None:
+        self._options = options
+        self._target = target
+        self._nonce = _fresh_nonce()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
+        micro_batch = current_micro_batch()
+        identity = WriteIdentity.of(self._options, micro_batch or self._nonce)
+        return write_task(iterator, self._target, identity, micro_batch)
+
+    def commit(self, messages: Sequence[FilesWritten]) -> None:
+        """Publish; with the same messages again this changes nothing."""
+        from workers.sink.publication import publish_batch  # executors do without it
+
+        publish_batch(self._options, messages)
+
+    def abort(self, messages: Sequence[FilesWritten | None]) -> None:
+        """Delete the files of a failed write, as `FrazilStreamWriter.abort`."""
+        from workers.sink.unpublished import delete_unpublished  # executors do without it
+
+        delete_unpublished(messages, self._target.access)
+
+
+def _fresh_nonce() -> UUID:
+    from committer.real_world import RealWorld  # executors do without it
+
+    world = RealWorld()
+    return timed_nonce(world.now_ms(), world.uuid())

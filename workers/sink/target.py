@@ -1,0 +1,50 @@
+"""The facts about its table that a task needs. Runs on executors: format only, no I/O.
+
+Read once on the driver and shipped with the pickled writer, so all tasks of a micro-batch agree,
+and no executor needs the catalog. Only the schema, the spec, the `write.*` properties and the
+access to the stores travel: some kilobytes, however long the table's history is, and no secret but
+what a catalog has vended for this table, which ends soon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from workers.files.store_access import StoreAccess
+
+_WRITE_PREFIX = "write."
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTable:
+    """The table as the driver saw it when the write began."""
+
+    name: str
+    table_uuid: UUID
+    location: str
+    schema: Schema
+    spec: PartitionSpec
+    properties: Mapping[str, str]
+    access: StoreAccess
+
+    @classmethod
+    def of(cls, name: str, metadata: TableMetadata, access: StoreAccess) -> TargetTable:
+        properties = {
+            key: value
+            for key, value in metadata.properties.items()
+            if key.startswith(_WRITE_PREFIX)
+        }
+        return cls(
+            name,
+            metadata.require_uuid(),
+            metadata.location,
+            metadata.current_schema,
+            metadata.default_spec,
+            properties,
+            access,
+        )

@@ -1,0 +1,116 @@
+"""One Spark task's part of a write: its rows into data files, and the message about them.
+
+Runs on executors: knows the table format and the task, neither catalog nor inbox nor request.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import UUID
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import WriterCommitMessage
+
+from committer.iceberg.entry.data_file import DataFile
+from workers.arrow.arrow_schema import match_columns
+from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
+from workers.sink.identity import MicroBatch, WriteIdentity, read_micro_batch
+from workers.sink.target import TargetTable
+from workers.spark.invalidate_caches import patch_zipimporter
+from workers.spark.task_input import TaskInput, ending_in_order
+
+_log = logging.getLogger("frazil.workers")
+
+_APPLICATION = "spark.app.name"
+_BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
+_BYTES_PER_BATCH_OFF = str(2**31 - 1)
+_SALT_BYTES = 4
+_warned: set[str] = set()
+
+# Here, because every process that runs Frazil's code for Spark imports this module.
+patch_zipimporter()
+
+
+@dataclass(frozen=True, slots=True)
+class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no types for us
+    """A task's message to the commit. `micro_batch` is None outside a streaming query;
+    `application` is the user's name for the Spark application, where the task has it.
+    """
+
+    micro_batch: MicroBatch | None
+    identity: WriteIdentity
+    table_uuid: UUID
+    schema_id: int
+    files: tuple[DataFile, ...]
+    application: str | None = None
+
+
+def current_micro_batch() -> MicroBatch | None:
+    """Return the micro-batch that the running task belongs to; None outside a streaming query."""
+    return read_micro_batch(TaskContext.get().getLocalProperty)
+
+
+def write_task(
+    batches: Iterator[pa.RecordBatch],
+    target: TargetTable,
+    identity: WriteIdentity,
+    micro_batch: MicroBatch | None,
+) -> FilesWritten:
+    """Write all rows of the running task. A task that fails, or that Spark gives up meanwhile,
+    deletes its own files only.
+
+    Errors: `PublishError` for rows that do not fit the table, or that stop before their end.
+    """
+    task = TaskContext.get()
+    _warn_of_slow_transport(task.getLocalProperty(_BYTES_PER_BATCH))
+    attempt = str(identity.attempt(target.table_uuid))
+    salt = os.urandom(_SALT_BYTES).hex()
+    names = FileNames(task.partitionId(), task.taskAttemptId(), attempt, salt)
+    with ending_in_order():
+        files = tuple(write_files(batches, target, names, TaskInput.of_running_task()))
+    return FilesWritten(
+        micro_batch,
+        identity,
+        target.table_uuid,
+        target.schema.schema_id,
+        files,
+        task.getLocalProperty(_APPLICATION),
+    )
+
+
+def write_files(
+    batches: Iterator[pa.RecordBatch], target: WriteTarget, names: FileNames, rows: TaskInput
+) -> list[DataFile]:
+    """Write all rows into files; delete the files if `rows` ends early.
+
+    Errors: as `write_task`.
+    """
+    first = next(batches, None)
+    if first is None:
+        rows.require_whole()
+        return []
+    columns = match_columns(first.schema, target.schema)
+    with PartitionedWriter(target, columns.schema, names) as writer:
+        writer.write(columns.conform(first))
+        for batch in batches:
+            writer.write(columns.conform(batch))
+        rows.require_whole()
+        files = writer.close()
+        rows.require_listener()
+        return files
+
+
+def _warn_of_slow_transport(bytes_per_batch: str | None) -> None:
+    """Warn if batches by bytes are on: Spark then computes the size of all columns for each row."""
+    if bytes_per_batch == _BYTES_PER_BATCH_OFF or _BYTES_PER_BATCH in _warned:
+        return
+    _warned.add(_BYTES_PER_BATCH)
+    _log.warning(
+        "%s is not %s: rows come from Spark at about half the speed; see frazil.spark.configure",
+        _BYTES_PER_BATCH,
+        _BYTES_PER_BATCH_OFF,
+    )

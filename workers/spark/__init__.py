@@ -1,0 +1,1 @@
+"""Spark as a writer touches it: its JVM, its caches, the input of a task."""
