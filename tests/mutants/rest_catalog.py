@@ -6,6 +6,13 @@ from tests.mutants.mutant import Mutant
 
 REST_CATALOG = (
     Mutant(
+        "refusal_of_a_table_that_cannot_be_read_applied_nothing",
+        "committer/catalog/rest/rest_swap.py",
+        'reading the table: {error}")\n    if current.metadata_location !=',
+        '{error}") if not said else Rejected(said)\n    if current.metadata_location !=',
+        ("tests/catalog/rest/test_rest_swap.py",),
+    ),
+    Mutant(
         "refusal_for_timing_rejects_the_request",
         "committer/catalog/rest/rest_swap.py",
         "    if current.metadata_location != swap.base.metadata_location:\n",

@@ -13,9 +13,9 @@ key. A success is the answer to the first; any other answer tells nothing of it,
 | 409                                                | load: our snapshot is there → `Committed`, |
 |                                                    | unmoved → `Unknown`, else `Conflict`       |
 | 404 of a table or namespace                        | `Conflict`: it was dropped or renamed      |
-| 400 (and 405, 406, 412, 413, 422) of the protocol  | load: moved → `Conflict` with what is      |
-|                                                    | current; our clock is far ahead → raise;   |
-|                                                    | else `Rejected`                            |
+| 400 (and 405, 406, 412, 413, 422) of the protocol  | load: moved → as after 409; our clock is   |
+|                                                    | far ahead → raise; else `Rejected`         |
+| 409 or such a 400, and the load fails              | `Unknown`                                  |
 | 401 and 419 behind a renewal, 403, 408, 425, 429,  | raise: surely not applied                  |
 | 3xx, 4xx without the protocol's error, no connection |                                          |
 | 5xx, a lost answer, a timeout                      | `Unknown`                                  |
@@ -139,14 +139,14 @@ async def judge_refusal(
     said: str, swap: Swap, load: Load, *, clock_ahead_s: float = 0.0
 ) -> SwapAnswer:
     """Tell a refusal of the timing from one of the change: nothing was applied, unless by this very
-    request, sent before.
-
-    Errors: those of the load, where it cannot be told.
+    request, sent before. Errors: `CatalogUnavailableError` for a clock that is far ahead.
     """
     try:
         current = await load(swap.base.identifier)
     except NoSuchTableError:
         return Conflict()
+    except FrazilError as error:
+        return Unknown(f"{said}; reading the table: {error}")
     if current.metadata_location != swap.base.metadata_location:
         return Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)
     if clock_ahead_s > CLOCK_AHEAD_S_MAX:

@@ -196,6 +196,16 @@ async def test_a_refusal_of_an_unmoved_table_is_for_good(case: Case) -> None:
     assert "BadRequestException" in answer.reason
 
 
+async def test_a_refusal_proves_nothing_where_the_table_cannot_be_read(case: Case) -> None:
+    """The refusal may answer what a gateway sent once more, after our own success."""
+    case.fake.plan(planned(400, "BadRequestException", is_applied=True))
+    case.fake.plan(Planned("GET", COMMITS, status=503))
+    answer = await case.catalog.swap(build_head_swap(case.table))
+    assert isinstance(answer, Unknown)
+    assert "503" in answer.cause
+    assert await case.moves()
+
+
 async def test_a_refusal_of_a_table_that_is_gone_is_a_conflict(case: Case) -> None:
     case.fake.plan(planned(400, "BadRequestException"))
     await case.catalog.drop_table(case.table.identifier)
