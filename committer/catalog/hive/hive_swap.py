@@ -23,9 +23,10 @@ async def judge_modified(said: str, swap: Swap, load: Load) -> SwapAnswer:
         return Conflict()
     except Exception as failure:  # noqa: BLE001  # whatever it is: nothing is proven
         return Unknown(f"{said}; then: {failure}")
-    return judge_refused(
+    answer = judge_refused(
         swap,
         said,
         location=current.metadata_location,
         earlier={entry.metadata_file for entry in current.metadata.metadata_log},
     )
+    return Conflict(current) if isinstance(answer, Conflict) else answer
