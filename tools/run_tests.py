@@ -57,7 +57,7 @@ PARTS = (
     Part("spark43", PYTHON_SPARK43, (*SERIAL, "tests/integration/test_spark_writer.py")),
 )
 ASKED_FOR = (
-    Part("heavy", PYTHON, (*SERIAL, "-m", "heavy and not trino")),
+    Part("heavy", PYTHON, (*BY_FILE, "-m", "heavy and not trino")),
     Part("trino", PYTHON, (*SERIAL, "-m", "trino")),
 )
 

@@ -22,7 +22,12 @@ from tests.integration.real_harness import until
 from tests.integration.traffic import all_ids, producers
 from tests.support.servers.hive_server import HiveServer
 
-pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.server,
+    pytest.mark.slow,
+    pytest.mark.heavy,
+    pytest.mark.timeout(180),
+]
 EPOCHS = 10
 
 
