@@ -9,7 +9,7 @@ from tests.simulation.catalogs import SimCatalog
 from tests.simulation.run import Totals, play_seed
 
 SEEDS = {
-    SimCatalog.DYNAMODB: 1_400,
+    SimCatalog.DYNAMODB: 1_000,
     SimCatalog.REST: 200,
     SimCatalog.HIVE: 200,
     SimCatalog.FILES: 200,
