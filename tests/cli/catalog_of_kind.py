@@ -130,13 +130,18 @@ def _dynamodb(server: DynamoDbServer, warehouse: dict[str, str]) -> CatalogOfKin
 
 def _glue(server: MotoServer, warehouse: dict[str, str]) -> CatalogOfKind:
     options = server.new_account()
-    client = boto3.client(
-        "glue",
-        region_name=options.region,
-        endpoint_url=options.endpoint_url,
-        aws_access_key_id=options.access_key_id,
-        aws_secret_access_key=options.secret_access_key,
-    )
+
+    def opened() -> closing[Any]:
+        return closing(
+            boto3.client(
+                "glue",
+                region_name=options.region,
+                endpoint_url=options.endpoint_url,
+                aws_access_key_id=options.access_key_id,
+                aws_secret_access_key=options.secret_access_key,
+            )
+        )
+
     view = {
         "Name": "seen",
         "TableType": "VIRTUAL_VIEW",
@@ -144,11 +149,13 @@ def _glue(server: MotoServer, warehouse: dict[str, str]) -> CatalogOfKind:
     }
 
     def views() -> list[str]:
-        found = client.get_tables(DatabaseName="db")["TableList"]
+        with opened() as client:
+            found = client.get_tables(DatabaseName="db")["TableList"]
         return [one["Name"] for one in found if one["TableType"] == "VIRTUAL_VIEW"]
 
     def make_view() -> None:
-        client.create_table(DatabaseName="db", TableInput=view)
+        with opened() as client:
+            client.create_table(DatabaseName="db", TableInput=view)
 
     properties = {
         "type": "glue",

@@ -172,7 +172,7 @@ def _start_in(binaries: Path, folder: Path) -> PostgresServer:
 
 def _spawn(binaries: Path, folder: Path, port: int, more: Sequence[str]) -> subprocess.Popen[bytes]:
     # What a test confirms must survive the death of the processes, not that of the machine.
-    settings = ("fsync=off", "max_connections=100", "shared_buffers=16MB", *more)
+    settings = ("fsync=off", "max_connections=400", "shared_buffers=16MB", *more)
     words = [word for setting in settings for word in ("-c", setting)]
     command = [
         *(str(binaries / "postgres"), "-D", str(folder / "data"), "-p", str(port)),
