@@ -1,6 +1,6 @@
 """A catalog that the user chose for the demo, in the place of a new SQLite file.
 
-What the demo reads back, it reads by PyIceberg through the same catalog, and every file of the run
+The demo reads back by PyIceberg through the same catalog, and every file of the run
 stays below one folder: so not every catalog serves.
 """
 

@@ -249,7 +249,7 @@ class RestCatalog:
             # Without the query a server may delete the files.
             query = {"purgeRequested": "false"}
             answer = await self.client.change("DELETE", path, query=query)
-        # What was vended stays in use until it ends: a purge deletes the files next.
+        # Vended credentials stay in use until they end: a purge deletes the files next.
         self._seen.pop(identifier, None)
         if answer.status == 404 and answer.error is not None:
             raise _absent(identifier)

@@ -23,7 +23,7 @@ _GZIP_ENDING = f".gz{_ENDING}"
 
 @dataclass(frozen=True, slots=True)
 class TablePointer:
-    """What the service says of a table. `location` is empty while it has no metadata."""
+    """The service's description of a table. `location` is empty while it has no metadata."""
 
     location: str
     warehouse: str

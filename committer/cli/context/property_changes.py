@@ -24,7 +24,7 @@ UnsetOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class PropertyChange:
-    """What one command sets and removes."""
+    """The properties that one command sets and removes."""
 
     wanted: Mapping[str, str]
     removed: Sequence[str]

@@ -140,7 +140,7 @@ async def test_of_eight_swappers_one_wins_in_each_of_twenty_races(
                 *(rival.swap(swap) for rival, swap in zip(rivals, swaps, strict=True))
             )
             won = [one for one in answers if isinstance(one, Committed)]
-            # Who loses may be told nothing, where the server's database was locked.
+            # A loser may be told nothing, where the server's database was locked.
             assert len(won) <= 1
             base = await catalog.load(table.identifier)
             assert len(base.metadata.snapshots) == number + 1

@@ -91,7 +91,7 @@ class RestClient:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """What the server's configuration and ours amount to; it may hold secrets."""
+        """The server's configuration and ours, as they hold together; it may hold secrets."""
         return self._configuration.properties
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a server's `/v1/config` and our own options amount to. Pure.
+"""The configuration that a server's `/v1/config` and our own options make together. Pure.
 
 The server's defaults give way to our properties, and those to the server's overrides. Everything
 here comes from another machine, so what would change the form of requests is refused.

@@ -1,4 +1,4 @@
-"""What a server's configuration and ours amount to."""
+"""A server's configuration and ours, as they hold together."""
 
 from __future__ import annotations
 
