@@ -474,7 +474,7 @@ ADAPTERS = (
     Mutant(
         "s3_tables_refused_token_is_a_conflict",
         "committer/catalog/s3_tables/s3_tables_catalog.py",
-        "            return await self._judge(swap, brief(error))\n",
+        "            return await judge_by_load(swap, brief(error), self.load)\n",
         "            return Conflict()\n",
         ("tests/catalog/test_s3_tables.py -k sent_twice_below",),
     ),

@@ -12,7 +12,7 @@ from dataclasses import replace
 from enum import Enum
 
 from committer.catalog.hadoop.hadoop_catalog import HadoopCatalog
-from committer.catalog.hive.hive_swap import judge_modified
+from committer.catalog.refused_swap import judge_by_load
 from committer.catalog.rest.rest_swap import judge_conflict, judge_refusal
 from committer.errors import FrazilError, NoSuchTableError, NotFoundError
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
@@ -119,7 +119,7 @@ class HiveClient(FaultyCatalog):
     async def swap(self, swap: Swap) -> SwapAnswer:
         answer = await self._sent(swap, resent=lambda answer: answer)
         if isinstance(answer, Conflict):
-            return await judge_modified("modified", swap, self.load)
+            return await judge_by_load(swap, "modified", self.load)
         return answer
 
 

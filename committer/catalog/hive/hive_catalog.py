@@ -18,14 +18,13 @@ from contextlib import asynccontextmanager
 from committer.catalog.hive import hive_layout as layout
 from committer.catalog.hive.databases import Databases
 from committer.catalog.hive.hive_probe import probe
-from committer.catalog.hive.hive_swap import judge_modified
 from committer.catalog.hive.metastore import Metastore, asked, frazil_error, says_modified
 from committer.catalog.hive.pool import ConnectionPool, Timeouts
 from committer.catalog.hive.table_lock import HeldLock, TableLocks, wants_lock
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct
 from committer.catalog.namespaces import Namespace, absent_if_unsupported
-from committer.catalog.refused_swap import as_committed
+from committer.catalog.refused_swap import as_committed, judge_by_load
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -203,7 +202,9 @@ class HiveCatalog:
             return Unknown(str(error))
         except MetastoreError as error:
             if says_modified(error):
-                return await judge_modified(error.message, swap, self.load)
+                # The metastore sends an alter to its database again: its own success may have
+                # refused it.
+                return await judge_by_load(swap, error.message, self.load)
             if not error.is_refused:
                 return Unknown(str(error))
             if await asked(self._metastore.table(*names), f"table {identifier}") is None:

@@ -21,7 +21,7 @@ from committer.catalog.namespaces import (
     check_property_names,
     join_namespace,
 )
-from committer.catalog.refused_swap import as_committed, judge_refused
+from committer.catalog.refused_swap import as_committed, judge_by_load
 from committer.catalog.s3_tables import s3_tables_layout as layout
 from committer.catalog.s3_tables.s3_tables_errors import (
     CONFLICT,
@@ -184,25 +184,10 @@ class S3TablesCatalog:
         if code_of(error) == NOT_FOUND:
             return Conflict()
         if code_of(error) == CONFLICT:
-            return await self._judge(swap, brief(error))
+            return await judge_by_load(swap, brief(error), self.load)
         if surely_not_applied(error):
             raise self._error(error, "UpdateTableMetadataLocation", swap.base.identifier) from error
         return Unknown(brief(error))
-
-    async def _judge(self, swap: Swap, cause: str) -> SwapAnswer:
-        """Say what became of a swap whose token was stale when the service looked."""
-        try:
-            current = await self.load(swap.base.identifier)
-        except NoSuchTableError:
-            return Conflict()
-        except FrazilError as failure:
-            return Unknown(f"{cause}; then: {failure}")
-        return judge_refused(
-            swap,
-            cause,
-            location=current.metadata_location,
-            earlier={one.metadata_file for one in current.metadata.metadata_log},
-        )
 
     # --- Creating, dropping, renaming ---
 
