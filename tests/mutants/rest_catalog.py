@@ -8,15 +8,15 @@ REST_CATALOG = (
     Mutant(
         "refusal_of_a_table_that_cannot_be_read_applied_nothing",
         "committer/catalog/rest/rest_swap.py",
-        'reading the table: {error}")\n    if current.metadata_location !=',
-        '{error}") if not said else Rejected(said)\n    if current.metadata_location !=',
+        '        return Unknown(f"{said}; reading the table: {error}")\n',
+        "        return None if error else Conflict()\n",
         ("tests/catalog/rest/test_rest_swap.py",),
     ),
     Mutant(
         "refusal_for_timing_rejects_the_request",
         "committer/catalog/rest/rest_swap.py",
-        "    if current.metadata_location != swap.base.metadata_location:\n",
-        "    if current.metadata_location == '':\n",
+        "    if answer := await _judge_moved(said, swap, load):\n",
+        "    if isinstance(answer := await _judge_moved(said, swap, load), Committed):\n",
         ("tests/catalog/rest/test_rest_swap.py",),
     ),
     Mutant(
@@ -29,8 +29,8 @@ REST_CATALOG = (
     Mutant(
         "rest_conflict_with_our_own_success_is_one",
         "committer/catalog/rest/rest_swap.py",
-        "        return Unknown(said)\n    return Committed(current) if _has_landed",
-        "        return Unknown(said)\n    return Committed(current) if not said and _has_landed",
+        "    return Committed(current) if _has_landed",
+        "    return Committed(current) if not said and _has_landed",
         ("tests/catalog/rest/test_rest_swap.py -k resends",),
     ),
     Mutant(
@@ -43,8 +43,8 @@ REST_CATALOG = (
     Mutant(
         "rest_conflict_on_an_unmoved_table_is_one",
         "committer/catalog/rest/rest_swap.py",
-        "    if current.metadata_location == swap.base.metadata_location:\n        return Unknown",
-        "    if not current.metadata_location:\n        return Unknown",
+        "    if current.metadata_location == swap.base.metadata_location:\n",
+        "    if not current.metadata_location:\n",
         ("tests/catalog/rest/test_rest_swap.py -k unmoved_table_proves",),
     ),
     Mutant(

@@ -30,8 +30,9 @@ first answer it lost: then the second meets what the first has changed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
+from committer.catalog.refused_swap import Load
 from committer.catalog.rest.client.rest_answer import CLOCK_AHEAD_S_MAX, Answer, LostAnswerError
 from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
@@ -49,9 +50,7 @@ from committer.ports.pointer_swap import (
     SwapAnswer,
     Unknown,
 )
-from committer.request.table_identifier import TableIdentifier
 
-Load = Callable[[TableIdentifier], Awaitable[LoadedTable]]
 Keep = Callable[[TableAnswer], LoadedTable]
 _GONE = ("NoSuchTableException", "NoSuchNamespaceException", "NotFoundException")
 # Refusals of the change itself, or of its timing.
@@ -114,15 +113,7 @@ def _holds(metadata: TableMetadata, swap: Swap) -> bool:
 
 async def judge_conflict(said: str, swap: Swap, load: Load) -> SwapAnswer:
     """Tell a conflict with another commit from one with this very request, sent before."""
-    try:
-        current = await load(swap.base.identifier)
-    except NoSuchTableError:
-        return Conflict()
-    except FrazilError as error:
-        return Unknown(f"{said}; reading the table: {error}")
-    if current.metadata_location == swap.base.metadata_location:
-        return Unknown(said)
-    return Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)
+    return await _judge_moved(said, swap, load) or Unknown(said)
 
 
 def _has_landed(metadata: TableMetadata, swap: Swap) -> bool:
@@ -141,17 +132,24 @@ async def judge_refusal(
     """Tell a refusal of the timing from one of the change: nothing was applied, unless by this very
     request, sent before. Errors: `CatalogUnavailableError` for a clock that is far ahead.
     """
-    try:
-        current = await load(swap.base.identifier)
-    except NoSuchTableError:
-        return Conflict()
-    except FrazilError as error:
-        return Unknown(f"{said}; reading the table: {error}")
-    if current.metadata_location != swap.base.metadata_location:
-        return Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)
+    if answer := await _judge_moved(said, swap, load):
+        return answer
     if clock_ahead_s > CLOCK_AHEAD_S_MAX:
         raise CatalogUnavailableError(
             f"{said}: this machine's clock is {clock_ahead_s:.0f} s ahead of the catalog's, which"
             " may be why; set the clock, and the commit is tried again"
         )
     return Rejected(said)
+
+
+async def _judge_moved(said: str, swap: Swap, load: Load) -> SwapAnswer | None:
+    """Answer by the table as it is now; None where it has not moved."""
+    try:
+        current = await load(swap.base.identifier)
+    except NoSuchTableError:
+        return Conflict()
+    except FrazilError as error:
+        return Unknown(f"{said}; reading the table: {error}")
+    if current.metadata_location == swap.base.metadata_location:
+        return None
+    return Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)
