@@ -101,7 +101,7 @@ async def names(side: MigrationSide) -> list[TableIdentifier]:
 
 @dataclass(slots=True)
 class Commits:
-    """What became of the writers' commits. `busy`: many have landed."""
+    """The fate of the writers' commits. `busy`: many have landed."""
 
     landed: set[str] = field(default_factory=set)
     in_doubt: set[str] = field(default_factory=set)

@@ -22,7 +22,7 @@ from tests.cli.serving import DEADLINE_S, serving
 from tests.support.servers.postgres_server import PostgresServer
 
 CREATE = ("table", "create", "db.t", "--schema", "id long")
-# What a reader of a terminal with 80 columns still reads: seven lines.
+# A reader of a terminal with 80 columns still reads so much: seven lines.
 _CHARS_MAX = 560
 _DOWN = "http://127.0.0.1:9"
 _KEYS = {

@@ -1,4 +1,4 @@
-"""What most catalogs do with namespaces and first files, for their harnesses."""
+"""The ways of most catalogs with namespaces and first files, for their harnesses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ WAREHOUSE = "memory://warehouse"
 
 
 class PlainNamespaces:
-    """What most back ends do: nothing is said of a namespace that was not set, and a table's first
+    """The way of most back ends: nothing is said of a namespace that was not set, and a table's first
     file is where its client wants it.
     """
 

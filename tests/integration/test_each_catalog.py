@@ -1,4 +1,4 @@
-"""Whatever befalls a swap, on each catalog's real server: every request lands once."""
+"""Every request lands once, on each catalog's real server, whatever befalls its swap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever befalls a swap, on each adapter that needs no server: every request lands once."""
+"""Every request lands once, on each adapter without a server, whatever befalls its swap."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ _STARTS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """What is run. `shim`: a library that is loaded into it first, if any."""
+    """A program to run. `shim`: a library that is loaded into it first, if any."""
 
     folder: Path
     class_path: tuple[str, ...]
