@@ -8,8 +8,8 @@ WAREHOUSE = "memory://warehouse"
 
 
 class PlainNamespaces:
-    """The way of most back ends: nothing is said of a namespace that was not set, and a table's first
-    file is where its client wants it.
+    """The way of most back ends: nothing is said of a namespace that was not set, and the first
+    file of a table is where its client wants it.
     """
 
     warehouse = WAREHOUSE
