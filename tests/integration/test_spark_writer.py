@@ -701,14 +701,17 @@ def kill_writers_of(data: Path, done: Path) -> None:
 
 
 def writers_of(data: Path) -> list[int]:
-    """Return the processes that have a file open below `data`, a folder of this test alone."""
+    """Return the processes that have a data file open below `data`, a folder of this test alone.
+
+    A writer opens folders too, to make a new one durable, before it has any file.
+    """
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             opened = [str(each.readlink()) for each in (process / "fd").iterdir()]
         except OSError:
             continue
-        if any(name.startswith(str(data)) for name in opened):
+        if any(name.startswith(str(data)) and name.endswith(".parquet") for name in opened):
             found.append(int(process.name))
     return found
 
