@@ -1,0 +1,54 @@
+"""The answer to an operation that cannot land on the branch as it is now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ConflictCode(StrEnum):
+    """Why an operation cannot land. Codes are public: clients decide by them."""
+
+    ADDED = "added"
+    """A data file that may hold rows in its scope was added since its base."""
+    NEW_DELETES = "newdel"
+    """A delete file that may hit rows in its scope was added since its base."""
+    FILE_DELETES = "filedel"
+    """Rows of a file that it removes were deleted since its base."""
+    FILE_POSITIONS = "filepos"
+    """As `filedel`, by positions."""
+    DELETED = "deleted"
+    """A data file in its scope was removed since its base."""
+    NOT_LIVE = "exist"
+    """A data file that it refers to is not live."""
+    MISSING = "missing"
+    """A file that it removes is not live."""
+    SECOND_VECTOR = "dv"
+    """Its deletion vector and one that was added since its base delete the same rows, or one of
+    the two changes writes them again."""
+    ALREADY_LIVE = "live"
+    """A file that it adds is live already."""
+    PARTIAL_MATCH = "partial"
+    """Its row filter matches a part of a file's rows."""
+    HISTORY = "history"
+    """The history since its base has expired, and the head alone does not answer."""
+    NO_ANCESTOR = "ancestor"
+    """Its base is no ancestor of the branch's head."""
+    PICKED = "picked"
+    """The snapshot was picked before, or its WAP id published."""
+
+
+# How many paths a message names.
+PATHS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """`snapshot_id`: the snapshot that it conflicts with, where one is known. `paths`: the first
+    files of the conflict, at most `PATHS_MAX`.
+    """
+
+    code: ConflictCode
+    message: str
+    snapshot_id: int | None = None
+    paths: tuple[str, ...] = ()

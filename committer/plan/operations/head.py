@@ -1,0 +1,90 @@
+"""The branch that an operation is planned on, and what can be read of it without I/O.
+
+A plan that needs more raises `MissingObjectsError` with all that it knows to need; the planner
+returns that as a value, and is called again with the bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from committer.iceberg.entry.data_file import ManifestEntry
+from committer.iceberg.manifest.manifest import iter_entries
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.plan.ledger.state import ListedManifest
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class ObjectRange:
+    """Bytes of an object; `length` None: up to its end."""
+
+    location: str
+    offset: int = 0
+    length: int | None = None
+
+
+class MissingObjectsError(Exception):
+    """A plan needs these bytes. Raised and caught within planning: outside, it is a value."""
+
+    def __init__(self, needs: Iterable[ObjectRange]) -> None:
+        self.needs = frozenset(needs)
+        super().__init__(f"{len(self.needs)} objects are not at hand")
+
+
+class ObjectsAtHand(Protocol):
+    """The bytes that were read, or written by an earlier commit of this process."""
+
+    def find(self, wanted: ObjectRange) -> bytes | None:
+        """Return the bytes, or None if they have to be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Bytes by their range. `Objects()` has none."""
+
+    by_range: Mapping[ObjectRange, bytes] = field(default_factory=dict)
+
+    def find(self, wanted: ObjectRange) -> bytes | None:
+        return self.by_range.get(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A branch as it is when the turn of an operation comes, with what earlier operations of the
+    same swap have made of it.
+
+    `snapshot` is its newest one, None for a branch without any; `manifests` are the rows of its
+    list, in that order.
+    """
+
+    metadata: TableMetadata
+    branch: str
+    snapshot: Snapshot | None
+    manifests: tuple[ListedManifest, ...]
+    objects: ObjectsAtHand
+
+    def contents(self, wanted: Sequence[ObjectRange]) -> list[bytes]:
+        """Return the bytes in this order. Errors: `MissingObjectsError` naming all that are not at
+        hand."""
+        found = [self.objects.find(one) for one in wanted]
+        missing = [one for one, content in zip(wanted, found, strict=True) if content is None]
+        if missing:
+            raise MissingObjectsError(missing)
+        return [content for content in found if content is not None]
+
+    def entries(self, rows: Sequence[ManifestFile]) -> list[tuple[ManifestEntry, ...]]:
+        """Return the entries of each of these manifests, with what they inherit, in this order.
+
+        Ask for all that are needed in one call: each `MissingObjectsError` is a round of reads.
+        Errors: also `InvalidMetadataError` for a manifest that is not what its row says.
+        """
+        contents = self.contents([ObjectRange(row.manifest_path) for row in rows])
+        return [
+            tuple(iter_entries(content, manifest_file=row))
+            for row, content in zip(rows, contents, strict=True)
+        ]
