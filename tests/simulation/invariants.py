@@ -14,6 +14,7 @@ from uuid import UUID
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.ledger_entry import LEDGER_PREFIX, parse_property_key, property_key
+from committer.plan.ledger.high_water_mark import HighWaterMark, parse_high_water_mark
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.ports.storage import NewObject, Storage
@@ -22,6 +23,7 @@ from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.request_key import inbox_key, published_key
 from committer.request.table_identifier import TableIdentifier
+from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
 from committer.storage.inbox.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
 from tests.simulation.ledger_model import Landing, Problem, entry_in, evidence_of_history
@@ -78,6 +80,7 @@ class Invariants:
         self._root = root + "/"
         self._inbox = f"{root}/inbox/"
         self._quarantine = f"{root}/quarantine/"
+        self._high_water_marks = HighWaterMarks(storage, root)
         self._views: dict[UUID, TableView] = {}
         self._by_name: dict[TableIdentifier, UUID] = {}
         self._published: dict[str, EncodedRequest | None] = {}
@@ -246,12 +249,14 @@ class Invariants:
 
     def _foreign_ledger(self, process: str, view: TableView, swap: Swap) -> None:
         """Follow a swap that removes entries: it freezes the table, except for entries of one-shot
-        producers, which no high-water mark records.
+        producers, which no high-water mark records, and those of which no proof is left.
         """
         removed = [key for key in _changed_entries(swap) if key not in swap.metadata.properties]
         if removed:
             self._history.tampered[view.table_uuid] = f"{process} removed entries of the ledger"
         view.forgive(swap.metadata, filter(view.ledger.is_one_shot, removed))
+        if view.table_uuid in self._history.tampered and view.expired:
+            view.forget_unproven(swap.metadata, self._high_water_mark(view.table_uuid))
 
     def refused(self, process: str, swap: Swap) -> None:
         view = self._view_of(swap.base)
@@ -502,6 +507,12 @@ class Invariants:
             return at_once(self._storage.get(location))
         except NotFoundError:
             return None
+
+    def _high_water_mark(self, table_uuid: UUID) -> HighWaterMark:
+        content = self._read(self._high_water_marks.location(table_uuid))
+        if content is None:
+            return HighWaterMark(table_uuid)
+        return parse_high_water_mark(content, table_uuid)
 
     def _exists(self, location: str) -> bool:
         try:

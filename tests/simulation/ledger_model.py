@@ -8,7 +8,7 @@ I11, and I2 over time).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
 from uuid import UUID
@@ -25,6 +25,7 @@ from committer.ledger_entry import (
     short_fingerprint,
 )
 from committer.plan.ledger.evidence import COUNT_KEY
+from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.request.attempt import nonce_ms
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest
@@ -110,9 +111,30 @@ class LedgerModel:
             counts = self.attempts.get(remembered.attempt) if remembered else None
             if counts is not None:
                 self.landed[known] = counts
-        for path in again:
+        return self._may_come_again(again)
+
+    def forget_unproven(
+        self, metadata: TableMetadata, mark: HighWaterMark, expired: Set[int]
+    ) -> set[str]:
+        """Forget the landings of which no proof is left, as `guarantees.md` says under "Ledger
+        unset": this metadata of another engine has no entry of the producer, every snapshot of the
+        landing was `expired` by other engines, and the high-water mark never knew of the producer.
+        Return their files.
+        """
+        again: set[str] = set()
+        covered = {key for key, _ in mark.required}
+        for known, landing in list(self.landed.items()):
+            branch, producer, _ = known
+            key = property_key(producer, branch)
+            is_proven = key in metadata.properties or key in covered
+            if not is_proven and self.snapshot_ids[landing.proof.attempt] <= expired:
+                again |= self.landed.pop(known).paths
+        return self._may_come_again(again)
+
+    def _may_come_again(self, paths: set[str]) -> set[str]:
+        for path in paths:
             self.added.pop(path, None)
-        return again
+        return paths
 
     # --- A commit of ours ------------------------------------------------------------------------
 

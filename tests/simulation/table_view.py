@@ -9,6 +9,7 @@ from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.ledger_entry import property_key
 from committer.plan.ledger.evidence import COUNT_KEY
+from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest
@@ -38,6 +39,7 @@ class TableView:
     """A table by its uuid. `taken`: files that another engine has removed from a branch. `again`:
     live files that an operator lets land once more, as it accepted a ledger that lacks them.
 
+    `expired`: the snapshots that other engines have removed.
     `is_restored`: it was restored to older metadata, whose files may have been deleted since.
     `was_set_back`: that, or a branch of it to an older snapshot. `frozen`: the ledger's properties
     whose producers were ever frozen by an operator.
@@ -56,6 +58,7 @@ class TableView:
         self.identifier: TableIdentifier | None = None
         self.taken: set[str] = set()
         self.again: set[str] = set()
+        self.expired: set[int] = set()
         self.locations: set[str] = set()
         self.is_restored = self.was_set_back = False
         self.frozen: set[str] = set()
@@ -81,9 +84,15 @@ class TableView:
 
     def forgive(self, metadata: TableMetadata, keys: Iterable[str] | None = None) -> None:
         """Apply an operator's decision: see `LedgerModel.forgive`."""
-        forgiven = self.ledger.forgive(metadata, keys)
-        if forgiven:
-            self.again |= forgiven & self.live(metadata)
+        self._may_come_again(self.ledger.forgive(metadata, keys), metadata)
+
+    def forget_unproven(self, metadata: TableMetadata, mark: HighWaterMark) -> None:
+        """Excuse what no proof is left of: see `LedgerModel.forget_unproven`."""
+        self._may_come_again(self.ledger.forget_unproven(metadata, mark, self.expired), metadata)
+
+    def _may_come_again(self, paths: set[str], metadata: TableMetadata) -> None:
+        if paths:
+            self.again |= paths & self.live(metadata)
 
     def may_freeze(self, request: CommitRequest) -> bool:
         """Return whether there was a reason to freeze the request's producer."""
@@ -156,6 +165,7 @@ class TableView:
 
     def _foreign(self, before: TableMetadata, after: TableMetadata) -> None:
         self.taken |= self.live(before) - self.live(after)
+        self.expired |= before.snapshots_by_id.keys() - after.snapshots_by_id.keys()
         self.was_set_back = self.was_set_back or is_set_back(before, after)
 
     # --- The whole -------------------------------------------------------------------------------

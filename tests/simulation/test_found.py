@@ -46,6 +46,7 @@ FOUND_SINCE = {
     140004405: "a second write of one micro-batch was taken for the first, whose ledger was unset",
     150000640: "the ledger forgot what an operator had accepted, and kept the older content",
     160003524: "the judge compared a file, which an operator had land twice, with its other entry",
+    170004349: "the judge excused no landing of which other engines had removed every proof",
     170000569: "the judge knew no replay that its operator had begun and never ended",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }
