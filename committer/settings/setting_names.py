@@ -12,7 +12,13 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from committer.catalog.property_names import CATALOG_PROPERTIES
-from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    FrazilError,
+    SettingsError,
+    StorageUnavailableError,
+)
 
 SETTINGS = frozenset(
     {
@@ -51,17 +57,17 @@ def setting_text(setting: str, *, is_option: bool = False) -> str:
 @contextmanager
 def named_setting(name: str) -> Iterator[None]:
     """Say which setting an adapter, which knows nothing of settings, has found wrong, or names a
-    place that it may not use or a catalog that does not answer.
+    place that it may not use, or a catalog or a storage that does not answer.
     """
     try:
         yield
-    except (SettingsError, AccessError, CatalogUnavailableError) as error:
+    except (SettingsError, AccessError, CatalogUnavailableError, StorageUnavailableError) as error:
         raise type(error)(naming_setting(name, error)) from error
 
 
 def naming_setting(name: str, error: FrazilError) -> str:
-    """Return an error in one line that names a setting; of a catalog that does not answer, what to
-    do, too. One that names a setting already says more: it stays as it is.
+    """Return an error in one line that names a setting; of a catalog or a storage that does not
+    answer, what to do, too. One that names a setting already says more: it stays as it is.
     """
     said = " ".join(str(error).split())
     if said.startswith("setting `"):
@@ -69,6 +75,8 @@ def naming_setting(name: str, error: FrazilError) -> str:
     remedy = ""
     if isinstance(error, CatalogUnavailableError):
         remedy = "; check that it runs, and that the setting is right"
+    if isinstance(error, StorageUnavailableError):
+        remedy = "; check that its server runs, and that this setting and its endpoint are right"
     return f"{setting_text(name)}: {said}{remedy}"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import TypeVar
 
-from committer.errors import TransientError
+from committer.errors import StorageUnavailableError, TransientError
 from committer.plan.scheduling.backoff import retry_s
 from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks, ChecksHere
@@ -146,17 +146,21 @@ async def until_answered(
 ) -> T | None:
     """Ask until the component answers, with back-off.
     None if stopped before, also while a question gets no answer.
+
+    A storage that the question needs is reported as what it is.
     """
     failures = 0
     while not stop.is_set():
         try:
             answer = await _unless(stop, ask())
         except TransientError as error:
-            health.unavailable(component, error, now="waiting for it")
+            is_storage = isinstance(error, StorageUnavailableError)
+            health.unavailable("storage" if is_storage else component, error, now="waiting for it")
             failures += 1
             await _pause(retry_s(failures, health.world.jitter()), stop)
         else:
-            health.returned(component)
+            for one in {component, "storage"}:
+                health.returned(one)
             return answer
     return None
 

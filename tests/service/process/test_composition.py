@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    FrazilError,
+    SettingsError,
+    StorageUnavailableError,
+)
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import (
@@ -140,7 +146,7 @@ def test_a_place_that_no_storage_serves_is_named_by_its_setting(
         open_request_parts(settings)
 
 
-@pytest.mark.parametrize("kind", [SettingsError, AccessError])
+@pytest.mark.parametrize("kind", [SettingsError, AccessError, StorageUnavailableError])
 def test_what_an_adapter_refuses_is_told_with_its_setting(kind: type[FrazilError]) -> None:
     with (
         pytest.raises(kind, match=r"setting `inbox` \(FRAZIL_INBOX\): no such bucket"),

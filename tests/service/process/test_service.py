@@ -13,6 +13,7 @@ from committer.errors import (
     FrazilError,
     InvariantError,
     SettingsError,
+    StorageUnavailableError,
 )
 from committer.ports.pointer_swap import Swap, SwapAnswer
 from committer.request.table_identifier import TableIdentifier
@@ -37,14 +38,15 @@ VIRTUAL_TIME = True
 class Component:
     """Does not answer the first `failures` times."""
 
-    def __init__(self, failures: int) -> None:
+    def __init__(self, failures: int, error: FrazilError | None = None) -> None:
         self.failures = failures
+        self.error = error or CatalogUnavailableError("away")
         self.asked = 0
 
     async def ask(self) -> str:
         self.asked += 1
         if self.asked <= self.failures:
-            raise CatalogUnavailableError("away")
+            raise self.error
         return "here"
 
 
@@ -52,6 +54,16 @@ async def test_a_component_that_is_away_is_asked_again_until_it_answers() -> Non
     component, health = Component(failures=5), Health(LoopWorld())
     answer = await until_answered("catalog", component.ask, asyncio.Event(), health)
     assert (answer, component.asked, health.conditions) == ("here", 6, {})
+
+
+async def test_a_storage_that_the_catalog_waits_for_is_reported_as_the_storage() -> None:
+    health, stop = Health(LoopWorld()), asyncio.Event()
+    component = Component(5, StorageUnavailableError("no bucket answers"))
+    asking = asyncio.ensure_future(until_answered("catalog", component.ask, stop, health))
+    await asyncio.sleep(0.1)
+    assert health.conditions == {"storage": "no bucket answers"}
+    assert await asking == "here"
+    assert health.conditions == {}
 
 
 async def test_waiting_is_a_condition_and_ends_with_the_stop() -> None:
