@@ -20,6 +20,7 @@ def prod(frazil: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str
         f"catalog:\n  prod:\n    uri: sqlite:///{tmp_path}/prod.db\n"
         f"    warehouse: file://{tmp_path}/lake\n"
         f"  broken:\n    uri: sqlite:///{tmp_path}/nowhere.db\n"
+        "  half:\n    type: rest\n"
     )
     monkeypatch.setenv("PYICEBERG_HOME", str(folder))
     assert frazil("--catalog", "prod", "namespace", "create", "other").code == 0
@@ -64,6 +65,7 @@ def test_nothing_moves_without_a_yes(
     ("to", "more", "code", "said"),
     [
         ("prd", (), 2, "--to prd: no catalog of this name is configured"),
+        ("half", (), 2, "--to half: `uri` is empty"),
         ("frazil", (), 2, "this is the catalog that the table is in"),
         ("broken", (), 1, "there is no catalog at"),
         ("prod", ("--to-inbox", "file://{location}/requests"), 2, "lies inside the table's"),

@@ -13,7 +13,7 @@ from committer.cli.context.capability_checks import check_namespace, check_regis
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import TableArgument, Yes
 from committer.cli.output.printing import confirm, counted, say
-from committer.errors import CatalogUnavailableError, SettingsError, TransientError
+from committer.errors import AccessError, CatalogUnavailableError, SettingsError, TransientError
 
 if TYPE_CHECKING:
     from committer.ports.pointer_swap import LoadedTable
@@ -103,9 +103,12 @@ async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[Migratio
     own = storage_schemes.open_storage(properties, parts.world)
     storage = storage_schemes.open_table_storage(own, properties, parts.world)
     try:
-        catalog = await catalog_kinds.open_catalog(
-            properties, storage, parts.world, create=False, vended=storage
-        )
+        try:
+            catalog = await catalog_kinds.open_catalog(
+                properties, storage, parts.world, create=False, vended=storage
+            )
+        except (SettingsError, AccessError) as error:
+            raise type(error)(f"--to {name}: {error}") from error
         try:
             yield MigrationSide(name, catalog, storage, own, inbox or parts.settings.inbox)
         finally:
