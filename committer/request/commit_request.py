@@ -7,59 +7,18 @@ This is a durable format and the contract with every client, in any language: th
 from __future__ import annotations
 
 from functools import cached_property
-from math import isfinite
 from typing import Annotated, Literal, Self
 from uuid import UUID
 
-from pydantic import (
-    AfterValidator,
-    AliasGenerator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    JsonValue,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from committer.request.attempt import attempt_number, attempt_of, nonce_ms
 from committer.request.request_key import inbox_key, path_segment
+from committer.request.request_model import Count, Document, Model, Name, Printable
 from committer.request.table_identifier import TableIdentifier
 
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
 EPOCH_MAX = 2**63 - 1
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        validate_by_alias=True,
-        validate_by_name=True,
-        alias_generator=AliasGenerator(alias=lambda name: name.replace("_", "-")),
-        hide_input_in_errors=True,
-    )
-
-
-def _printable(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError("expected printable characters only")
-    return text
-
-
-# Named once: a union that is written in place is made anew at each look.
-_CONTAINERS = (dict, list)
-
-
-def _finite(value: JsonValue) -> JsonValue:
-    """Refuse NaN and Infinity, which the parser reads, but no other JSON reader understands."""
-    for inner in value.values() if isinstance(value, dict) else _items(value):
-        # Most values are integers and text: a call for each would take most of the time.
-        if isinstance(inner, _CONTAINERS):
-            _finite(inner)
-        elif isinstance(inner, float) and not isfinite(inner):
-            raise ValueError("expected numbers that JSON has, found NaN or an infinity")
-    return value
 
 
 def _integer(value: object) -> object:
@@ -70,19 +29,12 @@ def _integer(value: object) -> object:
     return value
 
 
-def _items(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
-
-
-Name = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(_printable)]
 TableNamePart = Annotated[Name, Field(pattern=r"^[^.]+$")]
 ProducerId = Annotated[Name, AfterValidator(path_segment)]
-Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Document = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
 Digest = Annotated[str, Field(pattern=r"^blake2b-256:[0-9a-f]{64}$")]
 
 
-class TableName(_Model):
+class TableName(Model):
     """The table's name, as in the REST catalog specification. No part has a dot: catalogs, the
     ledger's readers and the log know a table by its parts joined by dots.
     """
@@ -91,7 +43,7 @@ class TableName(_Model):
     name: TableNamePart
 
 
-class Producer(_Model):
+class Producer(Model):
     """A stable identity of one writing query.
 
     `sequential`: epoch N is made durable only after all lower ones (Spark's own query id).
@@ -106,14 +58,14 @@ class Producer(_Model):
     one_shot: bool = False
 
 
-class Fingerprint(_Model):
+class Fingerprint(Model):
     """The identity of an epoch's content, with its kind. Only equal kinds are compared."""
 
     kind: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,40}$")]
-    value: Annotated[str, Field(max_length=128), AfterValidator(_printable)]
+    value: Annotated[str, Field(max_length=128), Printable]
 
 
-class Needs(_Model):
+class Needs(Model):
     """The assumptions of an operation, beside the files that it adds."""
 
     base_snapshot_id: Annotated[int, Field(ge=0)] | None = None
@@ -123,7 +75,7 @@ class Needs(_Model):
     on_conflict: Literal["quarantine", "discard"] = "quarantine"
 
 
-class ManifestReference(_Model):
+class ManifestReference(Model):
     """A manifest that follows the line (`offset`, from the byte after the newline), or one that the
     client has written into the table's metadata folder (`path`)."""
 
@@ -146,7 +98,7 @@ class ManifestReference(_Model):
 Operation = Literal["append", "overwrite", "replace", "delete", "row-delta"]
 
 
-class CommitRequest(_Model):
+class CommitRequest(Model):
     """The JSON line: one atomic change of one (table uuid, producer, epoch, attempt).
 
     `attempt` follows from `nonce` and what stands beside it (`attempt_of`), and is checked.

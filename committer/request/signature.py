@@ -23,8 +23,9 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from committer.errors import InvalidRequestError, SettingsError
 from committer.reason import Reason
-from committer.request.commit_request import CommitRequest, Name
+from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
+from committer.request.request_model import Name
 
 PREFIX = "hmac-sha256:"
 # Time to become durable, outages of the inbox included. A durable request never expires.

@@ -28,8 +28,9 @@ from committer.iceberg.manifest.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.iceberg.metadata.metadata_gzip import unzip_metadata
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
-from committer.request.commit_request import Document, ManifestReference
+from committer.request.commit_request import ManifestReference
 from committer.request.request_format import LINE_BYTES_MAX, EncodedRequest, read_request
+from committer.request.request_model import Document
 from committer.storage.inbox.inbox import QuarantineRecord, read_quarantined
 
 _AVRO, _PUFFIN, _GZIP, _PARQUET = b"Obj\x01", b"PFA1", b"\x1f\x8b", b"PAR1"

@@ -36,6 +36,9 @@ class ConflictCode(StrEnum):
     """Its base is no ancestor of the branch's head."""
     PICKED = "picked"
     """The snapshot was picked before, or its WAP id published."""
+    INCOMPATIBLE = "incompatible"
+    """The table, as it is now, does not take the change: a name that is taken, or is not there, or
+    a change that the format's rules of evolution forbid."""
 
 
 # How many paths a message names.

@@ -1,0 +1,156 @@
+"""Changes of a table's schema, recorded in an evolution of the schema as it is now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from committer.errors import InvalidMetadataError
+from committer.iceberg.evolution.schema_evolution import EvolvedSchema, SchemaUpdate
+from committer.iceberg.evolution.schema_properties import evolved_properties
+from committer.iceberg.evolution.union_by_name import union_by_name
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.schema.schema import Schema, parse_schema
+from committer.iceberg.updates.metadata_update import (
+    LAST_ADDED,
+    AddSchema,
+    RemoveProperties,
+    SetCurrentSchema,
+    SetProperties,
+    Update,
+)
+from committer.iceberg.values.single_value import parse_json_value
+from committer.iceberg.values.type_json import parse_type
+from committer.iceberg.values.types import IcebergType, NestedField
+from committer.request import alterations as ask
+
+
+def alter_columns(change: ask.SchemaChange, metadata: TableMetadata) -> tuple[Update, ...]:
+    """Plan one change of the schema. Errors: `InvalidMetadataError` for a change that the schema's
+    evolution forbids, `UnsupportedError` for one that is not implemented.
+    """
+    before = metadata.current_schema
+    update = SchemaUpdate(
+        before,
+        last_column_id=metadata.last_column_id,
+        format_version=metadata.format_version,
+        specs=metadata.partition_specs,
+        case_sensitive=change.case_sensitive,
+    )
+    _record(update, change)
+    evolved = update.apply()
+    if isinstance(change, ask.UnionByName) and change.with_ids:
+        _check_ids(parse_schema(change.schema_), evolved.schema, change.case_sensitive)
+    return _updates(metadata, evolved)
+
+
+def _updates(metadata: TableMetadata, evolved: EvolvedSchema) -> tuple[Update, ...]:
+    before, after = metadata.current_schema, evolved.schema
+    if before.fields == after.fields and set(before.identifier_field_ids) == set(
+        after.identifier_field_ids
+    ):
+        return ()
+    properties = evolved_properties(metadata.properties, before, after)
+    return (
+        AddSchema(after, evolved.last_column_id),
+        SetCurrentSchema(LAST_ADDED),
+        *changed_properties(metadata.properties, properties),
+    )
+
+
+def changed_properties(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> tuple[SetProperties | RemoveProperties, ...]:
+    """Return the updates that make other properties of some."""
+    new = {key: text for key, text in after.items() if before.get(key) != text}
+    gone = tuple(key for key in before if key not in after)
+    return (
+        *((SetProperties(new),) if new else ()),
+        *((RemoveProperties(gone),) if gone else ()),
+    )
+
+
+def _record(update: SchemaUpdate, change: ask.SchemaChange) -> None:
+    match change:
+        case ask.AddColumn():
+            _add(update, change)
+        case ask.DropColumn(name=name, if_exists=if_exists):
+            if not (if_exists and _column(update, name) is None):
+                update.delete_column(name)
+        case ask.RenameColumn(name=name, new_name=new_name):
+            update.rename_column(name, new_name)
+        case ask.UpdateColumnType(name=name, type=kind):
+            update.update_column(name, parse_type(kind))
+        case ask.UpdateColumnDoc(name=name, doc=doc):
+            update.update_column_doc(name, doc)
+        case ask.UpdateColumnDefault(name=name, default=default):
+            update.update_column_default(name, _default(update, name, default))
+        case ask.MakeColumnOptional(name=name):
+            update.make_column_optional(name)
+        case ask.MoveColumn():
+            _move(update, change)
+        case ask.SetIdentifierFields(names=names):
+            update.set_identifier_fields(*names)
+        case ask.UnionByName(schema_=schema):
+            union_by_name(update, parse_schema(schema))
+        case _:
+            assert_never(change)
+
+
+def _add(update: SchemaUpdate, change: ask.AddColumn) -> None:
+    full_name = change.name if change.parent is None else f"{change.parent}.{change.name}"
+    kind = parse_type(change.type)
+    if change.if_not_exists and (known := _column(update, full_name)) is not None:
+        if str(known.field_type) != str(kind):
+            raise InvalidMetadataError(
+                f"column `{full_name}` exists as {known.field_type}, expected {kind}"
+            )
+        return
+    update.add_column(
+        change.name,
+        kind,
+        parent=change.parent,
+        required=change.required,
+        doc=change.doc,
+        default=_value(kind, change.default, full_name),
+    )
+
+
+def _move(update: SchemaUpdate, change: ask.MoveColumn) -> None:
+    if change.before is not None:
+        update.move_before(change.name, change.before)
+    elif change.after is not None:
+        update.move_after(change.name, change.after)
+    else:
+        update.move_first(change.name)
+
+
+def _column(update: SchemaUpdate, name: str) -> NestedField | None:
+    return update.schema.find(name, case_sensitive=update.case_sensitive)
+
+
+def _default(update: SchemaUpdate, name: str, default: object) -> object:
+    known = _column(update, name)
+    return None if known is None else _value(known.field_type, default, name)
+
+
+def _value(kind: IcebergType, json_value: object, name: str) -> object:
+    """Read a default. One of a nested type is left to the evolution, which refuses it."""
+    if json_value is None or not kind.is_primitive:
+        return json_value
+    try:
+        return parse_json_value(kind, json_value)
+    except ValueError as error:
+        raise InvalidMetadataError(f"column `{name}`: `default`: {error}") from error
+
+
+def _check_ids(wanted: Schema, found: Schema, case_sensitive: bool) -> None:
+    """Refuse a union in which a column has another id than data files were written with."""
+    for name, field in wanted.walk():
+        column = found.find(name, case_sensitive=case_sensitive)
+        if column is None or column.field_id != field.field_id:
+            now = "none" if column is None else str(column.field_id)
+            raise InvalidMetadataError(
+                f"column `{name}`: the data files have it as field {field.field_id}, the table as"
+                f" {now}: write them again with the table's schema"
+            )

@@ -1,0 +1,209 @@
+"""Changes of branches and tags, by Iceberg Java's rules (`ManageSnapshots`).
+
+A branch moves forward only to a descendant, and rolls back only to an ancestor; any other move has
+to be asked for by name (`replace-branch`, `set-current-snapshot`). `main` cannot be removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+
+from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
+from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef, Update
+from committer.plan.operations.conflict import Conflict, ConflictCode
+from committer.request import alterations as ask
+
+Planned = tuple[Update, ...] | Conflict
+_Kind = Literal["branch", "tag"]
+_At = ask.CreateBranch | ask.CreateTag | ask.ReplaceBranch | ask.ReplaceTag | ask.SetCurrentSnapshot
+
+
+def alter_refs(change: ask.RefChange, metadata: TableMetadata, branch: str) -> Planned:
+    """Plan one change of refs. `branch`: the request's, which rollbacks move."""
+    match change:
+        case ask.CreateBranch():
+            return _created(change, "branch", metadata, branch)
+        case ask.CreateTag():
+            return _created(change, "tag", metadata, branch)
+        case ask.ReplaceBranch():
+            return _replaced(change, "branch", metadata, branch)
+        case ask.ReplaceTag():
+            return _replaced(change, "tag", metadata, branch)
+        case ask.SetSnapshotRef():
+            return _set(change, metadata)
+        case ask.RemoveSnapshotRef():
+            return _removed(change, metadata)
+        case ask.FastForward(branch=moved, to=to):
+            return _forwarded(moved or branch, to, metadata)
+        case ask.RollbackToSnapshot(snapshot_id=snapshot_id):
+            return _rolled_back(snapshot_id, metadata, branch)
+        case ask.RollbackToTimestamp(timestamp_ms=timestamp_ms):
+            return _rolled_back_to_time(timestamp_ms, metadata, branch)
+        case ask.SetCurrentSnapshot():
+            target = _snapshot_of(change, metadata, branch)
+            return target if isinstance(target, Conflict) else _moved(branch, target, metadata)
+
+
+# --- Create, replace, remove ---------------------------------------------------------------------
+
+
+def _created(
+    change: ask.CreateBranch | ask.CreateTag, kind: _Kind, metadata: TableMetadata, branch: str
+) -> Planned:
+    known = metadata.refs.get(change.name)
+    if known is not None:
+        if change.if_not_exists and known.type == kind:
+            return ()
+        return _misfit(f"a {known.type} `{change.name}` exists already, expected a free name")
+    snapshot_id = _snapshot_of(change, metadata, branch)
+    if isinstance(snapshot_id, Conflict):
+        return snapshot_id
+    ref = SnapshotRef(snapshot_id, kind, max_ref_age_ms=change.max_ref_age_ms)
+    if isinstance(change, ask.CreateBranch):
+        ref = replace(
+            ref,
+            min_snapshots_to_keep=change.min_snapshots_to_keep,
+            max_snapshot_age_ms=change.max_snapshot_age_ms,
+        )
+    return (SetSnapshotRef(change.name, ref),)
+
+
+def _replaced(
+    change: ask.ReplaceBranch | ask.ReplaceTag, kind: _Kind, metadata: TableMetadata, branch: str
+) -> Planned:
+    known = _ref(change.name, kind, metadata)
+    if isinstance(known, Conflict):
+        return known
+    snapshot_id = _snapshot_of(change, metadata, branch)
+    if isinstance(snapshot_id, Conflict):
+        return snapshot_id
+    return (SetSnapshotRef(change.name, replace(known, snapshot_id=snapshot_id)),)
+
+
+def _set(change: ask.SetSnapshotRef, metadata: TableMetadata) -> Planned:
+    kind = "branch" if change.ref_name == MAIN else change.type
+    known = metadata.refs.get(change.ref_name)
+    if change.type != (kind if known is None else known.type):
+        found = kind if known is None else known.type
+        return _misfit(f"`{change.ref_name}` is a {found}, expected a {change.type}")
+    absent = _absent(change.snapshot_id, metadata)
+    if absent is not None:
+        return absent
+    if change.type == "tag" and (change.min_snapshots_to_keep or change.max_snapshot_age_ms):
+        return _misfit(
+            f"tag `{change.ref_name}`: expected no `min-snapshots-to-keep` and no"
+            " `max-snapshot-age-ms`, which only a branch has"
+        )
+    ref = SnapshotRef(
+        change.snapshot_id,
+        change.type,
+        change.min_snapshots_to_keep,
+        change.max_snapshot_age_ms,
+        change.max_ref_age_ms,
+    )
+    return (SetSnapshotRef(change.ref_name, ref),)
+
+
+def _removed(change: ask.RemoveSnapshotRef, metadata: TableMetadata) -> Planned:
+    name = change.ref_name
+    if name == MAIN:
+        return _misfit(f"branch `{MAIN}` cannot be removed")
+    if name not in metadata.refs and change.if_exists:
+        return ()
+    known = _ref(name, change.type, metadata)
+    return known if isinstance(known, Conflict) else (RemoveSnapshotRef(name),)
+
+
+# --- Move ----------------------------------------------------------------------------------------
+
+
+def _forwarded(branch: str, to: str, metadata: TableMetadata) -> Planned:
+    target = _ref(to, None, metadata)
+    if isinstance(target, Conflict):
+        return target
+    if branch not in metadata.refs:
+        return (SetSnapshotRef(branch, SnapshotRef(target.snapshot_id)),)
+    known = _ref(branch, "branch", metadata)
+    if isinstance(known, Conflict):
+        return known
+    if not metadata.is_ancestor(known.snapshot_id, of=target.snapshot_id):
+        return Conflict(
+            ConflictCode.NO_ANCESTOR,
+            f"branch `{branch}` cannot be fast-forwarded to `{to}`: its head"
+            f" {known.snapshot_id} is not among the retained ancestors of {target.snapshot_id}",
+            known.snapshot_id,
+        )
+    return _moved(branch, target.snapshot_id, metadata)
+
+
+def _rolled_back(snapshot_id: int, metadata: TableMetadata, branch: str) -> Planned:
+    absent = _absent(snapshot_id, metadata)
+    if absent is not None:
+        return absent
+    head = metadata.branch_head(branch)
+    if head is None or not metadata.is_ancestor(snapshot_id, of=head.snapshot_id):
+        return Conflict(
+            ConflictCode.NO_ANCESTOR,
+            f"branch `{branch}` cannot be rolled back to snapshot {snapshot_id}, which is not among"
+            " the retained ancestors of its head",
+            None if head is None else head.snapshot_id,
+        )
+    return _moved(branch, snapshot_id, metadata)
+
+
+def _rolled_back_to_time(timestamp_ms: int, metadata: TableMetadata, branch: str) -> Planned:
+    older = [one for one in metadata.branch_history(branch) if one.timestamp_ms < timestamp_ms]
+    if not older:
+        return _misfit(
+            f"branch `{branch}` has no retained snapshot that is older than {timestamp_ms} ms"
+        )
+    latest = max(older, key=lambda one: (one.timestamp_ms, one.sequence_number))
+    return _moved(branch, latest.snapshot_id, metadata)
+
+
+def _moved(branch: str, snapshot_id: int, metadata: TableMetadata) -> Planned:
+    known = metadata.refs.get(branch) or SnapshotRef(snapshot_id)
+    if known.type != "branch":
+        return _misfit(f"`{branch}` is a tag, expected a branch")
+    return (SetSnapshotRef(branch, replace(known, snapshot_id=snapshot_id)),)
+
+
+# --- Look-up -------------------------------------------------------------------------------------
+
+
+def _snapshot_of(change: _At, metadata: TableMetadata, branch: str) -> int | Conflict:
+    if change.snapshot_id is not None:
+        return _absent(change.snapshot_id, metadata) or change.snapshot_id
+    known = _ref(change.ref or branch, None, metadata)
+    return known if isinstance(known, Conflict) else known.snapshot_id
+
+
+def _ref(name: str, kind: _Kind | None, metadata: TableMetadata) -> SnapshotRef | Conflict:
+    known = metadata.refs.get(name)
+    if known is None:
+        if name == MAIN:
+            return _misfit("the table has no snapshot yet, expected at least one")
+        wanted = kind or "branch or tag"
+        return _misfit(f"expected a {wanted} `{name}`, found none{_near(name, metadata.refs)}")
+    if kind is not None and known.type != kind:
+        return _misfit(f"`{name}` is a {known.type}, expected a {kind}")
+    return known
+
+
+def _near(name: str, refs: Mapping[str, SnapshotRef]) -> str:
+    """Return a hint if a ref differs in case alone."""
+    found = next((one for one in sorted(refs) if one.lower() == name.lower()), None)
+    return "" if found is None else f"; there is `{found}`"
+
+
+def _absent(snapshot_id: int, metadata: TableMetadata) -> Conflict | None:
+    if metadata.snapshot_by_id(snapshot_id) is not None:
+        return None
+    return _misfit(f"expected a snapshot {snapshot_id}, found none: it has expired, or never was")
+
+
+def _misfit(message: str) -> Conflict:
+    return Conflict(ConflictCode.INCOMPATIBLE, message)
