@@ -52,6 +52,7 @@ class Reason(StrEnum):
     FILE_NAME_TOO_LONG = "file_name_too_long"
     PATH_WITHOUT_ATTEMPT = "path_without_attempt"
     PATH_REPEATED = "path_repeated"
+    FILTER_UNBOUND = "filter_unbound"
     EPOCH_CONTENT_DIFFERS = "epoch_content_differs"
     EPOCH_LANDED_UNPROVEN = "epoch_landed_unproven"
     PRODUCER_FROZEN = "producer_frozen"
@@ -157,6 +158,10 @@ _MEANING: Mapping[Reason, str] = {
     Reason.PATH_REPEATED: (
         "Two data files of one name, in whatever folders, upper and lower case alike."
     ),
+    Reason.FILTER_UNBOUND: (
+        "A filter names a column that the table does not have, or compares it with a value of"
+        " another type."
+    ),
     Reason.EPOCH_CONTENT_DIFFERS: "The epoch has landed and stood for something else.",
     Reason.EPOCH_LANDED_UNPROVEN: (
         "The epoch has landed, or is so old that it may have, and nothing proves that it stood for"
@@ -249,6 +254,7 @@ _ADVICE: Mapping[Reason, str] = {
         "Make the attempt the last uuid in every file name and publish again."
     ),
     Reason.PATH_REPEATED: "Give each data file of a request a name of its own and publish again.",
+    Reason.FILTER_UNBOUND: _REPLAY,
     Reason.EPOCH_CONTENT_DIFFERS: _EPOCH,
     Reason.EPOCH_LANDED_UNPROVEN: (
         "The epoch landed too long ago to compare, or to know. If these rows are in the table,"

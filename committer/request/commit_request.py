@@ -12,7 +12,9 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from committer.request.alterations import TableChanges
 from committer.request.attempt import attempt_number, attempt_of, nonce_ms
+from committer.request.needs import Needs, Operation, check_needs
 from committer.request.request_key import inbox_key, path_segment
 from committer.request.request_model import Count, Document, Model, Name, Printable
 from committer.request.table_identifier import TableIdentifier
@@ -65,16 +67,6 @@ class Fingerprint(Model):
     value: Annotated[str, Field(max_length=128), Printable]
 
 
-class Needs(Model):
-    """The assumptions of an operation, beside the files that it adds."""
-
-    base_snapshot_id: Annotated[int, Field(ge=0)] | None = None
-    conflict_filter: Document | bool | None = None
-    isolation_level: Literal["serializable", "snapshot"] | None = None
-    removed_paths: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
-    on_conflict: Literal["quarantine", "discard"] = "quarantine"
-
-
 class ManifestReference(Model):
     """A manifest that follows the line (`offset`, from the byte after the newline), or one that the
     client has written into the table's metadata folder (`path`)."""
@@ -95,13 +87,32 @@ class ManifestReference(Model):
         return self
 
 
-Operation = Literal["append", "overwrite", "replace", "delete", "row-delta"]
+SUMMARY_ENTRIES_MAX = 100
+# Operations whose snapshot may wait to be published.
+_STAGED: frozenset[Operation] = frozenset(
+    {"append", "overwrite", "replace-partitions", "delete", "row-delta", "rewrite-files"}
+)
+
+
+def _no_own_keys(summary: dict[str, str]) -> dict[str, str]:
+    if any(key.startswith("frazil.") for key in summary):
+        raise ValueError("keys that begin with `frazil.` are the committer's own")
+    return summary
+
+
+Summary = Annotated[
+    dict[Name, Annotated[str, Field(max_length=4096), Printable]],
+    Field(max_length=SUMMARY_ENTRIES_MAX),
+    AfterValidator(_no_own_keys),
+]
 
 
 class CommitRequest(Model):
     """The JSON line: one atomic change of one (table uuid, producer, epoch, attempt).
 
     `attempt` follows from `nonce` and what stands beside it (`attempt_of`), and is checked.
+    `summary`: entries for the summary of its snapshot; those that are computed count more.
+    `stage_only`: the snapshot gets no ref. `changes`: of the table, with operation `alter`.
     """
 
     request_version: Annotated[Literal[1], BeforeValidator(_integer)] = 1
@@ -117,6 +128,9 @@ class CommitRequest(Model):
     published_at_ms: Count
     operation: Operation = "append"
     needs: Needs = Needs()
+    stage_only: bool = False
+    summary: Summary = Field(default_factory=dict)
+    changes: TableChanges = ()
     adopt_existing: bool = False
     signature: Annotated[str, Field(max_length=1024)] | None = None
     key_id: Name | None = None
@@ -126,8 +140,7 @@ class CommitRequest(Model):
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
-        if not self.manifests and not self.files and not self.needs.removed_paths:
-            raise ValueError("expected at least one manifest, file or removed path")
+        self._check_operation()
         if (self.signature is None) != (self.key_id is None):
             raise ValueError("expected `signature` and `key-id` together")
         if self.not_after_ms is not None and self.signature is None:
@@ -137,6 +150,17 @@ class CommitRequest(Model):
         if self.producer.one_shot and nonce_ms(self.nonce) is None:
             raise ValueError("expected a UUIDv7 as the nonce of a one-shot producer")
         return self
+
+    def _check_operation(self) -> None:
+        check_needs(self.operation, self.needs, adds_files=bool(self.manifests or self.files))
+        if (self.operation == "alter") != bool(self.changes):
+            raise ValueError("expected `changes` with operation `alter`, and with no other")
+        if self.stage_only and self.operation not in _STAGED:
+            raise ValueError(f"expected no `stage-only` with operation `{self.operation}`")
+        if self.summary and self.operation == "alter":
+            raise ValueError("expected no `summary` with operation `alter`: it makes no snapshot")
+        if self.adopt_existing and self.operation != "append":
+            raise ValueError("expected `adopt-existing` with operation `append` only")
 
     @property
     def identifier(self) -> TableIdentifier:

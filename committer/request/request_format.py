@@ -20,6 +20,7 @@ from committer.errors import InvalidRequestError
 from committer.iceberg.values.json_reader import count_keys, keys_repeated
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest, ManifestReference
+from committer.request.needs import Needs
 from committer.request.request_key import inbox_key, is_key_of
 
 REQUEST_VERSION = 1
@@ -110,12 +111,25 @@ def seal_request(
 
     Errors: `InvalidRequestError` where it would be larger than `read_request` takes.
     """
-    line = request.model_dump_json(by_alias=True, exclude_defaults=False, exclude_none=True)
+    line = request.model_dump_json(by_alias=True, exclude=_unsaid(request), exclude_none=True)
     head = line.encode() + b"\n"
     _check_line_size(len(head) - 1)
     content = b"".join((head, *(manifest.content for manifest in manifests)))
     _check_size(len(content))
     return EncodedRequest(request, content, len(head))
+
+
+_OF_OTHER_OPERATIONS = ("needs", "summary", "stage_only", "changes")
+
+
+def _unsaid(request: CommitRequest) -> dict[str, bool | set[str]]:
+    """Return the fields that a line leaves out: they would be half of an append's."""
+    unsaid: dict[str, bool | set[str]] = {
+        name: True for name in _OF_OTHER_OPERATIONS if not getattr(request, name)
+    }
+    said = request.needs.said()
+    unsaid["needs"] = set(Needs.model_fields) - said if said else True
+    return unsaid
 
 
 def _check_size(size_bytes: int) -> None:
@@ -206,7 +220,7 @@ def _parse_line(line: bytes) -> CommitRequest:
 
 def _keys_read(request: CommitRequest) -> int:
     """Count the keys of the objects of a parsed line."""
-    needs, filter = request.needs, request.needs.conflict_filter
+    needs = request.needs
     keys = (
         len(request.model_fields_set)
         + len(request.table.model_fields_set)
@@ -218,7 +232,12 @@ def _keys_read(request: CommitRequest) -> int:
         keys += len(reference.model_fields_set)
     for document in request.files:
         keys += count_keys(document)
-    return keys + count_keys(filter)
+    for change in request.changes:
+        keys += count_keys(change.model_dump(by_alias=True, exclude_unset=True))
+    for named in (*needs.removed_delete_files, *needs.groups):
+        keys += len(named.model_fields_set)
+    filters = count_keys(needs.row_filter) + count_keys(needs.conflict_filter)
+    return keys + filters + len(request.summary)
 
 
 def _colons_read(request: CommitRequest) -> int:
@@ -230,6 +249,11 @@ def _colons_read(request: CommitRequest) -> int:
             colons += reference.path.count(":")
     for document in request.files:
         colons += str(document.get("file-path")).count(":")
+    needs = request.needs
+    for path in (*needs.removed_data_files, *needs.referenced_data_files):
+        colons += path.count(":")
+    for named in needs.removed_delete_files:
+        colons += named.file_path.count(":")
     return colons
 
 

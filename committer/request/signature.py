@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from committer.errors import InvalidRequestError, SettingsError
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest
+from committer.request.needs import Operation
 from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
 from committer.request.request_model import Name
 
@@ -71,9 +72,7 @@ class _KeyModel(_Model):
     secret: Annotated[str, StringConstraints(pattern=r"^([0-9a-fA-F]{2}){32,}$")]
     tables: _Patterns = ("*",)
     producers: _Patterns = ("*",)
-    operations: tuple[
-        Literal["*", "append", "overwrite", "replace", "delete", "row-delta"], ...
-    ] = ("*",)
+    operations: tuple[Literal["*", Operation], ...] = ("*",)
 
 
 class _FileModel(_Model):

@@ -120,7 +120,9 @@ def setting(path: str, value: object) -> Callable[[Document], None]:
     def change(document: Document) -> None:
         place: Any = document
         for folder in folders:
-            place = place[int(folder)] if isinstance(place, list) else place[folder]
+            # A line leaves out `needs` that say nothing.
+            is_list = isinstance(place, list)
+            place = place[int(folder)] if is_list else place.setdefault(folder, {})
         if value is ...:
             del place[last]
         else:

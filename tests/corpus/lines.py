@@ -52,13 +52,32 @@ TYPES = tuple(
             "fingerprint.kind": ("", "Spark", "a b", "x" * 41, 5, None, "kind\n"),
             "fingerprint.value": ("x" * 129, 5, None, "a\0b", "\u202e"),
             "published-at-ms": (..., *_NO_INTEGERS),
-            "operation": ("drop", "", "APPEND", None, 5, "append "),
+            "operation": (
+                *("drop", "", "APPEND", None, 5, "append ", "replace", "overwrite_partitions"),
+                *("delete", "rewrite-files", "rewrite-manifests", "cherry-pick", "alter"),
+            ),
             "needs": ("", [], {"a": 1}, 5),
             "needs.base-snapshot-id": (-1, "1", True, 1.0),
             "needs.isolation-level": ("none", "", 5),
-            "needs.on-conflict": ("ignore", None),
-            "needs.removed-paths": ("x", [""], [5], ["x" * 4097], None),
-            "needs.conflict-filter": ("x", 5, []),
+            "needs.base-sequence-number": (-1, "1", True, 1.0, 2**63),
+            "needs.on-conflict": ("ignore", "discard", None),
+            "needs.removed-data-files": ("x", [""], [5], ["x" * 4097], None, ["a", "a"], ["a"]),
+            "needs.removed-delete-files": ({}, ["x"], [{}], [{"file-path": "a"}]),
+            "needs.removed-paths": (["a"],),
+            "needs.referenced-data-files": ("x", [None], ["a"]),
+            "needs.row-filter": ("x", 5, [], True, {"type": "true"}),
+            "needs.conflict-filter": ("x", 5, [], True, {"type": "true"}),
+            "needs.case-sensitive": (0, "no", False),
+            "needs.data-sequence-number": (-1, "1", 1),
+            "needs.groups": ({}, [{}], [{"removed-data-files": ["a"]}]),
+            "needs.updates-rows": (1, True),
+            "needs.append-only": (1, True),
+            "needs.added-files-match-filter": (1, True),
+            "needs.source-snapshot-id": (-1, 1),
+            "needs.wap-id": ("", "a\0", "x" * 256, "a"),
+            "stage-only": ("no", 1),
+            "summary": ([], "x", {"": "a"}, {"a": 1}, {"a": None}, {"frazil.epochs": "1"}),
+            "changes": ({}, None, "x", [5], [{}], [{"action": "drop-table"}]),
             "adopt-existing": ("false", 0, None),
             "signature": ("hmac-sha256:00", 5, "", "x" * 1025),
             "key-id": ("key", ""),
@@ -165,8 +184,8 @@ JSON = (
     replaced(
         "NaN in a filter",
         Reason.REQUEST_MALFORMED,
-        '"needs":{',
-        '"needs":{"conflict-filter":{"type":"eq","term":"id","value":NaN},',
+        '"epoch":0',
+        '"epoch":0,"needs":{"conflict-filter":{"type":"eq","term":"id","value":NaN}}',
     ),
     *(
         replaced(f"said twice: {name}", Reason.JSON_KEY_REPEATED, old, new)
@@ -187,16 +206,16 @@ JSON = (
         replaced(
             f"a filter of {levels} levels",
             Reason.REQUEST_MALFORMED,
-            '"needs":{',
-            f'"needs":{{"conflict-filter":{_tower(levels)},',
+            '"epoch":0',
+            f'"epoch":0,"needs":{{"conflict-filter":{_tower(levels)}}}',
         )
         for levels in (200, 5_000, 100_000)
     ),
     replaced(
         "a filter that is a list of lists",
         Reason.REQUEST_MALFORMED,
-        '"needs":{',
-        '"needs":{"conflict-filter":{"a":' + "[" * 50_000 + "]" * 50_000 + "},",
+        '"epoch":0',
+        '"epoch":0,"needs":{"conflict-filter":{"a":' + "[" * 50_000 + "]" * 50_000 + "}}",
     ),
 )
 

@@ -20,7 +20,7 @@ from tests.support.builders.signing import OLD, bound, signed, with_changes
 _OTHERS = (
     bound(SigningKey("other-table", b"t" * 32), tables=["db.other", "sales.*"]),
     bound(SigningKey("other-producer", b"p" * 32), producers=["nightly"]),
-    bound(SigningKey("other-operation", b"d" * 32), operations=["replace"]),
+    bound(SigningKey("other-operation", b"d" * 32), operations=["rewrite-files"]),
 )
 KNOWN = (OLD, *_OTHERS)
 _UNKNOWN = SigningKey("corpus-unknown", b"u" * 32)

@@ -122,23 +122,21 @@ def test_every_field_is_read_as_it_is_written() -> None:
             "base-snapshot-id": 7,
             "conflict-filter": {"type": "eq", "term": "carrier", "value": None},
             "isolation-level": "snapshot",
-            "removed-paths": ["s3://b/a.parquet"],
-            "on-conflict": "discard",
+            "removed-data-files": ["s3://b/a.parquet"],
+            "on-conflict": "fail",
         },
         signature="c2ln",
+        summary={"wap.id": "a"},
         files=[{"spec-id": 0, "partition": [None, 1.5], "nested": {"deep": [None]}}],
-    ) | {"adopt-existing": True, "key-id": "k1"}
+    ) | {"stage-only": True, "key-id": "k1"}
     request = read_request(by_hand(document, *MANIFESTS)).request
-    assert (request.branch, request.operation, request.adopt_existing) == (
-        "audit",
-        "row-delta",
-        True,
-    )
+    assert (request.branch, request.operation) == ("audit", "row-delta")
+    assert (request.stage_only, request.summary) == (True, {"wap.id": "a"})
     assert request.needs.base_snapshot_id == 7
     assert request.needs.conflict_filter == {"type": "eq", "term": "carrier", "value": None}
     assert request.needs.isolation_level == "snapshot"
-    assert request.needs.removed_paths == ("s3://b/a.parquet",)
-    assert request.needs.on_conflict == "discard"
+    assert request.needs.removed_data_files == ("s3://b/a.parquet",)
+    assert request.needs.on_conflict == "fail"
     assert (request.signature, request.key_id) == ("c2ln", "k1")
     assert request.files == ({"spec-id": 0, "partition": [None, 1.5], "nested": {"deep": [None]}},)
     # Sealing writes the same line again: nothing is lost on the way, nulls inside files neither.
@@ -176,7 +174,7 @@ REPEATED = {
     "a key of a manifest": ('"offset": 0', '"offset": 0, "offset": 0'),
     "a key of a filter": (
         '"epoch": 41',
-        '"epoch": 41, "needs": {"conflict-filter": {"a": 1, "a": 2}}',
+        '"epoch": 41, "operation": "overwrite", "needs": {"row-filter": {"a": 1, "a": 2}}',
     ),
     "a key of a file": ('"epoch": 41', '"epoch": 41, "files": [{"a": [{"b": 1, "b": 1}]}]'),
     "one that a text hides": (

@@ -18,6 +18,7 @@ from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.work_left import WorkLeft
 from committer.ledger_entry import property_key
+from committer.plan.batch.checked_filters import NO_FILTERS, CheckedFilters, check_filters
 from committer.plan.batch.data_locations import (
     FILE_NAME_BYTES_MAX,
     AllowedPlaces,
@@ -41,11 +42,15 @@ _PATHS_AT_ONCE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class CheckedRequest:
-    """A request that may be committed to a table with this basis."""
+    """A request that may be committed to a table with this basis.
+
+    `filters`: those of its needs. The documents that they were read from may be gone.
+    """
 
     sealed: EncodedRequest
     basis: CheckBasis
     manifests: tuple[CheckedManifest, ...]
+    filters: CheckedFilters = NO_FILTERS
 
     @property
     def request(self) -> CommitRequest:
@@ -156,6 +161,7 @@ class Checker:
         if not sealed.is_whole:
             raise InvariantError(f"request `{request.inbox_key}` is checked without its files")
         self.check_target(request)
+        filters = check_filters(request.needs, self.current_schema)
         _check_operation(request)
         named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
         for path in named:
@@ -165,7 +171,7 @@ class Checker:
             return NeedsManifests(missing)
         manifests = tuple(self._manifests(sealed, read or {}, left))
         self._check_paths(request, manifests)
-        return CheckedRequest(sealed, self.basis, manifests)
+        return CheckedRequest(sealed, self.basis, manifests, filters)
 
     def check_target(self, request: CommitRequest) -> None:
         """Check, before the ledger of this table is asked, that a request is for this table."""
@@ -281,8 +287,9 @@ def _check_operation(request: CommitRequest) -> None:
         (request.operation != "append", f"operation `{request.operation}`"),
         (request.adopt_existing, "`adopt-existing`"),
         (request.producer.ordered, "an ordered producer of appends"),
-        (bool(request.needs.removed_paths), "`removed-paths` of an append"),
-        (any(ref.content == "deletes" for ref in request.manifests), "delete files of an append"),
+        (request.stage_only, "`stage-only`"),
+        (bool(request.summary), "`summary`"),
+        (any(ref.content == "deletes" for ref in request.manifests), "delete files"),
     ]
     for found, feature in unsupported:
         if found:

@@ -238,7 +238,7 @@ def name_request(sealed: EncodedRequest, named: Iterable[bytes], names: Names) -
     Errors: `FrazilError` for a manifest that cannot be read: what it names is not known then.
     """
     request = sealed.request
-    for path in (*manifests_named_by(request), *request.needs.removed_paths):
+    for path in (*manifests_named_by(request), *request.needs.named_files):
         names.add(path)
     for path in data_files_of(sealed, named):
         names.add(path)

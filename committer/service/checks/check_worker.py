@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, cast
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.splice.manifest_walk import WalkedManifest
+from committer.plan.batch.checked_filters import CheckedFilters
 from committer.plan.batch.request_check import (
     CheckedRequest,
     Checker,
@@ -86,9 +87,11 @@ class WalkedPart:
 
 @dataclass(frozen=True, slots=True)
 class CheckAnswer:
-    """The manifests of a request that may land: those it refers to, then those of its files."""
+    """The manifests of a request that may land: those it refers to, then those of its files; and
+    its filters."""
 
     parts: tuple[WalkedPart, ...]
+    filters: CheckedFilters
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,12 +201,14 @@ def _bytes(buffer: bytearray) -> bytes:
 def has_files(request: CommitRequest) -> bool:
     """Return whether `without_files` drops anything."""
     needs = request.needs
-    return bool(request.files or needs.removed_paths or needs.conflict_filter is not None)
+    has_filter = needs.row_filter is not None or needs.conflict_filter is not None
+    return bool(request.files) or has_filter
 
 
 def without_files(request: CommitRequest) -> CommitRequest:
-    """Drop the inline files: they may be millions of objects, and only the check needs them."""
-    needs = request.needs.model_copy(update={"conflict_filter": None, "removed_paths": ()})
+    """Drop inline files and filters: they may be millions of objects, and only the check reads
+    them."""
+    needs = request.needs.model_copy(update={"conflict_filter": None, "row_filter": None})
     return request.model_copy(update={"files": (), "needs": needs})
 
 
@@ -217,7 +222,8 @@ def _parts(checked: CheckedRequest) -> CheckAnswer:
                 bytes(manifest.part.content) if number >= count else None,
             )
             for number, manifest in enumerate(checked.manifests)
-        )
+        ),
+        checked.filters,
     )
 
 

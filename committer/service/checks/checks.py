@@ -166,7 +166,8 @@ class ChecksInProcesses:
             return answer
         if not isinstance(answer, CheckAnswer):
             raise InvariantError(f"a worker process checked a request, and said {answer!r}")
-        return CheckedRequest(sealed, checker.basis, tuple(_manifests(answer, sealed, read or {})))
+        manifests = tuple(_manifests(answer, sealed, read or {}))
+        return CheckedRequest(sealed, checker.basis, manifests, answer.filters)
 
     async def _check_here(
         self, checker: Checker, sealed: EncodedRequest, producer: str, inflated_bytes_max: int

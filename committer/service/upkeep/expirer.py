@@ -246,7 +246,7 @@ class Expirer:
         for pending in self._waiting.all():
             references = pending.sealed.request.manifests
             paths.update(one.path for one in references if one.path is not None)
-            paths.update(pending.sealed.request.needs.removed_paths)
+            paths.update(pending.sealed.request.needs.named_files)
         return paths
 
     async def _wanted_attempts(self) -> set[str]:

@@ -98,7 +98,7 @@ async def test_without_a_file_of_keys_signatures_are_carried_and_mean_nothing() 
 
 
 @pytest.mark.parametrize(
-    "patterns", [{"tables": ["db.other"]}, {"producers": ["a"]}, {"operations": ["replace"]}]
+    "patterns", [{"tables": ["db.other"]}, {"producers": ["a"]}, {"operations": ["rewrite-files"]}]
 )
 async def test_a_key_of_another_table_producer_or_operation_signs_nothing_here(
     patterns: dict[str, list[str]],

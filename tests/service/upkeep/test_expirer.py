@@ -30,7 +30,7 @@ from committer.plan.cleanup import expiry
 from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.ports.storage import NewObject, ObjectInfo, Storage
-from committer.request.commit_request import Needs
+from committer.request.needs import Needs
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.flights import foreign_swap

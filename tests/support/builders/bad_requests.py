@@ -24,7 +24,8 @@ from committer.iceberg.values.types import LongType, NestedField
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request.commit_request import CommitRequest, ManifestReference, Needs, Producer
+from committer.request.commit_request import CommitRequest, ManifestReference, Producer
+from committer.request.needs import Needs
 from committer.request.request_format import EncodedRequest, InlineManifest, digest, seal_request
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS
 from tests.support.builders.request_builders import SYNC, build_file, build_line, changed_line, seal
@@ -135,6 +136,12 @@ def _changed_line(**changes: object) -> Make:
         return _sealed(line, hand_over(table, entry(file_of(table, line))))
 
     return make
+
+
+def _filtered(document: object) -> Make:
+    return _changed_line(
+        operation="overwrite", needs=Needs.model_validate({"row-filter": document})
+    )
 
 
 def _ordered(table: LoadedTable, producer: str) -> EncodedRequest:
@@ -448,13 +455,50 @@ CHECKED = (
     BadRequest(
         "an unknown format version", Reason.MANIFEST_MALFORMED, _header(format_version=b"9")
     ),
-    BadRequest("overwrite", Reason.UNSUPPORTED, _changed_line(operation="overwrite")),
+    *(
+        BadRequest(f"{kind}", Reason.UNSUPPORTED, _changed_line(operation=kind))
+        for kind in ("overwrite", "replace-partitions", "row-delta")
+    ),
     BadRequest("adopt-existing", Reason.UNSUPPORTED, _changed_line(adopt_existing=True)),
     BadRequest("an ordered producer", Reason.UNSUPPORTED, _ordered),
     BadRequest(
-        "removed paths",
+        "removed data files",
         Reason.UNSUPPORTED,
-        _changed_line(needs=Needs(removed_paths=("memory://warehouse/db/flights/data/x",))),
+        _changed_line(
+            operation="overwrite",
+            needs=Needs(removed_data_files=("memory://warehouse/db/flights/data/x",)),
+        ),
+    ),
+    BadRequest(
+        "a staged snapshot",
+        Reason.UNSUPPORTED,
+        _changed_line(stage_only=True, summary={"wap.id": "a"}),
+    ),
+    *(
+        BadRequest(f"a filter {name}", Reason.FILTER_UNBOUND, _filtered(document))
+        for name, document in {
+            "of a column that is not there": {"type": "is-null", "term": "carier"},
+            "of a column in other case": {"type": "is-null", "term": "Carrier"},
+            "with text for a number": {"type": "eq", "term": "id", "value": "x"},
+            "with an unknown transform": {
+                "type": "is-null",
+                "term": {"type": "transform", "transform": "sum", "term": "id"},
+            },
+        }.items()
+    ),
+    *(
+        BadRequest(f"a filter {name}", Reason.REQUEST_MALFORMED, _filtered(document))
+        for name, document in {
+            "without a type": {"term": "carrier"},
+            "of an unknown type": {"type": "like", "term": "carrier", "value": "A%"},
+            "without its value": {"type": "eq", "term": "carrier"},
+            "with null as its value": {"type": "eq", "term": "carrier", "value": None},
+        }.items()
+    ),
+    BadRequest(
+        "a filter of very many values",
+        Reason.REQUEST_TOO_LARGE,
+        _filtered({"type": "in", "term": "id", "values": list(range(20_000))}),
     ),
     BadRequest(
         "a manifest from elsewhere", Reason.PATH_NOT_ALLOWED, _named("memory://elsewhere/m.avro")
