@@ -48,8 +48,30 @@ def test_a_home_without_a_catalog_completes_nothing_and_stays_empty(tmp_path: Pa
     assert not (tmp_path / "none").exists()
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_for_each_shell_can_be_shown(frazil: Frazil, shell: str) -> None:
-    answer = frazil("--show-completion", shell)
-    assert (answer.code, answer.err) == (0, "")
-    assert "_FRAZIL_COMPLETE" in answer.out
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("shell", "begins"),
+    [
+        ("bash", "_frazil_completion() {"),
+        ("zsh", "#compdef frazil"),
+        ("fish", "complete --command"),
+    ],
+)
+def test_a_script_for_each_shell_can_be_shown(tmp_path: Path, shell: str, begins: str) -> None:
+    """The shell is named, as the one that runs the tests is found by its process, if there is one.
+
+    Read when the command is made, so in a process of its own.
+    """
+    shown = subprocess.run(
+        [sys.executable, "-m", "committer", "--show-completion", shell],
+        cwd=REPOSITORY,
+        env={
+            **os.environ,
+            "FRAZIL_HOME": str(tmp_path),
+            "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.lstrip().startswith(begins)
