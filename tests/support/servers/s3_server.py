@@ -174,6 +174,9 @@ def _start(binary: Path, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
 
 
 def _spawn(binary: Path, folder: Path, ports: dict[str, int]) -> subprocess.Popen[bytes]:
+    """Start a server whose first bucket cannot take all volumes: one that is first written to at
+    the end of a long run needs its own.
+    """
     data = Path(tempfile.mkdtemp(dir=folder))
     config = data / "s3.json"
     config.write_text(json.dumps({"identities": _identities()}))
@@ -181,7 +184,7 @@ def _spawn(binary: Path, folder: Path, ports: dict[str, int]) -> subprocess.Pope
         *(str(binary), "-v=0", "-logtostderr", "server", f"-dir={data}"),
         *("-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
         *("-master.telemetry=false", "-master.electionTimeout=1s", "-master.volumeSizeLimitMB=64"),
-        *("-volume.max=20", "-volume.preStopSeconds=0"),
+        *("-volume.max=200", "-volume.preStopSeconds=0"),
         *("-filer", f"-filer.localSocket={data}/filer.sock"),
         *("-s3", f"-s3.config={config}", f"-s3.localSocket={data}/s3.sock"),
         *("-s3.autoCreateBucket=false", "-s3.port.iceberg=0", "-s3.port.lance=0"),
