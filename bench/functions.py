@@ -20,7 +20,7 @@ from bench import workload
 from bench.child import Message, answer_lines
 from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
-from committer.plan.batch.batch import Batch, prepare_manifests
+from committer.plan.batch.batch import Batch, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
 from committer.request.request_format import (
@@ -47,7 +47,7 @@ async def measure(*, files: int, requests: int, folder: str) -> Message:
     gc.freeze()
     read_s, sealed = _timed(lambda: [read_request(each) for each in contents])
     check_s, checked = _timed(lambda: _check(metadata, sealed))
-    batch = Batch(checked, 1, uuid4())
+    batch = Batch((Step(checked, 1),), uuid4())
     join_s, prepared = _timed(lambda: prepare_manifests(batch, metadata))
     written = [each.written for each in prepared]
     write_s, (error,) = _timed(lambda: durable_writes.create_groups([written]))

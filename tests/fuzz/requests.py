@@ -16,7 +16,7 @@ from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.single_value import decode_value
 from committer.iceberg.values.types import BinaryType, FixedType, VariantType
-from committer.plan.batch.batch import Batch, prepare_manifests
+from committer.plan.batch.batch import Batch, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest, digest, read_request
@@ -111,7 +111,7 @@ def _handle(content: bytes) -> None:
     checked = _checker().check(read_request(content))
     if not isinstance(checked, CheckedRequest):
         return
-    for manifest in prepare_manifests(Batch((checked,), 1, UUID(int=1)), metadata):
+    for manifest in prepare_manifests(Batch((Step((checked,), 1),), UUID(int=1)), metadata):
         for entry in decode_manifest(manifest.encoded.content).entries:
             _decode_bounds(metadata, entry.data_file.lower_bounds or {})
             _decode_bounds(metadata, entry.data_file.upper_bounds or {})

@@ -50,14 +50,14 @@ DECISIONS = (
     ),
     Mutant(
         "chore_forgets_who_was_frozen_just_now",
-        "committer/plan/commit/commit.py",
+        "committer/plan/commit/ledger_changes.py",
         "if key in ledger.entries and key not in ledger.frozen)\n",
         "if key in ledger.entries)\n",
         ("tests/plan/commit/test_commit.py -k frozen_since",),
     ),
     Mutant(
         "gaps_of_who_was_frozen_just_now_are_closed",
-        "committer/plan/commit/commit.py",
+        "committer/plan/commit/ledger_changes.py",
         "        if known is not None and key not in ledger.frozen:\n",
         "        if known is not None:\n",
         ("tests/plan/commit/test_commit.py -k frozen_since",),

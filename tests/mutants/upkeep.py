@@ -149,7 +149,7 @@ UPKEEP = (
     ),
     Mutant(
         "entry_goes_with_the_commit_that_needs_it",
-        "committer/plan/commit/commit.py",
+        "committer/plan/commit/ledger_changes.py",
         "    return entries, frozenset(dropped - entries.keys())\n",
         "    return entries, frozenset(dropped)\n",
         ("tests/plan/commit/test_commit.py", "tests/service/upkeep/test_ledger_upkeep.py"),

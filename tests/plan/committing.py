@@ -12,16 +12,13 @@ from committer.iceberg.manifest.manifest import DecodedManifest, decode_manifest
 from committer.iceberg.manifest.manifest_list import DecodedManifestList, decode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import RemoveSnapshots, Update
-from committer.plan.batch.batch import Batch, PreparedManifest, prepare_manifests
+from committer.plan.batch.batch import Batch, PreparedManifest, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
-from committer.plan.commit.commit import (
-    Attempt,
-    CommitPlan,
-    LedgerCleanup,
-    NeedsManifestList,
-    plan_commit,
-)
+from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
+from committer.plan.commit.ledger_changes import LedgerCleanup
+from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
+from committer.plan.operations.head import Objects
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest
 from tests.support.builders.flights import NOW_MS, changed
@@ -53,7 +50,7 @@ class Table:
             assert isinstance(found, CheckedRequest)
             checked.append(found)
         number = next(self._ids)
-        batch = Batch(tuple(checked), 1_000 + number, UUID(int=number))
+        batch = Batch((Step(tuple(checked), 1_000 + number),), UUID(int=number))
         return batch, prepare_manifests(batch, metadata)
 
     def plan(
@@ -65,14 +62,14 @@ class Table:
         cleanup: LedgerCleanup = NO_CHORES,
     ) -> CommitPlan:
         attempt = Attempt(number, UUID(int=10_000 + next(self._ids)), self.now_ms, "1.2.3")
-        state = self.state
+        objects = Objects()
         while True:
-            plan = plan_commit(state, batch, prepared, attempt, cleanup)
+            plan = plan_commit(self.state, batch, prepared, attempt, cleanup, objects=objects)
             if isinstance(plan, CommitPlan):
                 return plan
-            assert isinstance(plan, NeedsManifestList)
-            self.reads += 1
-            state = state.with_head(plan.snapshot_id, self.objects[plan.location])
+            assert isinstance(plan, NeedsObjects)
+            self.reads += len(plan.ranges)
+            objects = Objects({one: self.objects[one.location] for one in plan.ranges})
 
     def land(self, plan: CommitPlan) -> CommitPlan:
         for created in plan.objects:

@@ -14,7 +14,7 @@ from committer.iceberg.manifest.manifest_list import (
 )
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
-from committer.iceberg.metadata.summary import append_summary
+from committer.iceberg.metadata.summary import commit_summary
 from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
     SetProperties,
@@ -169,14 +169,18 @@ class Plan:
                 sequence_number=number,
                 timestamp_ms=max(LATER_MS, metadata.last_updated_ms),
                 manifest_list=location,
-                summary=append_summary(
+                summary=commit_summary(
+                    "append",
                     parent.summary if parent else None,
-                    added_data_files=len(added),
-                    added_records=sum(file.record_count for file in added),
-                    added_files_size=sum(file.file_size_in_bytes for file in added),
-                    changed_partition_count=1,
-                    manifests_created=1,
-                    manifests_kept=0,
+                    {
+                        "added-data-files": len(added),
+                        "added-records": sum(file.record_count for file in added),
+                        "added-files-size": sum(file.file_size_in_bytes for file in added),
+                        "changed-partition-count": 1,
+                        "manifests-created": 1,
+                        "manifests-kept": 0,
+                        "manifests-replaced": 0,
+                    },
                     extra={COUNT_KEY: str(len(named))},
                 ),
                 schema_id=0,

@@ -21,35 +21,6 @@ _LONG_MAX = 2**63 - 1
 _MANIFESTS = ("manifests-created", "manifests-kept", "manifests-replaced")
 
 
-def append_summary(
-    previous: Mapping[str, str] | None,
-    *,
-    added_data_files: int,
-    added_records: int,
-    added_files_size: int,
-    changed_partition_count: int | None,
-    manifests_created: int,
-    manifests_kept: int,
-    manifests_replaced: int = 0,
-    extra: Mapping[str, str] | None = None,
-) -> dict[str, str]:
-    """Return the summary of an append. `previous`: the branch head's; None: the branch has no head.
-
-    `changed_partition_count` is None where a whole manifest was taken without looking into it.
-    """
-    counts = {
-        "manifests-created": manifests_created,
-        "manifests-kept": manifests_kept,
-        "manifests-replaced": manifests_replaced,
-        "added-data-files": added_data_files,
-        "added-records": added_records,
-        "added-files-size": added_files_size,
-    }
-    if changed_partition_count is not None:
-        counts["changed-partition-count"] = changed_partition_count
-    return commit_summary("append", previous, counts, extra=extra)
-
-
 def commit_summary(
     operation: str,
     previous: Mapping[str, str] | None,
@@ -57,8 +28,8 @@ def commit_summary(
     *,
     extra: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Return the summary of any operation.
-    `counts` has keys of the specification (`deleted-records`, …).
+    """Return the summary of any operation. `counts` has keys of the specification
+    (`deleted-records`, …). `previous`: the branch head's; None: the branch has no head.
 
     Counts of 0 are left out, but for `changed-partition-count` and the manifests. A key of `extra`
     never replaces a computed one: readers rely on those.

@@ -1,7 +1,8 @@
 """The intent of a commit: what must land, kept apart from the attempts to land it.
 
-A batch never changes. Its snapshot id and the names of its manifests stay over all attempts; a
-changed set of requests is a new batch.
+A batch is a chain of steps, each of which makes one snapshot; all land by one swap. It never
+changes. Its snapshot ids and the names of its manifests stay over all attempts; a changed set of
+requests is a new batch.
 """
 
 from __future__ import annotations
@@ -26,19 +27,41 @@ from committer.ports.storage import NewObject
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Requests of one branch that share one snapshot. `empty_on`: the branch of a batch without
-    requests, whose snapshot adds nothing.
-    """
+class Step:
+    """Requests that share one snapshot; without any, the snapshot adds nothing."""
 
     requests: tuple[CheckedRequest, ...]
     snapshot_id: int
+
+    @property
+    def is_append(self) -> bool:
+        """Whether it only adds files, as all of its requests then do."""
+        return not self.requests or self.requests[0].request.operation == "append"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Requests of one branch, in the order of their steps. `empty_on`: the branch of a batch
+    without requests.
+    """
+
+    steps: tuple[Step, ...]
     commit_uuid: UUID
     empty_on: str | None = None
 
     @property
+    def requests(self) -> tuple[CheckedRequest, ...]:
+        if len(self.steps) == 1:
+            return self.steps[0].requests
+        return tuple(one for step in self.steps for one in step.requests)
+
+    @property
     def branch(self) -> str:
-        return self.empty_on or self.requests[0].request.branch
+        return self.empty_on or self.steps[0].requests[0].request.branch
+
+    @property
+    def snapshot_ids(self) -> tuple[int, ...]:
+        return tuple(step.snapshot_id for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +69,13 @@ class PreparedManifest:
     """A manifest of the batch, ready to be written; the same for every attempt.
 
     `totals`: what it adds to each partition; None where the table's summaries do not say it.
+    `snapshot_id`: of the step that lists it.
     """
 
     location: str
     spec_id: int
     encoded: EncodedManifest
+    snapshot_id: int
     totals: Totals | None = None
 
     @property
@@ -67,14 +92,24 @@ def snapshot_id_from(random: UUID, metadata: TableMetadata) -> int | None:
 
 
 def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedManifest, ...]:
-    """Join the entries of all requests: one manifest for each partition spec, or several above the
-    table's target size of manifests.
+    """Join the entries of all requests of each step that appends: one manifest for each partition
+    spec, or several above the table's target size of manifests.
 
     Depends on the batch, and of the table on its format version, current schema, specs and
     properties only.
     """
+    prepared: list[PreparedManifest] = []
+    for step in batch.steps:
+        if step.is_append:
+            prepared += _of_step(step, batch.commit_uuid, len(prepared), metadata)
+    return tuple(prepared)
+
+
+def _of_step(
+    step: Step, commit_uuid: UUID, first_number: int, metadata: TableMetadata
+) -> Iterator[PreparedManifest]:
     by_spec: dict[int, list[CheckedManifest]] = defaultdict(list)
-    for checked in batch.requests:
+    for checked in step.requests:
         for manifest in checked.manifests:
             by_spec[manifest.spec_id].append(manifest)
     folder = metadata_folder(metadata.location, metadata.properties)
@@ -84,15 +119,14 @@ def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedMa
         for spec_id, manifests in sorted(by_spec.items())
         for group in _rolled(manifests, size_bytes)
     ]
-    return tuple(
-        PreparedManifest(
-            manifest_location(folder, batch.commit_uuid, number),
+    for number, (spec_id, manifests) in enumerate(groups, first_number):
+        yield PreparedManifest(
+            manifest_location(folder, commit_uuid, number),
             spec_id,
-            _join(batch, metadata, spec_id, manifests, number),
+            _join(metadata, spec_id, manifests, sync_marker(commit_uuid, number), step.snapshot_id),
+            step.snapshot_id,
             _totals(metadata, spec_id, manifests),
         )
-        for number, (spec_id, manifests) in enumerate(groups)
-    )
 
 
 def _rolled(
@@ -114,21 +148,18 @@ def _rolled(
 
 
 def _join(
-    batch: Batch,
     metadata: TableMetadata,
     spec_id: int,
     manifests: list[CheckedManifest],
-    number: int,
+    sync: bytes,
+    snapshot_id: int,
 ) -> EncodedManifest:
     spec = metadata.spec_by_id(spec_id)
     context = ManifestContext(
         format_version=metadata.format_version, schema=schema_of_spec(spec, metadata), spec=spec
     )
     return join_manifests(
-        [manifest.part for manifest in manifests],
-        context,
-        sync=sync_marker(batch.commit_uuid, number),
-        snapshot_id=batch.snapshot_id,
+        [manifest.part for manifest in manifests], context, sync=sync, snapshot_id=snapshot_id
     )
 
 

@@ -32,14 +32,14 @@ class SentAttempt:
     """One attempt, as far as clean-up asks.
 
     `base_sequence_number`: the last one of its base, -1 in a table of version 1, which has none.
-    `own_files` are named by this attempt alone, `manifests` perhaps by others too. `may_land`: no
-    answer has excluded it.
+    `own_files` are named by this attempt alone, its `manifest_lists` among them; `manifests` by
+    others too, perhaps. `may_land`: no answer has excluded it.
     """
 
     base_location: str
     base_sequence_number: int
     metadata_location: str
-    manifest_list: str
+    manifest_lists: tuple[str, ...]
     own_files: tuple[str, ...]
     manifests: frozenset[str]
     may_land: bool = True
@@ -47,14 +47,14 @@ class SentAttempt:
 
 def sent_attempt(plan: CommitPlan, before: Iterable[str]) -> SentAttempt:
     """Record an attempt. `before`: the catalog's objects, written before its swap."""
-    base, manifest_list = plan.swap.base, plan.snapshot.manifest_list or ""
+    base, lists = plan.swap.base, plan.manifest_lists
     return SentAttempt(
         base.metadata_location,
         sequence_number_of(base.metadata),
         plan.swap.metadata_location,
-        manifest_list,
-        (manifest_list, *before),
-        frozenset(one.location for one in plan.objects if one.location != manifest_list)
+        lists,
+        (*lists, *before),
+        frozenset(one.location for one in plan.objects).difference(lists)
         | {merged.row.manifest_path for merged in plan.upkeep.merged},
     )
 
@@ -78,8 +78,8 @@ def fate_of(attempt: SentAttempt, table: LoadedTable) -> Fate:
     """
     metadata = table.metadata
     pointers = [*(one.metadata_file for one in metadata.metadata_log), table.metadata_location]
-    lists = (snapshot.manifest_list for snapshot in metadata.snapshots)
-    if attempt.metadata_location in pointers or attempt.manifest_list in lists:
+    lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
+    if attempt.metadata_location in pointers or not lists.isdisjoint(attempt.manifest_lists):
         return Fate.LANDED
     is_replaced = any(base == attempt.base_location for base, _ in pairwise(pointers))
     is_ours_to_name = attempt.metadata_location in attempt.own_files

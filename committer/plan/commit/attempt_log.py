@@ -46,7 +46,7 @@ class AttemptLog:
         self._condition: Condition = condition
         self.state: TableState | None = None
         self.resolved_count = 0
-        # By manifest list: no two attempts share one.
+        # By the name of the metadata file: no two attempts share one.
         self._sent: dict[str, SentAttempt] = {}
         self._lost: list[CommitPlan] = []
         # Of attempts beyond those: one swap for each condition, by which it may land.
@@ -61,16 +61,16 @@ class AttemptLog:
     def sending(self, plan: CommitPlan, before: Iterable[str]) -> None:
         """Note an attempt that is about to be written and sent, the files in `before` with it."""
         attempt = sent_attempt(plan, before)
-        self._sent[attempt.manifest_list] = attempt
+        self._sent[attempt.metadata_location] = attempt
         if len(self._sent) > ATTEMPTS_MAX:
             oldest = self._sent.pop(next(iter(self._sent)))
             self._stay |= oldest.manifests
 
     def refused(self, plan: CommitPlan) -> None:
         """Note the answer that the attempt never lands."""
-        manifest_list = plan.snapshot.manifest_list or ""
-        if manifest_list in self._sent:
-            self._sent[manifest_list] = replace(self._sent[manifest_list], may_land=False)
+        location = plan.swap.metadata_location
+        if location in self._sent:
+            self._sent[location] = replace(self._sent[location], may_land=False)
 
     def lost(self, plan: CommitPlan) -> None:
         """Note that the answer is lost."""
@@ -158,7 +158,8 @@ class AttemptLog:
 
 
 def _has_landed(plan: CommitPlan, state: TableState) -> bool:
-    """Return whether the plan landed: attempts of one batch share a snapshot id,
-    never the name of the manifest list."""
-    snapshot = state.metadata.snapshot_by_id(plan.snapshot.snapshot_id)
-    return snapshot is not None and snapshot.manifest_list == plan.snapshot.manifest_list
+    """Return whether the plan landed: attempts of one batch share snapshot ids,
+    never the names of manifest lists."""
+    found = map(state.metadata.snapshot_by_id, (one.snapshot_id for one in plan.snapshots))
+    lists = {snapshot.manifest_list for snapshot in found if snapshot is not None}
+    return not lists.isdisjoint(plan.manifest_lists)

@@ -22,9 +22,12 @@ from committer.iceberg.updates.metadata_update import (
     Update,
 )
 from committer.ledger_entry import parse_property_key
-from committer.plan.batch.batch import Batch, snapshot_id_from
-from committer.plan.commit.commit import Attempt, LedgerCleanup, NeedsManifestList, plan_commit
+from committer.plan.batch.batch import Batch, Step, snapshot_id_from
+from committer.plan.commit.commit import NeedsObjects, plan_commit
+from committer.plan.commit.ledger_changes import LedgerCleanup
+from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
+from committer.plan.operations.head import ObjectsAtHand
 from committer.ports.storage import NewObject
 
 
@@ -66,15 +69,22 @@ def _keys(updates: Sequence[Update]) -> list[str]:
 
 
 def move_head(
-    state: TableState, branch: str, *, random: UUID, uuid: UUID, now_ms: int
-) -> HeadMove | NeedsManifestList:
+    state: TableState,
+    branch: str,
+    *,
+    random: UUID,
+    uuid: UUID,
+    now_ms: int,
+    objects: ObjectsAtHand,
+) -> HeadMove | NeedsObjects:
     """Plan the snapshot that adds nothing. `random` makes its id, `uuid` the name of its list."""
     snapshot_id = snapshot_id_from(random, state.metadata)
     if snapshot_id is None:
         raise InvariantError("a random snapshot id is taken: try again")
-    batch = Batch((), snapshot_id, uuid, empty_on=branch)
-    plan = plan_commit(state, batch, (), Attempt(1, uuid, now_ms), LedgerCleanup())
-    if isinstance(plan, NeedsManifestList):
+    batch = Batch((Step((), snapshot_id),), uuid, empty_on=branch)
+    attempt = Attempt(1, uuid, now_ms)
+    plan = plan_commit(state, batch, (), attempt, LedgerCleanup(), objects=objects)
+    if isinstance(plan, NeedsObjects):
         return plan
     moves = tuple(one for one in plan.swap.updates if isinstance(one, AddSnapshot | SetSnapshotRef))
     return HeadMove(moves, plan.objects)

@@ -54,6 +54,21 @@ class Objects:
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenObjects:
+    """What earlier steps of a swap write, by location, in front of what is at hand."""
+
+    written: Mapping[str, bytes]
+    others: ObjectsAtHand
+
+    def find(self, wanted: ObjectRange) -> bytes | None:
+        content = self.written.get(wanted.location)
+        if content is None:
+            return self.others.find(wanted)
+        end = len(content) if wanted.length is None else wanted.offset + wanted.length
+        return content[wanted.offset : end]
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """A branch as it is when the turn of an operation comes, with what earlier operations of the
     same swap have made of it.

@@ -7,10 +7,11 @@ from typing import assert_never
 
 from committer.errors import CatalogUnavailableError, UnsupportedError
 from committer.iceberg.updates.metadata_update import Update
-from committer.plan.commit.commit import NeedsManifestList
+from committer.plan.commit.commit import NeedsObjects
 from committer.plan.commit.head_move import HeadMove, branch_to_move, move_head
 from committer.plan.commit.swap import plan_swap
 from committer.plan.ledger.state import TableState
+from committer.plan.operations.head import Objects
 from committer.plan.scheduling.backoff import backoff_s
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Unknown
@@ -77,10 +78,16 @@ async def _head_move(
         branch = branch_to_move(state, updates)
     if branch is None:
         return HeadMove((), ())
+    objects = Objects()
     while True:
         move = move_head(
-            state, branch, random=world.uuid(), uuid=world.uuid(), now_ms=world.now_ms()
+            state,
+            branch,
+            random=world.uuid(),
+            uuid=world.uuid(),
+            now_ms=world.now_ms(),
+            objects=objects,
         )
-        if not isinstance(move, NeedsManifestList):
+        if not isinstance(move, NeedsObjects):
             return move
-        state = state.with_head(move.snapshot_id, await storage.get(move.location))
+        objects = Objects({one: await storage.get(one.location) for one in move.ranges})

@@ -5,16 +5,26 @@ An exception while planning is our bug: it is counted and logged, and must not s
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib.metadata import version
 
 from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
+from committer.group_commit import finish_all
 from committer.ledger_entry import property_key
-from committer.plan.batch.batch import Batch, PreparedManifest, prepare_manifests, snapshot_id_from
+from committer.plan.batch.batch import (
+    Batch,
+    PreparedManifest,
+    Step,
+    prepare_manifests,
+    snapshot_id_from,
+)
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.cleanup.maintenance import Upkeep
-from committer.plan.commit.commit import Attempt, CommitPlan, NeedsManifestList, plan_commit
+from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
+from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
+from committer.plan.operations.head import ObjectRange, Objects
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -51,7 +61,8 @@ class CommitPlanner:
         self, requests: tuple[CheckedRequest, ...], state: TableState
     ) -> tuple[Batch, tuple[PreparedManifest, ...]]:
         """Make a batch of these, with its manifests. Errors: `PlanCrashedError`."""
-        batch = Batch(requests, self._new_snapshot_id(state), self.world.uuid())
+        steps = (Step(requests, self._new_snapshot_id(state)),)
+        batch = Batch(steps, self.world.uuid())
         size_bytes = sum(one.size_bytes for one in requests)
         try:
             prepared = await off_loop_if_large(size_bytes, prepare_manifests, batch, state.metadata)
@@ -68,31 +79,44 @@ class CommitPlanner:
         number: int,
     ) -> CommitPlan:
         """Plan the attempt of this number. Errors: those of the storage; `InvalidMetadataError` for
-        a table whose manifest list does not exist; `PlanCrashedError`.
+        a table whose files do not exist; `PlanCrashedError`.
         """
         attempt = Attempt(number, self.world.uuid(), self.world.now_ms(), _VERSION)
         requests = (one.request for one in batch.requests)
         landing = dict.fromkeys(property_key(one.producer.id, one.branch) for one in requests)
         try:
             cleanup = self.ledger_upkeep.cleanup(state.ledger, landing)
+            read: dict[ObjectRange, bytes] = {}
             while True:
-                plan = plan_commit(state, batch, prepared, attempt, cleanup, upkeep)
-                if not isinstance(plan, NeedsManifestList):
+                plan = plan_commit(state, batch, prepared, attempt, cleanup, upkeep, Objects(read))
+                if not isinstance(plan, NeedsObjects):
                     return plan
-                content = await self._manifest_list(plan.location)
-                state = state.with_head(plan.snapshot_id, content)
+                read |= await self._read(plan.ranges)
         except FrazilError:
             raise
         except Exception as error:  # our bug must not stop the other requests
             raise self._crashed(batch.requests, error) from error
 
-    async def _manifest_list(self, location: str) -> bytes:
+    async def _read(self, ranges: Collection[ObjectRange]) -> dict[ObjectRange, bytes]:
+        """Read what a plan needs, at once."""
+        found: dict[ObjectRange, bytes] = {}
+
+        async def read(one: ObjectRange) -> None:
+            found[one] = await self._read_one(one)
+
+        await finish_all(read(one) for one in ranges)
+        return found
+
+    async def _read_one(self, wanted: ObjectRange) -> bytes:
         try:
-            return await self.storage.get(location)
+            return await self.storage.get(
+                wanted.location, offset=wanted.offset, length=wanted.length
+            )
         except NotFoundError as error:
             raise InvalidMetadataError(
-                f"table {self.identifier}: the manifest list {location} of its current snapshot"
-                " does not exist: another tool has deleted it; restore it, or roll the table back"
+                f"table {self.identifier}: the file {wanted.location}, which its current snapshot"
+                " needs, does not exist: another tool has deleted it; restore it, or roll the table"
+                " back"
             ) from error
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:

@@ -167,13 +167,14 @@ class BatchSelector:
         return still.issuperset(inflight.keys)
 
     def _is_fresh(self, inflight: InflightBatch, state: TableState) -> bool:
-        """Return whether a batch may be sent again. Not if its snapshot is in the table: its ledger
-        was removed, and that was accepted. Nor if the table has moved since the answer to an
-        attempt was lost: its snapshot may have been in the table, rolled back and expired, and its
-        manifests deleted with it.
+        """Return whether a batch may be sent again. Not if one of its snapshots is in the table:
+        its ledger was removed, and that was accepted. Nor if the table has moved since the answer
+        to an attempt was lost: its snapshots may have been in the table, rolled back and expired,
+        and its manifests deleted with them.
         """
         age_s = self.world.monotonic_s() - inflight.since_s
-        is_there = state.metadata.snapshot_by_id(inflight.batch.snapshot_id) is not None
+        known = state.metadata.snapshots_by_id
+        is_there = any(one in known for one in inflight.batch.snapshot_ids)
         may_have_gone = inflight.resolved_count != self.attempts.resolved_count
         return age_s <= INFLIGHT_S_MAX and not is_there and not may_have_gone
 

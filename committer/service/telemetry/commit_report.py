@@ -33,6 +33,7 @@ class CommitReport:
             table=str(self.identifier),
             snapshot_id=snapshot.snapshot_id,
             attempt=commit.attempts,
+            snapshots=len(commit.plan.snapshots),
             requests=len(requests),
             sequence_number=snapshot.sequence_number,
             files=landing.files,
@@ -53,17 +54,16 @@ class CommitReport:
                 table=str(self.identifier),
                 producer=one.request.producer.id,
                 epoch=one.request.epoch,
-                snapshot_id=commit.plan.snapshot.snapshot_id,
+                snapshot_id=commit.plan.landed[one.request.inbox_key].snapshot_id,
                 latency_s=round(max(0, now_ms - one.request.published_at_ms) / 1000, 3),
             )
 
 
 def _landing(commit: LandedCommit, now_ms: int) -> Landing:
-    summary = commit.plan.snapshot.summary or {}
     return Landing(
-        files=int(summary.get("added-data-files", 0)),
-        rows=int(summary.get("added-records", 0)),
-        size_bytes=int(summary.get("added-files-size", 0)),
+        files=_sum(commit, "added-data-files"),
+        rows=_sum(commit, "added-records"),
+        size_bytes=_sum(commit, "added-files-size"),
         duration_s=max(0, now_ms - commit.started_ms) / 1000,
         waits_s=[
             max(0, now_ms - one.request.published_at_ms) / 1000 for one in commit.batch.requests
@@ -71,3 +71,8 @@ def _landing(commit: LandedCommit, now_ms: int) -> Landing:
         now_ms=now_ms,
         metadata_bytes=commit.metadata_bytes,
     )
+
+
+def _sum(commit: LandedCommit, key: str) -> int:
+    """Return the sum of one count over the commit's snapshots."""
+    return sum(int((one.summary or {}).get(key, 0)) for one in commit.plan.snapshots)

@@ -13,8 +13,8 @@ from itertools import islice
 from uuid import UUID
 
 from committer.ledger_entry import ProducerEntry, parse_property_key
-from committer.plan.commit.commit import LedgerCleanup
 from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.ledger.ledger import Ledger
 from committer.plan.ledger.one_shots import may_be_forgotten
 from committer.ports.queue import shard_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from committer.iceberg.metadata.summary import append_summary, commit_summary
+from committer.iceberg.metadata.summary import commit_summary
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from tests.support.builders.fixtures import expected, read_bytes, table_names
 
@@ -30,16 +30,16 @@ def summary_of(
     extra: Mapping[str, str] | None = None,
     partitions: int | None = 1,
 ) -> dict[str, str]:
-    return append_summary(
-        previous,
-        added_data_files=files,
-        added_records=records,
-        added_files_size=size,
-        changed_partition_count=partitions,
-        manifests_created=1,
-        manifests_kept=3,
-        extra=extra,
-    )
+    counts = {
+        "manifests-created": 1,
+        "manifests-kept": 3,
+        "manifests-replaced": 0,
+        "added-data-files": files,
+        "added-records": records,
+        "added-files-size": size,
+        **({} if partitions is None else {"changed-partition-count": partitions}),
+    }
+    return commit_summary("append", previous, counts, extra=extra)
 
 
 def test_the_first_commit_of_a_branch_starts_all_totals_at_zero() -> None:

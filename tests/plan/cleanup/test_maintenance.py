@@ -23,7 +23,9 @@ from committer.iceberg.updates.metadata_update import (
 from committer.iceberg.values.locations import manifest_location, metadata_folder
 from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.cleanup.merge_selection import merge_context, plan_merges
-from committer.plan.commit.commit import Attempt, CommitPlan, LedgerCleanup, plan_commit
+from committer.plan.commit.commit import CommitPlan, plan_commit
+from committer.plan.commit.ledger_changes import LedgerCleanup
+from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.evidence import EVIDENCE_KEY
 from committer.plan.ledger.state import ListedManifest
 from committer.request.request_format import EncodedRequest

@@ -31,7 +31,7 @@ def attempt(base: LoadedTable, name: str, *manifests: str, may_land: bool = Fals
         base.metadata_location,
         base.metadata.last_sequence_number,
         metadata_file,
-        manifest_list,
+        (manifest_list,),
         (manifest_list, metadata_file),
         frozenset(manifests),
         may_land,
@@ -63,7 +63,7 @@ def test_of_a_base_that_the_log_does_not_have_nothing_is_known() -> None:
 def test_where_the_catalog_names_metadata_files_the_log_proves_nothing() -> None:
     tables = history(2)
     sent = attempt(tables[0], "x")
-    sent = replace(sent, own_files=(sent.manifest_list,))
+    sent = replace(sent, own_files=sent.manifest_lists)
     assert fate_of(sent, tables[2]) is Fate.UNPROVEN
 
 

@@ -10,16 +10,12 @@ import pytest
 
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.iceberg.updates.requirement import AssertCurrentSchemaId
-from committer.plan.batch.batch import Batch, prepare_manifests
+from committer.plan.batch.batch import Batch, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.commit.attempt_log import LOST_MAX, AttemptLog
-from committer.plan.commit.commit import (
-    Attempt,
-    CommitPlan,
-    LedgerCleanup,
-    NeedsManifestList,
-    plan_commit,
-)
+from committer.plan.commit.commit import CommitPlan, plan_commit
+from committer.plan.commit.ledger_changes import LedgerCleanup
+from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
 from committer.ports.catalog_capabilities import Condition
 from tests.support.builders.flights import changed
@@ -35,11 +31,11 @@ def plan_of(number: int) -> CommitPlan:
     checker = Checker(CheckBasis.of("frazil", BASE.metadata), BASE.metadata.current_schema)
     checked = checker.check(build_request(BASE))
     assert isinstance(checked, CheckedRequest)
-    batch = Batch((checked,), 17, UUID(int=18))
+    batch = Batch((Step((checked,), 17),), UUID(int=18))
     prepared = prepare_manifests(batch, BASE.metadata)
     attempt = Attempt(number, UUID(int=100 + number), 1_000, "1")
     plan = plan_commit(state, batch, prepared, attempt, LedgerCleanup())
-    assert not isinstance(plan, NeedsManifestList)
+    assert isinstance(plan, CommitPlan)
     return plan
 
 

@@ -39,7 +39,7 @@ from committer.iceberg.updates.requirement import AssertRefSnapshotId, AssertTab
 from committer.iceberg.values.types import DoubleType
 from committer.ledger_entry import parse_entry, print_entry, property_key
 from committer.plan.batch.batch import prepare_manifests
-from committer.plan.commit.commit import LedgerCleanup
+from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.ledger.producer_decisions import frozen
 from committer.plan.ledger.state import TableState
 from committer.request.request_format import EncodedRequest
@@ -228,7 +228,7 @@ def test_attempts_of_one_batch_share_snapshot_id_and_manifests() -> None:
     first = table.plan(batch, prepared, number=1)
     table.foreign(SetProperties({"foreign": "1"}))
     second = table.plan(batch, prepared, number=2)
-    assert first.snapshot.snapshot_id == second.snapshot.snapshot_id == batch.snapshot_id
+    assert first.snapshot.snapshot_id == second.snapshot.snapshot_id == batch.steps[0].snapshot_id
     assert first.objects[:-1] == second.objects[:-1]
     assert first.snapshot.manifest_list != second.snapshot.manifest_list
     assert first.swap.metadata_location != second.swap.metadata_location

@@ -24,7 +24,7 @@ from committer.ledger_entry import (
     print_entry,
     property_key,
 )
-from committer.plan.commit.commit import LedgerCleanup
+from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.ledger.ledger import (
     Duplicate,
     Forgotten,

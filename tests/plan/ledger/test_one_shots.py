@@ -12,7 +12,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
 from committer.ledger_entry import EpochRanges, Freeze, ProducerEntry, property_key
-from committer.plan.commit.commit import LedgerCleanup
+from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.ledger import one_shots
 from committer.plan.ledger.ledger import Forgotten, Ledger, NotLanded, Refused
 from committer.plan.ledger.one_shots import (
