@@ -27,7 +27,7 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import NestedField
 
 # The spec id and the partition tuple, so that equal keys are equal partitions.
-_Partition = tuple[int, tuple[object, ...]]
+PartitionKey = tuple[int, tuple[object, ...]]
 
 _DOUBLE = struct.Struct("<d")
 _by_path = attrgetter("file_path")
@@ -91,8 +91,8 @@ class DeleteIndex:
         self._specs = specs
         self._vectors: dict[str, tuple[int, DataFile]] = {}
         by_path: defaultdict[str, list[tuple[int, DataFile]]] = defaultdict(list)
-        by_partition: defaultdict[_Partition, list[tuple[int, DataFile]]] = defaultdict(list)
-        equalities: defaultdict[_Partition, list[tuple[int, EqualityDelete]]] = defaultdict(list)
+        by_partition: defaultdict[PartitionKey, list[tuple[int, DataFile]]] = defaultdict(list)
+        equalities: defaultdict[PartitionKey, list[tuple[int, EqualityDelete]]] = defaultdict(list)
         everywhere: list[tuple[int, EqualityDelete]] = []
         for entry in deletes:
             file, number = entry.data_file, _sequence_number(entry)
@@ -101,12 +101,12 @@ class DeleteIndex:
                 if self._spec(file).is_unpartitioned:
                     everywhere.append((number, delete))
                 else:
-                    equalities[_partition(file)].append((number, delete))
+                    equalities[partition_of(file)].append((number, delete))
             elif file.is_deletion_vector:
                 self._add_vector(file, number)
             elif file.content == DataFileContent.POSITION_DELETES:
                 path = referenced_data_file(file)
-                group = by_partition[_partition(file)] if path is None else by_path[path]
+                group = by_partition[partition_of(file)] if path is None else by_path[path]
                 group.append((number, file))
             else:
                 raise InvalidMetadataError(f"{file.file_path}: a data file among the deletes")
@@ -158,7 +158,7 @@ class DeleteIndex:
 
     def _position_deletes(self, file: DataFile, number: int) -> list[DataFile]:
         found: list[DataFile] = []
-        if self._by_partition and (group := self._by_partition.get(_partition(file))):
+        if self._by_partition and (group := self._by_partition.get(partition_of(file))):
             found = group.since(number)
         if named := self._by_path.get(file.file_path):
             for delete in named.since(number):
@@ -170,7 +170,7 @@ class DeleteIndex:
         candidates: list[EqualityDelete] = []
         if self._everywhere is not None:
             candidates = self._everywhere.after(number)
-        if self._equalities and (group := self._equalities.get(_partition(file))):
+        if self._equalities and (group := self._equalities.get(partition_of(file))):
             candidates += group.after(number)
         if not candidates:
             return []
@@ -215,22 +215,26 @@ def _vector_for(file: DataFile, number: int, vector: tuple[int, DataFile]) -> Da
 
 
 def _check_partition(delete: DataFile, file: DataFile) -> None:
-    if _partition(delete) != _partition(file):
+    if partition_of(delete) != partition_of(file):
         raise InvalidMetadataError(
             f"{file.file_path}: the deletes in {delete.file_path} name this file, but are of"
             " another partition"
         )
 
 
-def _partition(file: DataFile) -> _Partition:
-    """Return a file's partition as a key. spec: Scan Planning, note 3:
+def partition_of(file: DataFile) -> PartitionKey:
+    """Return a file's partition as a key."""
+    return partition_key_of(file.spec_id, file.partition)
+
+
+def partition_key_of(spec_id: int, partition: tuple[object, ...]) -> PartitionKey:
+    """Return a partition as a key. spec: Scan Planning, note 3:
     floats are equal by their bits, and all NaN are one."""
-    partition = file.partition
     if float in map(type, partition):
         partition = tuple(
             _float_key(value) if isinstance(value, float) else value for value in partition
         )
-    return file.spec_id, partition
+    return spec_id, partition
 
 
 def _float_key(value: float) -> object:

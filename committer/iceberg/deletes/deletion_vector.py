@@ -65,6 +65,17 @@ class DeletionVector:
         """Return the union: a new vector must contain the one that it replaces."""
         return self._of(self._bitmap | other._bitmap)
 
+    def __and__(self, other: DeletionVector) -> DeletionVector:
+        """Return the positions that both have."""
+        return self._of(self._bitmap & other._bitmap)
+
+    def __sub__(self, other: DeletionVector) -> DeletionVector:
+        """Return the positions that the other one does not have."""
+        return self._of(self._bitmap - other._bitmap)
+
+    def __bool__(self) -> bool:
+        return bool(self._bitmap)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeletionVector) and self._bitmap == other._bitmap
 

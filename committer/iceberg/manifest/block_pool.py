@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from committer.iceberg.avro.container import compress
+from committer.iceberg.avro.container import DEFLATE_LEVEL, compress
 from committer.iceberg.manifest.manifest import BLOCK_BYTES
 
 # A count of entries, and their compressed bytes.
@@ -12,10 +12,11 @@ EncodedBlock = tuple[int, bytes | memoryview]
 
 
 class BlockPool:
-    """Collects inflated entries; an entry compressed alone takes twice the space."""
+    """Collects inflated entries; an entry compressed alone takes twice the space. `level`: of
+    deflate."""
 
-    def __init__(self, codec: str) -> None:
-        self._codec = codec
+    def __init__(self, codec: str, *, level: int = DEFLATE_LEVEL) -> None:
+        self._codec, self._level = codec, level
         self._raw: list[bytes] = []
         self._count = 0
         self._size = 0
@@ -36,5 +37,5 @@ class BlockPool:
     def flush(self) -> Iterator[EncodedBlock]:
         """Yield what is left, as a block."""
         if self._count:
-            yield self._count, compress(self._codec, b"".join(self._raw))
+            yield self._count, compress(self._codec, b"".join(self._raw), level=self._level)
             self._raw, self._count, self._size = [], 0, 0

@@ -64,6 +64,13 @@ class RowCheck:
                     " its own Avro schema says"
                 )
 
+    def may_hold(self, partition: Sequence[object]) -> bool:
+        """Return whether a partition tuple is within the row's summaries."""
+        return all(
+            bounds is None or bounds.may_hold(value)
+            for bounds, value in zip(self._fields, partition, strict=False)
+        )
+
     def check_counts(self, files: Sequence[int], rows: Sequence[int]) -> None:
         """Refuse other counts than the row's: of existing, added and deleted entries."""
         row = self._row

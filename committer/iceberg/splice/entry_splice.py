@@ -1,8 +1,10 @@
-"""Rewrites the ids of manifest entries and keeps every other byte: the inner loop of merging.
+"""Rewrites the ids of manifest entries and keeps every other byte: the inner loop of merging, and
+of removing files.
 
 An entry that stays in the table becomes EXISTING, with the ids that it inherited written out; its
-path, statistics and all the rest are moved as they are. Only for entries in Frazil's layout (equal
-shape of the writer schema); others are decoded by `manifest_merge.py`. Source:
+path, statistics and all the rest are moved as they are. Only entries that may be removed are
+decoded. Only for entries in Frazil's layout (equal shape of the writer schema); others are decoded
+by `manifest_merge.py`. Source:
 docs/reference/iceberg-notes.md 6.6, 6.8, 7.
 """
 
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -76,6 +78,15 @@ def _decoder(fields: list[dict[str, object]], ids: Collection[int] | None = None
     return record_decoder(json.dumps({"type": "record", "name": "part", "fields": chosen}).encode())
 
 
+# From the block, the place of an entry in it, and the first row id that it has or inherits: the
+# bytes of the entry as a removed one; empty if it stays.
+Remove = Callable[[bytes, int, int | None], bytes]
+
+
+def _keep(_raw: bytes, _position: int, _first_row_id: int | None) -> bytes:
+    return b""
+
+
 @dataclass(slots=True)
 class Splice:
     """Walks manifests of one writer schema, and caches the parts that repeat.
@@ -83,7 +94,8 @@ class Splice:
     `row`: what the entries of the manifest at hand inherit from. `next_row_id`: what its next live
     entry without a row id has; None where there are none. `partitions` has the tuples by their
     bytes; `tail` and `rest` are those of the entry before. `files` and `rows` of the manifest are
-    counted by status, and its partitions are compared with its row by `check`.
+    counted by status, and its partitions are compared with its row by `check`. `remove` is asked
+    of live entries whose path, encoded, is among `removable`.
     """
 
     parts: EntryParts
@@ -103,6 +115,8 @@ class Splice:
     checked: dict[bytes, tuple[object, ...]] = field(default_factory=dict)
     files: list[int] = field(default_factory=lambda: [0, 0, 0])
     rows: list[int] = field(default_factory=lambda: [0, 0, 0])
+    removable: frozenset[bytes] = frozenset()
+    remove: Remove = _keep
 
     def begin(self, row: ManifestFile, check: RowCheck) -> None:
         """Continue with another manifest."""
@@ -117,7 +131,8 @@ class Splice:
 
 
 def splice_block(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
-    """Return the live entries of an inflated block as EXISTING ones: how many, and their bytes.
+    """Return the live entries of an inflated block as EXISTING ones, and those that are removed now
+    as `Splice.remove` returns them: how many, and their bytes.
 
     The bytes are `raw` itself where nothing had to change.
     Errors: `InvalidMetadataError` for what is no entry, or lacks an id that it may not inherit.
@@ -136,7 +151,8 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
     partition, tail, rest = splice.partition, splice.tail, splice.rest
     pieces: list[bytes] = []
     files_by_status, rows_by_status = splice.files, splice.rows
-    kept = rows = position = 0
+    removable, remove = splice.removable, splice.remove
+    kept = removed = rows = position = 0
     is_changed, next_row_id = False, splice.next_row_id
     lowest = splice.min_sequence_number
     for _ in range(count):
@@ -150,7 +166,9 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
             is_live = status < 2
         head_stop = position
         # path and format
-        position = _skip_text(raw, _skip_text(raw, position + has_content))
+        path_start = position + has_content
+        path_stop = _skip_text(raw, path_start)
+        position = _skip_text(raw, path_stop)
         # partition
         if partition is not None and raw.startswith(partition, position):
             position += len(partition)
@@ -175,15 +193,15 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
             _, position = parts.tail(raw, position)
             tail = raw[tail_start:position] if position - tail_start <= _TAIL_BYTES_MAX else None
         # row id, and what is behind it
-        row_id = b""
+        row_id, first_row_id = b"", None
         if rest_decoder is not None:
             row_id_start = position
             if raw[position]:
-                _, position = read_long(raw, position + 1)
+                first_row_id, position = read_long(raw, position + 1)
             else:
                 position += 1
                 if next_row_id is not None and is_live:
-                    row_id = b"\x02" + LONGS[next_row_id]
+                    first_row_id, row_id = next_row_id, b"\x02" + LONGS[next_row_id]
                     next_row_id += rows
             if rest is not None and raw.startswith(rest, position):
                 position += len(rest)
@@ -198,6 +216,13 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
         if not is_live:
             is_changed = True
             continue
+        if removable and raw[path_start:path_stop] in removable:
+            gone = remove(raw, start, first_row_id)
+            if gone:
+                pieces.append(gone)
+                removed += 1
+                is_changed = True
+                continue
         kept += 1
         splice.rows_count += rows
         lowest = number if lowest is None or number is None else min(number, lowest)
@@ -215,7 +240,7 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
     splice.next_row_id, splice.min_sequence_number = next_row_id, lowest
     splice.partition, splice.tail, splice.rest = partition, tail, rest
     splice.files_count += kept
-    return kept, b"".join(pieces) if is_changed else raw
+    return kept + removed, b"".join(pieces) if is_changed else raw
 
 
 def _head(

@@ -2,16 +2,25 @@
 
 Unlike a producer's manifest (`manifest_splice.py`), entries here have a history: what they inherit
 from their row of the manifest list is written into them, because the new row says something else.
-DELETED entries are left out. Source: docs/reference/iceberg-notes.md 6.6, 6.8, 7.
+DELETED entries are left out, but for those of files that are removed now (`Removal`).
+Source: docs/reference/iceberg-notes.md 6.6, 6.8, 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
-from committer.iceberg.avro.container import Header, encode_container, iter_raw_blocks, read_header
+from committer.iceberg.avro.binary import encode_bytes
+from committer.iceberg.avro.container import (
+    DEFLATE_LEVEL,
+    DEFLATE_LEVEL_FAST,
+    Header,
+    encode_container,
+    iter_raw_blocks,
+    read_header,
+)
 from committer.iceberg.avro.decoder import decode_record, record_decoder
 from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro.shapes import schema_shape
@@ -32,7 +41,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_row import RowCheck, checked_entries, refuse_negative
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.schema.partition_spec import partition_type
-from committer.iceberg.splice.entry_splice import Splice, entry_parts, splice_block
+from committer.iceberg.splice.entry_splice import Remove, Splice, entry_parts, splice_block
 from committer.iceberg.splice.manifest_walk import SMALL_BLOCK
 from committer.iceberg.values.types import UnknownType
 
@@ -41,21 +50,44 @@ _SLICE = 64
 _DECODED = 8
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """The files that snapshot `snapshot_id` removes: those entries, of files with these paths, that
+    it `takes`; they are asked of with all that they inherit.
+    """
+
+    snapshot_id: int
+    paths: frozenset[str]
+    takes: Callable[[ManifestEntry], bool] = lambda _: True
+
+
 class ManifestMerge:
     """Gathers manifests of one partition spec and content; mutable, for one merged manifest.
 
+    `removed`: the entries that its `removal` has taken, as they were.
     Memory: the compressed entries so far and one inflated block. `add` works in slices, that others
     may run in between.
     """
 
-    def __init__(self, context: ManifestContext, *, codec: str = "deflate") -> None:
-        self._context, self._codec = context, codec
+    def __init__(
+        self,
+        context: ManifestContext,
+        *,
+        codec: str = "deflate",
+        removal: Removal | None = None,
+    ) -> None:
+        self._context, self._codec, self._removal = context, codec, removal
+        self.removed: list[ManifestEntry] = []
+        paths = removal.paths if removal else ()
+        self._removable = frozenset(encode_bytes(path.encode()) for path in paths)
         self._kind = partition_type(context.spec, context.schema)
         entry = manifest_entry_type(context.format_version, self._kind)
         self._shape = schema_shape(schema_headers(entry, "manifest_entry")[0])
         self._field_ids = tuple(field.field_id for field in context.spec.fields)
         self._encode = entry_encoder(context.format_version, self._kind)
-        self._pool = BlockPool(codec)
+        # A merge has time; files are removed while a commit waits.
+        level = DEFLATE_LEVEL_FAST if removal else DEFLATE_LEVEL
+        self._pool = BlockPool(codec, level=level)
         self._blocks: list[EncodedBlock] = []
         self._splices: dict[bytes, Splice] = {}
         self._partitions: dict[str, tuple[object, ...]] = {}
@@ -72,7 +104,7 @@ class ManifestMerge:
         with naming(row):
             header = read_header(content)
             check = self._check(row, header)
-            if schema_shape(header.metadata["avro.schema"]) == self._shape:
+            if schema_shape(header.metadata["avro.schema"]) == self._shape and self._has_ids(row):
                 yield from self._spliced(row, content, header, check)
             else:
                 yield from self._encoded_anew(row, content, header, check)
@@ -93,10 +125,10 @@ class ManifestMerge:
             manifest_length=len(content),
             added_files_count=0,
             existing_files_count=self._files_count,
-            deleted_files_count=0,
+            deleted_files_count=len(self.removed),
             added_rows_count=0,
             existing_rows_count=self._rows_count,
-            deleted_rows_count=0,
+            deleted_rows_count=sum(entry.data_file.record_count for entry in self.removed),
             partitions=summarize_partitions(self._kind, self._partitions.values()),
             min_sequence_number=self._min_sequence_number,
         )
@@ -115,10 +147,15 @@ class ManifestMerge:
             raise InvariantError(f"{row.manifest_path}: of another content or partition spec")
         if manifest_content(header) != row.content:
             raise InvalidMetadataError(f"not of the content {row.content.name} that its row says")
-        is_data = row.content == ManifestContent.DATA
-        if context.format_version > 2 and is_data and row.first_row_id is None:
+        if not self._has_ids(row) and self._removal is None:
             raise InvariantError(f"{row.manifest_path}: its files have no row ids to keep yet")
         return RowCheck(row, context.spec, manifest_schema(header))
+
+    def _has_ids(self, row: ManifestFile) -> bool:
+        """Return whether the files of a manifest have their row ids, if they are to have some. In a
+        table from before version 3 they get them with the first commit that lists the manifest."""
+        is_data = row.content == ManifestContent.DATA
+        return self._context.format_version < 3 or not is_data or row.first_row_id is not None
 
     # --- Entries laid out as ours ----------------------------------------------------------------
 
@@ -141,10 +178,44 @@ class ManifestMerge:
     def _splice(self, row: ManifestFile, schema_text: bytes, check: RowCheck) -> Splice:
         splice = self._splices.get(schema_text)
         if splice is None:
-            splice = Splice(entry_parts(schema_text), self._field_ids, row, check)
+            splice = Splice(
+                entry_parts(schema_text),
+                self._field_ids,
+                row,
+                check,
+                removable=self._removable,
+                remove=self._remover(schema_text),
+            )
             self._splices[schema_text] = splice
         splice.begin(row, check)
         return splice
+
+    def _remover(self, schema_text: bytes) -> Remove:
+        decoder = record_decoder(schema_text)
+        spec_id = self._context.spec.spec_id
+
+        def remove(raw: bytes, position: int, first_row_id: int | None) -> bytes:
+            record, _ = decode_record(decoder, raw, position)
+            written = entry_from_record(record, self._field_ids, spec_id)
+            row = self._splices[schema_text].row
+            entry = next(iter(inherit((written,), replace(row, first_row_id=first_row_id))))
+            return self._gone(entry) or b""
+
+        return remove
+
+    def _gone(self, entry: ManifestEntry) -> bytes | None:
+        """Return a live entry as a removed one; None if it stays."""
+        removal = self._removal
+        if removal is None or entry.data_file.file_path not in removal.paths:
+            return None
+        if not removal.takes(entry):
+            return None
+        self._require_numbers(entry)
+        self._note_partitions([entry.data_file.partition])
+        self.removed.append(entry)
+        return self._encode(
+            replace(entry, status=ManifestEntryStatus.DELETED, snapshot_id=removal.snapshot_id)
+        )
 
     # --- Entries of other writers and older versions ---------------------------------------------
 
@@ -153,7 +224,8 @@ class ManifestMerge:
     ) -> Iterator[None]:
         for entry in inherit(checked_entries(self._decoded(content, header), check), row):
             if entry.is_live:
-                self._blocks += self._pool.add(1, self._encode(self._existing(entry)))
+                kept = self._gone(entry) or self._encode(self._existing(entry))
+                self._blocks += self._pool.add(1, kept)
             if self._is_slice_full(_DECODED):
                 yield
 
@@ -172,15 +244,19 @@ class ManifestMerge:
     def _existing(self, entry: ManifestEntry) -> ManifestEntry:
         file = entry.data_file
         version = self._context.format_version
-        if version > 1 and None in (entry.sequence_number, entry.file_sequence_number):
-            raise InvalidMetadataError(
-                "manifest entry: no sequence number, and not to be inherited"
-            )
+        self._require_numbers(entry)
         self._note_partitions([file.partition])
         self._files_count += 1
         self._rows_count += file.record_count
         self._note_sequence_number(entry.sequence_number if version > 1 else None)
         return replace(entry, status=ManifestEntryStatus.EXISTING)
+
+    def _require_numbers(self, entry: ManifestEntry) -> None:
+        numbers = entry.sequence_number, entry.file_sequence_number
+        if self._context.format_version > 1 and None in numbers:
+            raise InvalidMetadataError(
+                "manifest entry: no sequence number, and not to be inherited"
+            )
 
     # --- What the row of the merged manifest says ------------------------------------------------
 

@@ -117,7 +117,7 @@ def _of_step(
     groups = [
         (spec_id, group)
         for spec_id, manifests in sorted(by_spec.items())
-        for group in _rolled(manifests, size_bytes)
+        for group in rolled(manifests, size_bytes)
     ]
     for number, (spec_id, manifests) in enumerate(groups, first_number):
         yield PreparedManifest(
@@ -129,7 +129,7 @@ def _of_step(
         )
 
 
-def _rolled(
+def rolled(
     manifests: Iterable[CheckedManifest], size_bytes: int
 ) -> Iterator[list[CheckedManifest]]:
     """Group neighbors up to that size: readers plan manifests side by side.

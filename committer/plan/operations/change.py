@@ -4,10 +4,12 @@ happened since its client read the table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from committer.iceberg.expressions.expression import Expression
+from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.batch.submitted_manifest import CheckedManifest
 
 IsolationLevel = Literal["serializable", "snapshot"]
@@ -50,7 +52,7 @@ class Change:
     `added`: its manifests, of data and of deletes. `referenced_data_files`: those that have to be
     live, with the ones that its deletion vectors name. `updates_rows`: the rows that it deletes
     come again in the files that it adds. `groups`: parts of a rewrite that may land without the
-    others.
+    others; `left_out_data_files`: those of its added files whose group does not land.
     """
 
     operation: str
@@ -68,3 +70,55 @@ class Change:
     append_only: bool = False
     data_sequence_number: int | None = None
     groups: tuple[RewriteGroup, ...] = ()
+    left_out_data_files: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, checked: CheckedRequest) -> Change:
+        """Return the change of a checked request."""
+        request, needs = checked.request, checked.request.needs
+        vectors = (
+            file.referenced_data_file
+            for manifest in checked.manifests
+            for file in manifest.walked.delete_files
+            if file.is_deletion_vector
+        )
+        return cls(
+            operation=request.operation,
+            base=Base(
+                snapshot_id=needs.base_snapshot_id, sequence_number=needs.base_sequence_number
+            ),
+            added=checked.manifests,
+            row_filter=checked.filters.row,
+            conflict_filter=checked.filters.conflict,
+            case_sensitive=needs.case_sensitive,
+            isolation_level=needs.isolation_level,
+            added_files_match_filter=needs.added_files_match_filter,
+            removed_data_files=frozenset(needs.removed_data_files),
+            removed_delete_files=frozenset(
+                RemovedDelete(one.file_path, one.content_offset, one.content_size_in_bytes)
+                for one in needs.removed_delete_files
+            ),
+            referenced_data_files=frozenset(
+                (*needs.referenced_data_files, *(path for path in vectors if path is not None))
+            ),
+            updates_rows=needs.updates_rows,
+            append_only=needs.append_only,
+            data_sequence_number=needs.data_sequence_number,
+            groups=tuple(
+                RewriteGroup(frozenset(one.removed_data_files), frozenset(one.added_data_files))
+                for one in needs.groups
+            ),
+        )
+
+    def without_groups(self, lost: Iterable[RewriteGroup]) -> Change:
+        """Return a rewrite without some of its groups: their files stay as they are, and the files
+        that were to replace them are not added."""
+        groups = tuple(lost)
+        removed = frozenset[str]().union(*(one.removed_data_files for one in groups))
+        added = frozenset[str]().union(*(one.added_data_files for one in groups))
+        return replace(
+            self,
+            removed_data_files=self.removed_data_files - removed,
+            groups=tuple(one for one in self.groups if one not in groups),
+            left_out_data_files=self.left_out_data_files | added,
+        )

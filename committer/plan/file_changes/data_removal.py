@@ -1,0 +1,251 @@
+"""Which data files of a branch an operation removes: those that it names, those whose rows its
+filter matches, those of the partitions that it replaces.
+
+A manifest is read only if it can hold such a file. Source: docs/reference/iceberg-notes.md 7, 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+from committer.iceberg.deletes.delete_index import PartitionKey, partition_key_of
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
+from committer.iceberg.entry.drafts import new_entry
+from committer.iceberg.expressions.expression import ALWAYS_FALSE, ALWAYS_TRUE, Expression
+from committer.iceberg.manifest.manifest import ManifestContext
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_row import RowCheck
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.pruning.metrics_evaluator import (
+    inclusive_metrics_evaluator,
+    strict_metrics_evaluator,
+)
+from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
+from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.iceberg.splice.manifest_filter import find_removed
+from committer.iceberg.splice.manifest_merge import Removal
+from committer.plan.batch.batch import schema_of_spec
+from committer.plan.operations.change import Change
+from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
+from committer.plan.operations.head import Head, ObjectRange
+
+REPLACE_PARTITIONS = "replace-partitions"
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The files of a manifest that are to be removed, and those of which only some rows are."""
+
+    entries: Sequence[ManifestEntry]
+    partly: Sequence[str] = ()
+
+
+class Selection(Protocol):
+    """Selects data files to remove."""
+
+    def may_match(self, row: ManifestFile) -> bool:
+        """Return whether a manifest of data may hold such files."""
+        ...
+
+    def match(self, row: ManifestFile, content: bytes) -> Match: ...
+
+
+def find_removed_data(
+    head: Head, changes: Sequence[Change]
+) -> dict[str, list[ManifestEntry]] | Conflict:
+    """Return the live data files that these changes remove, by the manifest that lists them, with
+    all that they inherit.
+
+    A conflict: a named file is not live, or a filter matches a part of a file's rows.
+    Errors: `MissingObjectsError`; those of reading manifests.
+    """
+    selections = [one for change in changes for one in _selections(head.metadata, change)]
+    wanted = [
+        (listed.row, asked)
+        for listed in head.manifests
+        if listed.row.content == ManifestContent.DATA and listed.row.has_live_files
+        if (asked := [one for one in selections if one.may_match(listed.row)])
+    ]
+    contents = head.contents([ObjectRange(row.manifest_path) for row, _ in wanted])
+    found: dict[str, list[ManifestEntry]] = {}
+    partly: list[str] = []
+    for (row, asked), content in zip(wanted, contents, strict=True):
+        matches = [one.match(row, content) for one in asked]
+        entries = _distinct(match.entries for match in matches)
+        if entries:
+            found[row.manifest_path] = entries
+        partly += [path for match in matches for path in match.partly]
+    return _missing(changes, found) or _partial(partly) or found
+
+
+def _distinct(found: Iterable[Sequence[ManifestEntry]]) -> list[ManifestEntry]:
+    """Join what several selections found. One alone may find a file twice: its manifest lists it
+    twice."""
+    joined: list[ManifestEntry] = []
+    seen: set[str] = set()
+    for entries in found:
+        joined += (entry for entry in entries if entry.data_file.file_path not in seen)
+        seen.update(entry.data_file.file_path for entry in entries)
+    return joined
+
+
+def _missing(
+    changes: Sequence[Change], found: Mapping[str, Sequence[ManifestEntry]]
+) -> Conflict | None:
+    named = frozenset[str]().union(*(change.removed_data_files for change in changes))
+    live = {entry.data_file.file_path for entries in found.values() for entry in entries}
+    missing = sorted(named - live)[:PATHS_MAX]
+    if not missing:
+        return None
+    return Conflict(
+        ConflictCode.MISSING,
+        f"data files that it removes are not live: {', '.join(missing)}",
+        paths=tuple(missing),
+    )
+
+
+def _partial(partly: Sequence[str]) -> Conflict | None:
+    if not partly:
+        return None
+    paths = tuple(partly[:PATHS_MAX])
+    return Conflict(
+        ConflictCode.PARTIAL_MATCH,
+        "some, but not all rows are to be removed of data files that can only be removed whole:"
+        f" {', '.join(paths)}",
+        paths=paths,
+    )
+
+
+def _selections(metadata: TableMetadata, change: Change) -> list[Selection]:
+    found: list[Selection] = []
+    if change.removed_data_files:
+        found.append(_NamedFiles(metadata, change.removed_data_files))
+    if change.row_filter not in (None, ALWAYS_FALSE):
+        found.append(_MatchingFiles(metadata, change.row_filter, change.case_sensitive))
+    if change.operation == REPLACE_PARTITIONS:
+        found += _replaced(metadata, replaced_partitions(change))
+    return found
+
+
+# --- Named files ---------------------------------------------------------------------------------
+
+
+class _NamedFiles:
+    """Nothing but their paths is known of them: every manifest may list them."""
+
+    def __init__(self, metadata: TableMetadata, paths: frozenset[str]) -> None:
+        self._metadata = metadata
+        # Whose removal it is says nothing about which entries it takes.
+        self._removal = Removal(0, paths)
+
+    def may_match(self, row: ManifestFile) -> bool:
+        return True
+
+    def match(self, row: ManifestFile, content: bytes) -> Match:
+        context = manifest_context(self._metadata, row)
+        return Match(find_removed(row, content, context, self._removal))
+
+
+def manifest_context(metadata: TableMetadata, row: ManifestFile) -> ManifestContext:
+    """Return the context in which this manifest is written anew."""
+    spec = metadata.spec_by_id(row.partition_spec_id)
+    schema = schema_of_spec(spec, metadata)
+    return ManifestContext(metadata.format_version, schema, spec, row.content)
+
+
+# --- Files whose rows match ----------------------------------------------------------------------
+
+
+class _MatchingFiles:
+    """Files of which all rows match a filter, by their partition or their metrics."""
+
+    def __init__(
+        self, metadata: TableMetadata, row_filter: Expression, case_sensitive: bool
+    ) -> None:
+        self._metadata, schema = metadata, metadata.current_schema
+        self._scan = ScanFilter(metadata, schema, row_filter, case_sensitive=case_sensitive)
+        self._may_match = cache(
+            lambda residual: inclusive_metrics_evaluator(schema, residual, case_sensitive)
+        )
+        self._must_match = cache(
+            lambda residual: strict_metrics_evaluator(schema, residual, case_sensitive)
+        )
+
+    def may_match(self, row: ManifestFile) -> bool:
+        return self._scan.may_match_manifest(row)
+
+    def match(self, row: ManifestFile, content: bytes) -> Match:
+        wanted = FileFilter(
+            residual=self._scan.residual(row.partition_spec_id),
+            may_match=self._scan.may_match_file,
+            field_ids=self._scan.field_ids,
+            keeps_metrics=True,
+        )
+        spec = self._metadata.spec_by_id(row.partition_spec_id)
+        entries: list[ManifestEntry] = []
+        partly: list[str] = []
+        for head, file, residual in iter_matching_files(content, row, spec, wanted):
+            if residual == ALWAYS_TRUE or self._must_match(residual)(file):
+                entries.append(new_entry(head, file))
+            elif self._may_match(residual)(file):
+                partly.append(file.file_path)
+        return Match(entries, partly)
+
+
+# --- Files of replaced partitions ----------------------------------------------------------------
+
+
+def replaced_partitions(change: Change) -> dict[int, tuple[tuple[object, ...], ...]]:
+    """Return the partitions that a change adds data files to, by their spec."""
+    found: dict[int, dict[PartitionKey, tuple[object, ...]]] = {}
+    for manifest in change.added:
+        if not manifest.walked.delete_files:
+            known = found.setdefault(manifest.spec_id, {})
+            for partition in manifest.walked.partitions:
+                known[partition_key_of(manifest.spec_id, partition)] = partition
+    return {spec_id: tuple(known.values()) for spec_id, known in found.items()}
+
+
+def _replaced(
+    metadata: TableMetadata, replaced: Mapping[int, tuple[tuple[object, ...], ...]]
+) -> Iterable[Selection]:
+    for spec_id, partitions in replaced.items():
+        if metadata.spec_by_id(spec_id).is_unpartitioned:
+            yield _MatchingFiles(metadata, ALWAYS_TRUE, True)
+        else:
+            yield _FilesOfPartitions(metadata, spec_id, partitions)
+
+
+class _FilesOfPartitions:
+    """All files of some partitions of one spec."""
+
+    def __init__(
+        self, metadata: TableMetadata, spec_id: int, partitions: tuple[tuple[object, ...], ...]
+    ) -> None:
+        self._metadata, self._spec_id, self._partitions = metadata, spec_id, partitions
+        self._keys = {partition_key_of(spec_id, one) for one in partitions}
+
+    def may_match(self, row: ManifestFile) -> bool:
+        if row.partition_spec_id != self._spec_id:
+            return False
+        return may_hold_any(self._metadata, row, self._partitions)
+
+    def match(self, row: ManifestFile, content: bytes) -> Match:
+        spec = self._metadata.spec_by_id(self._spec_id)
+        found = iter_matching_files(content, row, spec, FileFilter(self._residual))
+        return Match([new_entry(head, file) for head, file, _ in found])
+
+    def _residual(self, partition: tuple[object, ...]) -> Expression | None:
+        return ALWAYS_TRUE if partition_key_of(self._spec_id, partition) in self._keys else None
+
+
+def may_hold_any(
+    metadata: TableMetadata, row: ManifestFile, partitions: Iterable[tuple[object, ...]]
+) -> bool:
+    """Return whether a manifest may hold files of one of these partitions, all of its spec."""
+    context = manifest_context(metadata, row)
+    check = RowCheck(row, context.spec, context.schema)
+    return any(map(check.may_hold, partitions))
