@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.adapters import ADAPTERS
+from tests.mutants.adoption import ADOPTION
 from tests.mutants.checks import CHECKS
 from tests.mutants.command import COMMAND
 from tests.mutants.decisions import DECISIONS
@@ -27,6 +28,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *FORMAT,
     *CHECKS,
     *PATHS,
+    *ADOPTION,
     *PROCESS,
     *COMMAND,
     # --- Large requests ---

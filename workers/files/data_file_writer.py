@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from committer.iceberg.entry.data_file import DataFile
-from workers.arrow.column_metrics import Leaf, MetricsCollector
+from workers.arrow.column_metrics import MetricsCollector
+from workers.arrow.footer_metrics import Leaf
 from workers.files.file_system import FileSystem
 from workers.files.parquet_options import ParquetOptions
 

@@ -1,0 +1,123 @@
+"""Breakages of how files that others wrote become a table's."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_FOOTER = ("tests/workers/adoption/test_footer.py",)
+_FIT = ("tests/workers/adoption/test_column_fit.py",)
+_PARTITION = ("tests/workers/adoption/test_partition_values.py",)
+_METRICS = ("tests/workers/arrow/test_footer_metrics.py",)
+_FIND = ("tests/workers/adoption/test_adopter.py",)
+
+ADOPTION = (
+    # --- The footer ---
+    Mutant(
+        "columns_that_are_encrypted_are_looked_at",
+        "workers/adoption/footer.py",
+        "    if footer.serialized_size != length:\n",
+        "    if footer.serialized_size > length:\n",
+        _FOOTER,
+    ),
+    Mutant(
+        "a_footer_is_longer_than_its_file",
+        "workers/adoption/footer.py",
+        "    if length + _END_BYTES > min(size_bytes, _FOOTER_BYTES_MAX):\n",
+        "    if length > 2**32:\n",
+        _FOOTER,
+    ),
+    Mutant(
+        "a_nan_in_a_footer_is_a_bound",
+        "workers/arrow/footer_metrics.py",
+        "        if math.isnan(low) or math.isnan(high):\n",
+        "        if math.isinf(low) and math.isnan(high):\n",
+        _METRICS,
+    ),
+    Mutant(
+        "a_row_group_without_bounds_is_passed_over",
+        "workers/arrow/footer_metrics.py",
+        "    if not found or len(found) != len(ranges):\n",
+        "    if not found:\n",
+        _METRICS,
+    ),
+    Mutant(
+        "nulls_that_are_not_counted_are_none",
+        "workers/arrow/footer_metrics.py",
+        "    return int(statistics.null_count) if known else -1\n",
+        "    return int(statistics.null_count) if known else 0\n",
+        _METRICS,
+    ),
+    # --- Columns ---
+    Mutant(
+        "an_id_is_believed_under_any_name",
+        "workers/adoption/column_fit.py",
+        "elif self.has_ids and column.name not in ",
+        "elif not self.has_ids and column.name not in ",
+        _FIT,
+    ),
+    Mutant(
+        "a_required_column_may_have_nulls",
+        "workers/adoption/column_fit.py",
+        "        if wanted.required and column.nullable:\n",
+        "        if wanted.required and not column.nullable:\n",
+        _FIT,
+    ),
+    Mutant(
+        "unsigned_integers_are_taken_for_signed_ones",
+        "workers/adoption/file_columns.py",
+        "    return IntegerType() if signed or bits < 32 else None\n",
+        "    return IntegerType()\n",
+        _FIT,
+    ),
+    Mutant(
+        "row_ids_of_another_table_are_taken_over",
+        "workers/adoption/column_fit.py",
+        "        if field_id is not None and field_id > FIELD_ID_MAX:\n",
+        "        if field_id is not None and field_id > 2**31:\n",
+        _FIT,
+    ),
+    # --- Partitions ---
+    Mutant(
+        "the_lowest_value_is_the_partition",
+        "workers/adoption/partition_values.py",
+        "    if low != high and not (is_ordered and value == transform.apply(leaf.kind, high)):\n",
+        "    if low != high and not is_ordered:\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "buckets_are_ordered",
+        "workers/adoption/partition_values.py",
+        "    is_ordered = transform.preserves_order\n",
+        "    is_ordered = True\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "nulls_beside_values_are_one_partition",
+        "workers/adoption/partition_values.py",
+        "    if facts.null_count:\n",
+        "    if facts.null_count > facts.value_count:\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "nan_beside_a_number_is_one_partition",
+        "workers/adoption/partition_values.py",
+        "    if isinstance(leaf.kind, FloatType | DoubleType):\n",
+        "    if isinstance(leaf.kind, FloatType):\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "a_value_in_the_path_is_lost",
+        "workers/adoption/adopt_file.py",
+        "(*fitted.problems, *unproven, *lost)",
+        "(*fitted.problems, *unproven, *lost[:0])",
+        _PARTITION,
+    ),
+    # --- Folders ---
+    Mutant(
+        "hidden_files_are_added",
+        "workers/adoption/adopter.py",
+        'part.startswith(".") or (',
+        'part.startswith("..") or (',
+        _FIND,
+    ),
+)

@@ -1,0 +1,233 @@
+"""A file's partition is proven by its bounds, said by its path, or refused by the field's name."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestamptzType,
+)
+from tests.workers.adoption.parquet_files import adopt, parquet_bytes, problems, target_of
+from tests.workers.tables import optional, required, schema, struct
+from tests.workers.write_target import spec_of
+from workers.adoption.adopt_file import Adopted
+
+HOUR = 3_600_000_000
+
+
+def partition(
+    kind: IcebergType,
+    transform: str,
+    column: pa.Array | list[object] | None,
+    location: str = "file:///t/a.parquet",
+    **options: object,
+) -> tuple[object, ...] | str:
+    """Return the partition of a file with a column `c`, or the one problem with it."""
+    target = target_of(
+        schema(optional(1, "c", kind), optional(2, "other", LongType())),
+        spec_of((1, "p", transform)),
+    )
+    columns = {"other": [0] * (1 if column is None else len(column))}
+    if column is not None:
+        columns["c"] = column  # type: ignore[assignment]
+    outcome = adopt(parquet_bytes(pa.table(columns), **options), target, location)
+    if isinstance(outcome, Adopted):
+        return outcome.file.partition
+    [problem] = problems(outcome)
+    return problem
+
+
+# --- By the footer --------------------------------------------------------------------------------
+
+INSTANT = int(datetime(2026, 3, 1, 12, tzinfo=UTC).timestamp() * 1_000_000)
+
+
+def times(*values: int | None) -> pa.Array:
+    return pa.array(values, pa.timestamp("us", "UTC"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "column", "expected"),
+    [
+        (LongType(), "identity", [7, 7], 7),
+        (LongType(), "bucket[16]", [34, 34], 2017239379 % 16),
+        (LongType(), "truncate[10]", [11, 19], 10),
+        (LongType(), "void", [1, 2], None),
+        (LongType(), "identity", pa.nulls(2, pa.int64()), None),
+        (StringType(), "identity", ["a" * 100] * 2, "a" * 100),
+        (StringType(), "truncate[2]", ["abc", "abz"], "ab"),
+        (BinaryType(), "identity", [b"\xff"], b"\xff"),
+        (BooleanType(), "identity", [True, True], True),
+        (DecimalType(9, 2), "identity", [Decimal("1.50")] * 2, Decimal("1.50")),
+        (DateType(), "month", pa.array([20513, 20540], pa.date32()), 674),
+        (TimestamptzType(), "day", times(INSTANT, INSTANT + HOUR), 20513),
+        (TimestamptzType(), "hour", times(INSTANT, INSTANT + HOUR - 1), 492324),
+        (TimestamptzType(), "year", times(None, None), None),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_bounds_that_give_one_value_prove_it(
+    kind: IcebergType, transform: str, column: pa.Array, expected: object
+) -> None:
+    if isinstance(kind, DecimalType):
+        column = pa.array(column, pa.decimal128(9, 2))
+    assert partition(kind, transform, column) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "transform", "column", "said"),
+    [
+        (LongType(), "identity", [7, 8], "more than one partition"),
+        (LongType(), "identity", [7, None], "nulls and other values"),
+        (LongType(), "bucket[1]", [7, 8], "more than one partition"),
+        (LongType(), "sieve[3]", [7], "not known"),
+        (TimestamptzType(), "day", times(INSTANT, INSTANT + 24 * HOUR), "more than one"),
+        (DoubleType(), "identity", [1.0, float("nan")], "NaN"),
+        (StringType(), "identity", ["a" * 5_000] * 2, "no bounds"),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_bounds_do_not_prove_is_refused_by_the_fields_name(
+    kind: IcebergType, transform: str, column: pa.Array, said: str
+) -> None:
+    problem = partition(kind, transform, column)
+    assert isinstance(problem, str)
+    assert problem.startswith(f"partition field p ({transform}):") and said in problem
+
+
+def test_a_file_without_statistics_proves_nothing() -> None:
+    problem = partition(LongType(), "identity", [7, 7], write_statistics=False)
+    assert "does not count the nulls" in problem
+
+
+def test_the_lowest_numbers_wrap_around_and_are_not_one_with_the_highest() -> None:
+    for width in (3, 5, 10, 1000):
+        ends = pa.array([-(2**31), 2**31 - 1], pa.int32())
+        assert isinstance(partition(IntegerType(), f"truncate[{width}]", ends), str)
+
+
+def test_bounds_of_all_row_groups_count() -> None:
+    one = partition(LongType(), "identity", [7, 7, 7], row_group_size=1)
+    two = partition(LongType(), "identity", [7, 7, 8], row_group_size=1)
+    assert one == (7,) and isinstance(two, str)
+
+
+def test_the_table_may_keep_no_metrics_of_the_column() -> None:
+    target = target_of(
+        schema(optional(1, "c", StringType())),
+        spec_of((1, "p", "identity")),
+        write__metadata__metrics__default="none",
+    )
+    outcome = adopt(pa.table({"c": ["long enough to be cut somewhere"]}), target)
+    assert isinstance(outcome, Adopted)
+    assert outcome.file.partition == ("long enough to be cut somewhere",)
+    assert (outcome.file.lower_bounds, outcome.file.column_sizes) == ({}, {})
+
+
+def test_a_field_of_a_struct_may_be_the_source() -> None:
+    table = schema(optional(1, "s", struct(optional(2, "x", LongType()))))
+    target = target_of(table, spec_of((2, "p", "identity")))
+    outcome = adopt(pa.table({"s": [{"x": 5}, {"x": 5}]}), target)
+    assert isinstance(outcome, Adopted) and outcome.file.partition == (5,)
+    mixed = problems(adopt(pa.table({"s": [{"x": 5}, None]}), target))
+    assert "nulls and other values" in mixed[0]
+
+
+# --- By the path ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        (StringType(), "S%C3%A3o%2FPaulo", "São/Paulo"),
+        (StringType(), "", ""),
+        (StringType(), "__HIVE_DEFAULT_PARTITION__", None),
+        (LongType(), "-7", -7),
+        (IntegerType(), "007", 7),
+        (BooleanType(), "True", True),
+        (DateType(), "2026-03-01", 20513),
+        (DecimalType(9, 2), "1.50", Decimal("1.50")),
+    ],
+    ids=str,
+)
+def test_a_path_says_the_value_of_a_column_that_is_not_in_the_file(
+    kind: IcebergType, text: str, expected: object
+) -> None:
+    for name in ("c", "p"):
+        location = f"file:///t/{name}={text}/a.parquet"
+        assert partition(kind, "identity", None, location) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (LongType(), "x"),
+        (IntegerType(), str(2**31)),
+        (DoubleType(), "1.0"),
+        (DateType(), "1.3.2026"),
+        (TimestamptzType(), "2026-03-01 12:00:00"),
+        (DecimalType(9, 2), "1.505"),
+    ],
+    ids=str,
+)
+def test_a_text_that_is_no_value_of_the_column_is_refused(kind: IcebergType, text: str) -> None:
+    problem = partition(kind, "identity", None, f"file:///t/c={text}/a.parquet")
+    assert isinstance(problem, str) and f"`c={text}`" in problem
+
+
+def test_a_column_in_neither_place_is_refused() -> None:
+    missing = partition(LongType(), "identity", None)
+    assert "no column c in the file and no folder `c=…`" in missing
+    bucket = partition(LongType(), "bucket[4]", None, "file:///t/c_bucket=3/a.parquet")
+    assert "no column c in the file" in bucket
+
+
+def test_the_file_is_believed_before_its_path() -> None:
+    assert partition(LongType(), "identity", [7], "file:///t/c=8/a.parquet") == (7,)
+
+
+def test_two_values_in_a_path_are_refused() -> None:
+    problem = partition(LongType(), "identity", None, "file:///c=1/c=2/a.parquet")
+    assert "two values of `c`" in problem
+
+
+def test_a_file_name_is_no_folder() -> None:
+    assert isinstance(partition(LongType(), "identity", None, "file:///t/c=1"), str)
+
+
+def test_another_transform_of_the_same_column_gets_its_value_from_the_path() -> None:
+    table = schema(optional(1, "c", LongType()), optional(2, "other", LongType()))
+    target = target_of(table, spec_of((1, "c", "identity"), (1, "b", "bucket[16]")))
+    outcome = adopt(pa.table({"other": [1]}), target, "file:///t/c=34/a.parquet")
+    assert isinstance(outcome, Adopted) and outcome.file.partition == (34, 2017239379 % 16)
+
+
+def test_a_required_column_may_be_in_the_path_but_not_null() -> None:
+    table = schema(required(1, "c", LongType()), optional(2, "other", LongType()))
+    target = target_of(table, spec_of((1, "c", "identity")))
+    rows = pa.table({"other": [1]})
+    assert isinstance(adopt(rows, target, "file:///t/c=34/a.parquet"), Adopted)
+    null = adopt(rows, target, "file:///t/c=__HIVE_DEFAULT_PARTITION__/a.parquet")
+    assert "is required" in problems(null)[0]
+
+
+def test_a_value_in_the_path_of_no_partition_field_would_be_lost() -> None:
+    table = Schema((optional(1, "c", LongType()), optional(2, "other", LongType())))
+    outcome = adopt(pa.table({"other": [1]}), target_of(table), "file:///t/c=34/a.parquet")
+    assert "not partitioned by it" in problems(outcome)[0]
+    whole = adopt(pa.table({"c": [34]}), target_of(table), "file:///t/c=34/a.parquet")
+    assert isinstance(whole, Adopted)
