@@ -34,6 +34,7 @@ async def open_rest(
         properties=properties.values,
         vended=vended,
         maintains_tables=_is_of_s3_tables(properties),
+        atomic_transactions=properties.flag("rest.atomic-transactions"),
     )
 
 

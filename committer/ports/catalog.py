@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer
+from committer.ports.pointer_swap import GroupAnswer, LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject
 from committer.request.table_identifier import TableIdentifier
 
@@ -41,6 +41,19 @@ class Catalog(Protocol):
         the back end knows the request again by a key of its own. A failed condition after a resend,
         ours or one below us, is `Unknown`. A dropped table is `Conflict`. Two
         concurrent swaps of one base: at most one is `Committed`.
+        """
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        """Replace the pointers of several tables if every base is still current: all or none.
+
+        What `swap` promises holds for the group: raise only if none can have been applied; in doubt
+        `Unknown`, and each table then tells by itself. At no moment, and after no crash, do some of
+        the swaps stay while others never land. Resend only under a token by which the back end
+        knows the group; a failed condition after that is `Unknown`. Of two concurrent groups or
+        swaps that share a base, at most one is committed.
+
+        A back end that cannot (`CatalogCapabilities.has_transactions`), or not for so many tables:
+        `UnsupportedError`, and nothing is sent. A table named twice: `InvariantError`.
         """
 
     async def create_table(self, table: LoadedTable) -> None:

@@ -27,7 +27,9 @@ class CatalogCapabilities:
     """Whether one swap can add several snapshots."""
     has_transactions: bool = False
     """Whether the back end is known to apply swaps of several tables together or not at all. No
-    part of the service asks for it yet, so `Catalog` has no method for it: docs/decisions/26."""
+    probe can show it: a server that applies them one by one behaves alike until it fails."""
+    transaction_tables_max: int | None = None
+    """The number of tables that one such group may have; None: any number."""
     has_atomic_rename: bool = True
     """Whether a rename is one step. Where it is not, `Catalog.rename_table` refuses."""
     drops_pointer_only: bool = True

@@ -1,4 +1,4 @@
-"""A table as a catalog names it, one change of its pointer, and the answers to that."""
+"""A table as a catalog names it, changes of its pointer alone or with others, and the answers."""
 
 from __future__ import annotations
 
@@ -87,3 +87,25 @@ class Unknown:
 
 
 SwapAnswer = Committed | Conflict | Rejected | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCommitted:
+    """Every swap of a group was applied. `tables`: what is current now, in the order of the swaps
+    (perhaps not what was planned).
+    """
+
+    tables: tuple[LoadedTable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConflict:
+    """A condition did not hold, so no swap of this group ever lands. `moved`: the tables that are
+    known to have failed it; none where the back end does not tell.
+    """
+
+    moved: tuple[TableIdentifier, ...] = ()
+
+
+GroupAnswer = GroupCommitted | GroupConflict | Rejected | Unknown
+"""The answers to a group of swaps. `Rejected` and `Unknown` hold for all of them."""

@@ -175,7 +175,8 @@ class DynamoDbHarness(PlainNamespaces):
 
     @contextmanager
     def befall(self, fault: Fault) -> Iterator[None]:
-        self.proxy.plan(b"UpdateItem", HTTP_FAULTS[fault])
+        # Of a swap, alone or in a transaction.
+        self.proxy.plan(b"#location = :base", HTTP_FAULTS[fault])
         yield
         assert not self.proxy.is_planned, "the fault met no swap"
 
@@ -270,6 +271,10 @@ COMPRESSING = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue"), *_HIVE, *_UN
 POINTERS = (*COMPRESSING, *_on_a_server("s3tables"))
 # Their swap has a condition, however late it lands.
 FENCED = (*NESTED, *_on_a_server("glue", "s3tables"), *_HIVE)
+# They change several tables together or none; races: also while others do the same.
+TOGETHER = _KEEPING
+TOGETHER_IN_RACES = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb"))
+NOT_TOGETHER = ("files", *_on_a_server("glue", "s3tables", "hive"))
 # A table is its folder.
 FOLDERS = ("files",)
 ADAPTERS = (*NESTED, *FLAT)

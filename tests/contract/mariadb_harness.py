@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
@@ -49,14 +50,14 @@ class MariaDbHarness(SqlServerHarness):
     def allow(self) -> None:
         self.execute(ALLOW)
 
-    def run(self, statement: str, parameters: Any) -> None:
+    def run(self, updates: Sequence[tuple[str, Any]]) -> None:
         host, port = self.address
         with closing(
-            pymysql.connect(
-                host=host, port=port, user=USER, database=self.database, autocommit=True
-            )
+            pymysql.connect(host=host, port=port, user=USER, database=self.database)
         ) as connection:
-            connection.cursor().execute(statement, parameters)
+            counts = [connection.cursor().execute(*update) for update in updates]
+            if all(counts):
+                connection.commit()
 
     def execute(self, *statements: str) -> list[tuple[Any, ...]]:
         """Run statements in this database, past the catalog."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -50,9 +51,11 @@ class PostgresHarness(SqlServerHarness):
     def allow(self) -> None:
         self.execute(ALLOW)
 
-    def run(self, statement: str, parameters: Any) -> None:
-        with psycopg.connect(self.uri, autocommit=True) as connection:
-            connection.execute(statement.encode(), parameters)
+    def run(self, updates: Sequence[tuple[str, Any]]) -> None:
+        with psycopg.connect(self.uri) as connection:
+            counts = [connection.execute(one.encode(), values).rowcount for one, values in updates]
+            if not all(counts):
+                connection.rollback()
 
     def execute(self, statement: str) -> list[tuple[Any, ...]]:
         """Run statements at this place, past the catalog."""

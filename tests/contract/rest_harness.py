@@ -42,7 +42,11 @@ class RestHarness:
     async def client(self, url: str, *, read_timeout_s: float = 60.0) -> RestCatalog:
         """Open a client at this address."""
         options = RestOptions(uri=url, read_timeout_s=read_timeout_s)
-        return await RestCatalog.open(options=options, storage=self.storage, world=RealWorld())
+        # Iceberg's own server checks all tables before it changes one: atomic unless it dies or
+        # another client comes in between.
+        return await RestCatalog.open(
+            options=options, storage=self.storage, world=RealWorld(), atomic_transactions=True
+        )
 
     async def empty(self) -> None:
         """Remove what another test has left."""

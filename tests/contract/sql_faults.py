@@ -27,13 +27,14 @@ class SqlFaults:
     def __init__(self, engine: Engine, path: Path) -> None:
         self._path = path
         self._planned: Fault | None = None
-        self._sent: tuple[str, Any] | None = None
-        self._held: list[tuple[str, Any]] = []
+        self._sent: list[tuple[str, Any]] = []
+        self._held: list[list[tuple[str, Any]]] = []
         self._cause = (sqlite3.SQLITE_IOERR, "disk I/O error")
         self._impatient = False
         event.listen(engine, "checkout", self._set_patience)
         event.listen(engine, "do_connect", self._connect)
         event.listen(engine, "before_cursor_execute", self._remember)
+        event.listen(engine, "begin", self._forget)
 
     @contextmanager
     def befall(self, fault: Fault) -> Iterator[None]:
@@ -61,10 +62,17 @@ class SqlFaults:
         self._cause = (code, message)
 
     def land_late(self) -> list[int]:
-        """Run the UPDATEs that were held back; the number of rows each changed."""
+        """Run the transactions that were held back, each unless an UPDATE of it finds its row
+        changed; return the number of rows that each UPDATE changed.
+        """
+        held, self._held = self._held, []
+        counts: list[int] = []
         with self._other() as other:
-            counts = [other.execute(*update).rowcount for update in self._held]
-        self._held.clear()
+            for updates in held:
+                other.execute("BEGIN IMMEDIATE")
+                changed = [other.execute(*update).rowcount for update in updates]
+                other.execute("COMMIT" if all(changed) else "ROLLBACK")
+                counts += changed
         return counts
 
     @contextmanager
@@ -79,7 +87,10 @@ class SqlFaults:
     def _remember(self, *arguments: Any) -> None:
         statement, parameters = arguments[2], arguments[3]
         if statement.startswith("UPDATE"):
-            self._sent = (statement, parameters)
+            self._sent.append((statement, parameters))
+
+    def _forget(self, *_: Any) -> None:
+        self._sent = []
 
     def _connect(self, *arguments: Any) -> None:
         faults = self
@@ -92,7 +103,7 @@ class SqlFaults:
                 else:
                     super().rollback()
                 if fault is Fault.LANDS_LATE:
-                    assert faults._sent is not None
+                    assert faults._sent
                     faults._held.append(faults._sent)
                 if fault is not None:
                     raise faults._lost_answer()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -33,14 +33,15 @@ class SqlServerHarness(PlainNamespaces, ABC):
         self.storage = InterferedStorage()
         self.catalog: SqlCatalog
         self._others: list[SqlCatalog] = []
-        self._update: tuple[str, Any] | None = None
-        self._held: list[tuple[str, Any]] = []
+        self._updates: list[tuple[str, Any]] = []
+        self._held: list[list[tuple[str, Any]]] = []
 
     async def connect(self, schema_version: SchemaVersion, answer_s_max: float) -> Self:
         """Open the client behind the proxy."""
         proxied = self.uri.replace(f":{self.address[1]}/", f":{self.proxy.port}/")
         engine = open_engine(proxied, answer_s_max=answer_s_max)
         event.listen(engine, "before_cursor_execute", self._remember)
+        event.listen(engine, "begin", self._forget)
         self.catalog = await SqlCatalog.on_engine(
             engine=engine, name="frazil", storage=self.storage, schema_version=schema_version
         )
@@ -55,8 +56,8 @@ class SqlServerHarness(PlainNamespaces, ABC):
         """Undo `refuse`."""
 
     @abstractmethod
-    def run(self, statement: str, parameters: Any) -> None:
-        """Run a statement of the catalog's driver in a transaction of its own."""
+    def run(self, updates: Sequence[tuple[str, Any]]) -> None:
+        """Run UPDATEs in a transaction of the driver, unless one finds its row changed."""
 
     @contextmanager
     def befall(self, fault: Fault) -> Iterator[None]:
@@ -69,8 +70,8 @@ class SqlServerHarness(PlainNamespaces, ABC):
         yield
         assert not planned.times, "the fault met no swap"
         if fault is Fault.LANDS_LATE:
-            assert self._update is not None
-            self._held.append(self._update)
+            assert self._updates
+            self._held.append(self._updates)
 
     def _spoilt(self, fault: Fault) -> tuple[bytes, NetworkFault]:
         # Before COMMIT is sent nothing is applied, also if the UPDATE itself was.
@@ -84,8 +85,8 @@ class SqlServerHarness(PlainNamespaces, ABC):
     async def land_late(self) -> None:
         """Run the transactions that were held back, as a network that delivers them now."""
         held, self._held = self._held, []
-        for statement, parameters in held:
-            self.run(statement, parameters)
+        for updates in held:
+            self.run(updates)
 
     async def another(self) -> Catalog:
         other = await SqlCatalog.open(uri=self.uri, name="frazil", storage=self.storage)
@@ -101,4 +102,7 @@ class SqlServerHarness(PlainNamespaces, ABC):
     def _remember(self, *arguments: Any) -> None:
         statement, parameters = arguments[2], arguments[3]
         if statement.startswith("UPDATE iceberg_tables"):
-            self._update = (statement, parameters)
+            self._updates.append((statement, parameters))
+
+    def _forget(self, *_: Any) -> None:
+        self._updates = []

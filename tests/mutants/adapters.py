@@ -236,7 +236,7 @@ ADAPTERS = (
     ),
     Mutant(
         "refused_condition_counts_although_it_was_sent_twice",
-        "committer/catalog/dynamodb/dynamodb_catalog.py",
+        "committer/catalog/dynamodb/dynamodb_swaps.py",
         '            return Unknown("the swap was sent twice below us, and others have committed'
         ' since")\n',
         "            return Conflict()\n",
@@ -244,7 +244,7 @@ ADAPTERS = (
     ),
     Mutant(
         "own_success_counts_as_a_conflict",
-        "committer/catalog/dynamodb/dynamodb_catalog.py",
+        "committer/catalog/dynamodb/dynamodb_swaps.py",
         "        if layout.text_of(item, layout.LOCATION) == swap.metadata_location:\n",
         "        if layout.text_of(item, layout.LOCATION) is None:\n",
         ("tests/catalog/dynamodb/test_dynamodb_catalog.py -k sent_twice",),
@@ -346,8 +346,8 @@ ADAPTERS = (
     Mutant(
         "pointer_in_memory_is_set_without_its_condition",
         "tests/support/memory/memory_catalog.py",
-        "        if self._locations.get(identifier) != swap.base.metadata_location:\n",
-        "        if identifier not in self._locations:\n",
+        "if self._locations.get(name) != base)\n",
+        "if base and name not in self._locations)\n",
         ("tests/contract/test_catalog.py -k memory",),
     ),
     # --- Queue ---

@@ -29,8 +29,8 @@ REST_CATALOG = (
     Mutant(
         "rest_conflict_with_our_own_success_is_one",
         "committer/catalog/rest/rest_swap.py",
-        "    return Committed(current) if _has_landed",
-        "    return Committed(current) if not said and _has_landed",
+        "    return Committed(current) if has_landed",
+        "    return Committed(current) if not said and has_landed",
         ("tests/catalog/rest/test_rest_swap.py -k resends",),
     ),
     Mutant(
@@ -50,7 +50,7 @@ REST_CATALOG = (
     Mutant(
         "success_without_our_snapshot_counts",
         "committer/catalog/rest/rest_swap.py",
-        "    if not _holds(found.table.metadata, swap):\n",
+        "    if not holds(found.table.metadata, swap):\n",
         "    if found is None:\n",
         ("tests/catalog/rest/test_rest_swap.py",),
     ),

@@ -10,6 +10,7 @@ from tests.mutants.decisions import DECISIONS
 from tests.mutants.disk import DISK
 from tests.mutants.file_tables import FILE_TABLES
 from tests.mutants.format import FORMAT
+from tests.mutants.groups import GROUPS
 from tests.mutants.mutant import Mutant
 from tests.mutants.paths import PATHS
 from tests.mutants.process import PROCESS
@@ -23,6 +24,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *DECISIONS,
     *ADAPTERS,
     *REST_CATALOG,
+    *GROUPS,
     *FILE_TABLES,
     *DISK,
     *FORMAT,

@@ -16,7 +16,16 @@ from committer.errors import (
 from committer.ports.catalog import Catalog
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.leases import Assignment, Leases, Renewal
-from committer.ports.pointer_swap import Conflict, LoadedTable, Rejected, Swap, SwapAnswer, Unknown
+from committer.ports.pointer_swap import (
+    Conflict,
+    GroupAnswer,
+    GroupConflict,
+    LoadedTable,
+    Rejected,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
 from committer.ports.queue import ALL_SHARDS, Delivery, Doorbell, Queue, QueueDepth
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, Storage
@@ -173,6 +182,16 @@ class FaultyCatalog(_Port):
             lost=Unknown,
             refused=refused or (lambda: self._refused(swap)),
             resent=resent,
+        )
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        return await self._call(
+            "swap_together",
+            lambda: self._inner.swap_together(swaps),
+            ", ".join(f"{short(one.metadata_location)}" for one in swaps),
+            lost=Unknown,
+            refused=lambda: [self._refused(swap) for swap in swaps][-1],
+            resent=_group_resent,
         )
 
     def _refused(self, swap: Swap) -> Rejected:
@@ -367,6 +386,11 @@ def _claims(renewal: Renewal) -> str:
 def _resent(answer: SwapAnswer) -> SwapAnswer:
     """Turn a conflict into `Unknown`: the swap was sent twice, and the first one may have won."""
     return Unknown("sent twice, and refused") if isinstance(answer, Conflict) else answer
+
+
+def _group_resent(answer: GroupAnswer) -> GroupAnswer:
+    is_refused = isinstance(answer, GroupConflict)
+    return Unknown("sent twice, and refused") if is_refused else answer
 
 
 def short(location: str) -> str:

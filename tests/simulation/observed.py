@@ -12,7 +12,14 @@ from uuid import UUID
 
 from committer.ports.catalog import Catalog
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Committed, LoadedTable, Swap, SwapAnswer
+from committer.ports.pointer_swap import (
+    Committed,
+    GroupAnswer,
+    GroupCommitted,
+    LoadedTable,
+    Swap,
+    SwapAnswer,
+)
 from committer.ports.queue import ALL_SHARDS, Delivery, Doorbell, Queue, QueueDepth
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, Storage
@@ -99,6 +106,13 @@ class ObservedCatalog(_Observed):
         answer = await self.inner.swap(swap)
         if isinstance(answer, Committed) and self._listener:
             self._listener.swapped(self._process, swap)
+        return answer
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        answer = await self.inner.swap_together(swaps)
+        if isinstance(answer, GroupCommitted) and self._listener:
+            for swap in swaps:
+                self._listener.swapped(self._process, swap)
         return answer
 
     async def create_table(self, table: LoadedTable) -> None:

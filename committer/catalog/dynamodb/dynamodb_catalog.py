@@ -1,23 +1,16 @@
 """A catalog in a DynamoDB table, in the layout of Iceberg Java's DynamoDbCatalog.
 
-One UpdateItem is the swap: its condition is that the item still names the base's metadata file.
-Java reads the item first, compares the location itself and asserts `v`; a condition on the location
-does both in one step, since every writer of the layout changes the two together. `v` is asserted as
-well where this client knows it, which after any `load` it does: an operator may set a table back to
-an earlier metadata file, and then a late attempt must not find the base that it was made for.
-`metadata_location` alone would accept it; `v` never repeats.
-
-A failed condition returns the current item, so that this client recognizes its own earlier success
-without a read. The client never sends a call twice. Items and expressions are in `dynamodb_layout`.
+How a pointer is swapped: `dynamodb_swaps`. Items and expressions: `dynamodb_layout`. The client
+never sends a call twice by itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from committer.aws.client import AwsOptions, close_client, open_client
-from committer.aws.client_errors import AWS_ERRORS, brief, surely_not_applied
+from committer.aws.client_errors import AWS_ERRORS
 from committer.catalog.dynamodb import dynamodb_layout as layout
 from committer.catalog.dynamodb.dynamodb_errors import (
     failed_conditions,
@@ -25,6 +18,7 @@ from committer.catalog.dynamodb.dynamodb_errors import (
     standing_item,
 )
 from committer.catalog.dynamodb.dynamodb_layout import Item, Pointer, Stamp
+from committer.catalog.dynamodb.dynamodb_swaps import DynamoDbSwaps
 from committer.catalog.dynamodb.dynamodb_table import ensure_table
 from committer.catalog.namespaces import (
     Namespace,
@@ -40,6 +34,7 @@ from committer.catalog.staging import (
     read_registered,
     write_first_metadata,
 )
+from committer.catalog.swap_groups import require_group
 from committer.errors import (
     CatalogUnavailableError,
     FrazilError,
@@ -49,7 +44,7 @@ from committer.errors import (
     TableAlreadyExistsError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer, Unknown
+from committer.ports.pointer_swap import GroupAnswer, LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject, Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -72,7 +67,9 @@ class DynamoDbCatalog:
     be repeated as they are.
     """
 
-    capabilities = CatalogCapabilities(kind="DynamoDB", has_transactions=True)
+    capabilities = CatalogCapabilities(
+        kind="DynamoDB", has_transactions=True, transaction_tables_max=100
+    )
 
     def __init__(
         self, *, client: DynamoDBClient, table_name: str, storage: Storage, world: World
@@ -81,7 +78,7 @@ class DynamoDbCatalog:
         self._table_name = table_name
         self._storage = storage
         self._world = world
-        self._pointers: dict[TableIdentifier, Pointer] = {}
+        self._swaps = DynamoDbSwaps(client, table_name, world)
 
     @classmethod
     async def open(
@@ -115,54 +112,18 @@ class DynamoDbCatalog:
         with absent_if_unsupported():
             layout.table_key(identifier)
         pointer = layout.parse_pointer(identifier, await self._table_item(identifier))
-        self._pointers[identifier] = pointer
+        self._swaps.note(identifier, pointer)
         return pointer.location
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
         return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
-        """Swap in one call; the port says what the answers mean.
+        return await self._swaps.swap(swap)
 
-        Never `Rejected`: DynamoDB judges no change. A call that it refuses reveals a fault of the
-        table or of this client, never of a batch's requests.
-        """
-        identifier = swap.base.identifier
-        base = self._pointer_of(swap.base)
-        stamp = self._stamp()
-        call = layout.update_pointer(
-            self._table_name, identifier, base, swap.metadata_location, stamp
-        )
-        try:
-            await self._client.update_item(**call)
-        except Exception as error:  # noqa: BLE001  # whatever it is: was the call applied?
-            return self._not_updated(swap, error)
-        return self._committed(swap, stamp.version)
-
-    def _pointer_of(self, base: LoadedTable) -> Pointer:
-        """Return the base as it was read; without its `v` if this client has not read it."""
-        known = self._pointers.get(base.identifier)
-        if known is not None and known.location == base.metadata_location:
-            return known
-        return Pointer(base.metadata_location, "")
-
-    def _not_updated(self, swap: Swap, error: Exception) -> SwapAnswer:
-        item = standing_item(error)
-        if item is None:
-            if surely_not_applied(error):
-                raise self._error(error, "UpdateItem") from error
-            return Unknown(brief(error))
-        if layout.text_of(item, layout.LOCATION) == swap.metadata_location:
-            # A layer below sent the call twice, and the first one has won.
-            return self._committed(swap, layout.text_of(item, layout.VERSION))
-        if layout.text_of(item, layout.PREVIOUS_LOCATION) == swap.metadata_location:
-            return Unknown("the swap was sent twice below us, and others have committed since")
-        return Conflict()
-
-    def _committed(self, swap: Swap, version: str) -> Committed:
-        identifier = swap.base.identifier
-        self._pointers[identifier] = Pointer(swap.metadata_location, version)
-        return Committed(LoadedTable(identifier, swap.metadata, swap.metadata_location))
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        require_group(swaps, self.capabilities)
+        return await self._swaps.swap_together(swaps)
 
     async def create_table(self, table: LoadedTable) -> None:
         layout.table_key(table.identifier)
@@ -377,7 +338,7 @@ class DynamoDbCatalog:
         return frazil_error(error, action, self._client, self._table_name)
 
     def _stamp(self) -> Stamp:
-        return Stamp(str(self._world.uuid()), self._world.now_ms())
+        return Stamp.fresh(self._world)
 
 
 def _no_table(identifier: TableIdentifier) -> NoSuchTableError:

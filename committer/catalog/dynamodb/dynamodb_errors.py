@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from committer.aws.client_errors import answer_of, code_of, explain
 from committer.catalog.dynamodb.dynamodb_layout import Item
@@ -11,9 +12,11 @@ from committer.errors import AccessError, CatalogUnavailableError, FrazilError
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
 
+_IN_THE_WAY = "TransactionConflictException"
 _CONDITION_FAILED = "ConditionalCheckFailed"
 # Another transaction, or too many calls, were in the way of one action.
-_PASSING = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
+PASSING = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
+"""Why a transaction was cancelled, if it may be sent again as it is."""
 
 
 def frazil_error(
@@ -23,7 +26,7 @@ def frazil_error(
     what = f"dynamodb:{action} on table `{table_name}`"
     if code_of(error) == "ResourceNotFoundException":
         return AccessError(f"{what}: {missing(client, table_name)}")
-    if code_of(error) == "TransactionConflictException" or _PASSING & set(_reasons(error)):
+    if is_transaction_conflict(error) or PASSING & set(_codes(error)):
         return CatalogUnavailableError(f"{what}: another transaction or throttling is in the way")
     return explain(error, what, CatalogUnavailableError)
 
@@ -32,6 +35,11 @@ def missing(client: DynamoDBClient, table_name: str) -> str:
     """Name the region and endpoint of the search: a wrong region gives the same answer."""
     where = f"region {client.meta.region_name} ({client.meta.endpoint_url})"
     return f"there is no DynamoDB table `{table_name}` in {where}"
+
+
+def is_transaction_conflict(error: Exception) -> bool:
+    """Return whether a transaction on the same item was in the way of a lone write."""
+    return code_of(error) == _IN_THE_WAY
 
 
 def standing_item(error: Exception) -> Item | None:
@@ -44,13 +52,17 @@ def standing_item(error: Exception) -> Item | None:
 
 def failed_conditions(error: Exception) -> list[int]:
     """Return the positions of the actions of a transaction whose conditions failed."""
-    reasons = _reasons(error)
-    return [place for place, code in enumerate(reasons) if code == _CONDITION_FAILED]
+    codes = _codes(error)
+    return [place for place, code in enumerate(codes) if code == _CONDITION_FAILED]
 
 
-def _reasons(error: Exception) -> list[str]:
-    """Return why a transaction was cancelled:
-    a code for each action, `None` for one that passed.
+def reasons(error: Exception) -> list[Mapping[str, Any]]:
+    """Return why a transaction was cancelled: a reason for each action, of the code `None` for one
+    that passed.
     """
-    reasons = answer_of(error).get("CancellationReasons", [])
-    return [str(reason.get("Code")) for reason in reasons]
+    found: list[Mapping[str, Any]] = answer_of(error).get("CancellationReasons", [])
+    return found
+
+
+def _codes(error: Exception) -> list[str]:
+    return [str(reason.get("Code")) for reason in reasons(error)]

@@ -8,12 +8,13 @@ others and stay.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from committer.catalog.namespaces import Namespace, join_namespace
 from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         TransactWriteItemsInputTypeDef,
         UniversalAttributeValueTypeDef,
         UpdateItemInputTypeDef,
+        UpdateTypeDef,
     )
 
 IDENTIFIER = "identifier"
@@ -69,6 +71,10 @@ class Stamp:
 
     version: str
     now_ms: int
+
+    @classmethod
+    def fresh(cls, world: World) -> Stamp:
+        return cls(str(world.uuid()), world.now_ms())
 
 
 def table_key(identifier: TableIdentifier) -> dict[str, UniversalAttributeValueTypeDef]:
@@ -197,6 +203,28 @@ def update_pointer(
             "#version": VERSION,
         },
         "ExpressionAttributeValues": values,
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def update_pointers(
+    updates: Sequence[UpdateItemInputTypeDef], stamp: Stamp
+) -> TransactWriteItemsInputTypeDef:
+    """Build the call that swaps several pointers together, each as `update_pointer` says."""
+    return {
+        "ClientRequestToken": stamp.version,
+        "TransactItems": [{"Update": _update_action(update)} for update in updates],
+    }
+
+
+def _update_action(update: UpdateItemInputTypeDef) -> UpdateTypeDef:
+    return {
+        "TableName": update["TableName"],
+        "Key": update["Key"],
+        "UpdateExpression": update["UpdateExpression"],
+        "ConditionExpression": update["ConditionExpression"],
+        "ExpressionAttributeNames": update["ExpressionAttributeNames"],
+        "ExpressionAttributeValues": update["ExpressionAttributeValues"],
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
 

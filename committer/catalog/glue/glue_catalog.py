@@ -12,7 +12,7 @@ sends a call twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +46,7 @@ from committer.catalog.staging import (
     read_registered,
     write_first_metadata,
 )
+from committer.catalog.swap_groups import no_groups
 from committer.errors import (
     FrazilError,
     NoSuchNamespaceError,
@@ -54,7 +55,14 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Conflict, LoadedTable, Swap, SwapAnswer, Unknown
+from committer.ports.pointer_swap import (
+    Conflict,
+    GroupAnswer,
+    LoadedTable,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
 from committer.ports.storage import NewObject, Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -135,6 +143,9 @@ class GlueCatalog:
         except Exception as error:  # noqa: BLE001  # whatever it is: was the call applied?
             return await self._not_updated(swap, error)
         return as_committed(swap)
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        raise no_groups(self.capabilities, swaps)
 
     async def _not_updated(self, swap: Swap, error: Exception) -> SwapAnswer:
         if code_of(error) == NOT_FOUND:

@@ -8,7 +8,7 @@ where the operator says that nothing else does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from committer.catalog.hadoop.folders import Folders
 from committer.catalog.hadoop.hadoop_layout import (
@@ -22,6 +22,7 @@ from committer.catalog.hadoop.hadoop_layout import (
 from committer.catalog.hadoop.versions import Versions
 from committer.catalog.namespaces import Namespace, absent_if_unsupported, join_namespace
 from committer.catalog.staging import load_table, metadata_object, read_registered
+from committer.catalog.swap_groups import no_groups
 from committer.errors import (
     AlreadyExistsError,
     NoSuchTableError,
@@ -32,7 +33,7 @@ from committer.errors import (
 from committer.iceberg.updates.metadata_update import AddSnapshot
 from committer.iceberg.values.locations import comparable_location, version_in_name
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Committed, LoadedTable, Swap, SwapAnswer
+from committer.ports.pointer_swap import Committed, GroupAnswer, LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject, Storage
 from committer.request.table_identifier import TableIdentifier
 
@@ -104,6 +105,9 @@ class HadoopCatalog:
             is_only_ours=any(isinstance(update, AddSnapshot) for update in swap.updates),
         )
         return answer or Committed(LoadedTable(identifier, swap.metadata, location))
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        raise no_groups(self.capabilities, swaps)
 
     async def create_table(self, table: LoadedTable) -> None:
         identifier = table.identifier

@@ -12,7 +12,7 @@ Calls are in `metastore`, entries in `hive_layout`. A call is one hop to a worke
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from committer.catalog.hive import hive_layout as layout
@@ -31,6 +31,7 @@ from committer.catalog.staging import (
     read_registered,
     write_first_metadata,
 )
+from committer.catalog.swap_groups import no_groups
 from committer.errors import (
     CatalogUnavailableError,
     FrazilError,
@@ -41,6 +42,7 @@ from committer.errors import (
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
     Conflict,
+    GroupAnswer,
     LoadedTable,
     Rejected,
     Swap,
@@ -171,6 +173,9 @@ class HiveCatalog:
             if lock and isinstance(answer, Unknown):
                 lock.keep()
             return answer
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        raise no_groups(self.capabilities, swaps)
 
     @asynccontextmanager
     async def _locked(

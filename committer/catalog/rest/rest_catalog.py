@@ -7,7 +7,7 @@ swap, and what it returns is the table. What each answer to a swap means: `rest_
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -20,9 +20,16 @@ from committer.catalog.rest.client.rest_answer import Answer
 from committer.catalog.rest.client.rest_auth import Auth
 from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.client.rest_options import BasicOptions, OAuth2Options, RestOptions
-from committer.catalog.rest.client.rest_paths import REGISTER, RENAME, UNREGISTER, is_addressable
+from committer.catalog.rest.client.rest_paths import (
+    REGISTER,
+    RENAME,
+    TRANSACTIONS,
+    UNREGISTER,
+    is_addressable,
+)
 from committer.catalog.rest.rest_creation import RestCreation
 from committer.catalog.rest.rest_credentials import RestCredentials, asking_for_credentials
+from committer.catalog.rest.rest_group import send_group
 from committer.catalog.rest.rest_namespaces import RestNamespaces
 from committer.catalog.rest.rest_probe import probe
 from committer.catalog.rest.rest_swap import send_commit
@@ -33,17 +40,19 @@ from committer.catalog.rest.rest_table import (
     read_table_answer,
 )
 from committer.catalog.staging import read_registered
+from committer.catalog.swap_groups import require_group
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,
     InvalidMetadataError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    SettingsError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import LoadedTable, Swap, SwapAnswer
+from committer.ports.pointer_swap import GroupAnswer, LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject, Storage
 from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
@@ -78,8 +87,10 @@ class RestCatalog:
         world: World,
         vended: CredentialKeeper | None = None,
         maintains_tables: bool = False,
+        atomic_transactions: bool = False,
     ) -> None:
         self.client = client
+        self._atomic_transactions = atomic_transactions
         self._maintains_tables = maintains_tables
         self._credentials = RestCredentials(client, vended)
         self._storage = storage
@@ -95,6 +106,7 @@ class RestCatalog:
             kind="REST",
             metadata_writer="catalog",
             condition="requirements",
+            has_transactions=self._atomic_transactions,
             has_atomic_rename=self.client.paths.offers(RENAME),
             registers_tables=self.client.paths.offers(REGISTER),
             maintains_tables=self._maintains_tables,
@@ -111,11 +123,13 @@ class RestCatalog:
         properties: Mapping[str, str] | None = None,
         vended: CredentialKeeper | None = None,
         maintains_tables: bool = False,
+        atomic_transactions: bool = False,
     ) -> RestCatalog:
         """Connect, and read the server's configuration. `storage`: where the first metadata file of
         a new table is written. `vended`: is given the credentials that the server vends for files
         of tables; None: the server is not asked for any. `maintains_tables`: the service behind it
-        does, which the protocol has no word for. Errors: as `RestClient.open`.
+        does, which the protocol has no word for. `atomic_transactions`: so is a commit of several
+        tables, by its operator's word. Errors: as `RestClient.open`.
         """
         if vended is not None:
             options = asking_for_credentials(options)
@@ -126,6 +140,7 @@ class RestCatalog:
             world=world,
             vended=vended,
             maintains_tables=maintains_tables,
+            atomic_transactions=atomic_transactions,
         )
 
     # --- Reading ---
@@ -210,6 +225,10 @@ class RestCatalog:
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         return await send_commit(self.client, swap, load=self.load, keep=self._keep)
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        require_group(swaps, self.capabilities)
+        return await send_group(self.client, swaps, load=self.load)
 
     # --- Creating, dropping, renaming ---
 
@@ -310,7 +329,12 @@ class RestCatalog:
     # --- Probe and close ---
 
     async def probe(self) -> None:
-        await probe(self.client, self._world)
+        if self._atomic_transactions and not self.client.paths.offers(TRANSACTIONS):
+            raise SettingsError(
+                "`rest.atomic-transactions`: the catalog's configuration does not list the endpoint"
+                f" `{TRANSACTIONS}`; remove the property"
+            )
+        await probe(self.client, self._world, transactions=self._atomic_transactions)
 
     async def close(self) -> None:
         await self.client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from uuid import UUID
 
 from committer.catalog.rest.client.rest_answer import CLOCK_AHEAD_S_MAX, Answer
@@ -29,9 +30,10 @@ _STALE: Sequence[Requirement] = (
 )
 
 
-async def probe(client: RestClient, world: World) -> None:
+async def probe(client: RestClient, world: World, *, transactions: bool = False) -> None:
     """Make a table in a namespace of its own, commit to it under conditions that do not hold, and
-    remove both. Errors: `SettingsError` where a commit passes, or where the probe lacks a right.
+    remove both. `transactions`: also by the endpoint that changes several tables. Errors:
+    `SettingsError` where a commit passes, or where the probe lacks a right.
     """
     if client.properties.get(_NESSIE, "").lower() == "true":
         raise SettingsError(
@@ -50,7 +52,7 @@ async def probe(client: RestClient, world: World) -> None:
         ) from error
     try:
         _check_clock(made)
-        await _probe_table(client, identifier)
+        await _probe_table(client, identifier, transactions=transactions)
     finally:
         await client.change("DELETE", paths.namespace(identifier.namespace))
 
@@ -63,14 +65,17 @@ def _check_clock(answer: Answer) -> None:
         )
 
 
-async def _probe_table(client: RestClient, identifier: TableIdentifier) -> None:
+async def _probe_table(
+    client: RestClient, identifier: TableIdentifier, *, transactions: bool
+) -> None:
     paths = client.paths
+    places = [paths.table(identifier), *([paths.transactions()] if transactions else [])]
     body = {"name": identifier.name, "schema": _SCHEMA}
     created = await client.change("POST", paths.tables(identifier.namespace), body)
     created.require_success()
     try:
-        for requirement in _STALE:
-            answer = await _commit(client, identifier, requirement)
+        for requirement, place in product(_STALE, places):
+            answer = await _commit(client, identifier, requirement, place)
             if answer.is_success:
                 kind = print_requirement(requirement)["type"]
                 raise SettingsError(
@@ -85,11 +90,13 @@ async def _probe_table(client: RestClient, identifier: TableIdentifier) -> None:
 
 
 async def _commit(
-    client: RestClient, identifier: TableIdentifier, requirement: Requirement
+    client: RestClient, identifier: TableIdentifier, requirement: Requirement, place: str
 ) -> Answer:
-    body = {
+    change = {
         "identifier": {"namespace": list(identifier.namespace), "name": identifier.name},
         "requirements": [print_requirement(requirement)],
         "updates": [{"action": "set-properties", "updates": {"frazil.probe": "passed"}}],
     }
-    return await client.change("POST", client.paths.table(identifier), body)
+    is_of_table = place == client.paths.table(identifier)
+    body = change if is_of_table else {"table-changes": [change]}
+    return await client.change("POST", place, body)

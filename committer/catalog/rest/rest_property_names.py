@@ -29,6 +29,9 @@ REST = {
     "rest.access-key-id": "Static credentials for signatures. Default: as for `client.…`.",
     "rest.secret-access-key": "The secret of `rest.access-key-id`.",
     "rest.session-token": "The token of temporary credentials for signatures.",
+    "rest.atomic-transactions": "`true`: this server applies a commit of several tables"
+    " (`POST …/transactions/commit`) to all of them or to none, as Polaris and Lakekeeper do and"
+    " Iceberg's own server does not. Default: false, and such commits are refused.",
     "ssl.cabundle": "PEM file of the authorities that a REST catalog's certificate is checked with."
     " Default: the machine's.",
     "ssl.client.cert": "PEM file of the client's certificate.",
@@ -38,5 +41,6 @@ HEADER_PREFIX = "header."
 """`header.<Name>` is sent to a REST catalog with each request."""
 REST_FORMS = {
     "rest-page-size": (_COUNT, "a number above 0"),
+    "rest.atomic-transactions": (_FLAG, "true or false"),
     "rest.sigv4-enabled": (_FLAG, "true or false"),
 }

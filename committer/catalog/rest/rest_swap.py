@@ -53,8 +53,8 @@ from committer.ports.pointer_swap import (
 
 Keep = Callable[[TableAnswer], LoadedTable]
 _GONE = ("NoSuchTableException", "NoSuchNamespaceException", "NotFoundException")
-# Refusals of the change itself, or of its timing.
-_JUDGED = frozenset((400, 405, 406, 412, 413, 422))
+JUDGED = frozenset((400, 405, 406, 412, 413, 422))
+"""Refusals of the change itself, or of its timing."""
 
 
 def commit_body(swap: Swap) -> dict[str, object]:
@@ -84,7 +84,7 @@ async def send_commit(client: RestClient, swap: Swap, *, load: Load, keep: Keep)
         return await judge_conflict(str(answer), swap, load)
     if answer.status >= 500:
         return Unknown(str(answer))
-    if answer.status in _JUDGED and answer.error is not None:
+    if answer.status in JUDGED and answer.error is not None:
         return await judge_refusal(str(answer), swap, load, clock_ahead_s=answer.clock_ahead_s)
     raise answer.as_error()
 
@@ -94,12 +94,12 @@ async def _committed(answer: Answer, swap: Swap, keep: Keep) -> SwapAnswer:
         found = await read_table_answer(answer, swap.base.identifier)
     except FrazilError as error:
         return Unknown(f"{answer.what}: the answer cannot be read: {error}")
-    if not _holds(found.table.metadata, swap):
+    if not holds(found.table.metadata, swap):
         return Unknown(f"{answer.what}: the table in the answer lacks what was committed")
     return Committed(keep(found))
 
 
-def _holds(metadata: TableMetadata, swap: Swap) -> bool:
+def holds(metadata: TableMetadata, swap: Swap) -> bool:
     """Return whether the table is ours, and has the snapshots that the swap added and kept."""
     if metadata.table_uuid != swap.base.metadata.table_uuid:
         return False
@@ -116,7 +116,7 @@ async def judge_conflict(said: str, swap: Swap, load: Load) -> SwapAnswer:
     return await _judge_moved(said, swap, load) or Unknown(said)
 
 
-def _has_landed(metadata: TableMetadata, swap: Swap) -> bool:
+def has_landed(metadata: TableMetadata, swap: Swap) -> bool:
     """Return whether this attempt's snapshot is in the table: another attempt at the same request
     has its id, but another manifest list.
     """
@@ -134,12 +134,23 @@ async def judge_refusal(
     """
     if answer := await _judge_moved(said, swap, load):
         return answer
+    _require_right_clock(said, clock_ahead_s)
+    return Rejected(said)
+
+
+def require_right_clock(answer: Answer) -> None:
+    """Return if the refusal is not for our clock. Errors: `CatalogUnavailableError` where that is
+    far ahead of the server's.
+    """
+    _require_right_clock(str(answer), answer.clock_ahead_s)
+
+
+def _require_right_clock(said: str, clock_ahead_s: float) -> None:
     if clock_ahead_s > CLOCK_AHEAD_S_MAX:
         raise CatalogUnavailableError(
             f"{said}: this machine's clock is {clock_ahead_s:.0f} s ahead of the catalog's, which"
             " may be why; set the clock, and the commit is tried again"
         )
-    return Rejected(said)
 
 
 async def _judge_moved(said: str, swap: Swap, load: Load) -> SwapAnswer | None:
@@ -152,4 +163,4 @@ async def _judge_moved(said: str, swap: Swap, load: Load) -> SwapAnswer | None:
         return Unknown(f"{said}; reading the table: {error}")
     if current.metadata_location == swap.base.metadata_location:
         return None
-    return Committed(current) if _has_landed(current.metadata, swap) else Conflict(current)
+    return Committed(current) if has_landed(current.metadata, swap) else Conflict(current)

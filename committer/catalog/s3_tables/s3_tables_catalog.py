@@ -10,7 +10,7 @@ all of them with the table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from committer.aws.client import AwsOptions, close_client, is_aws, open_client
@@ -39,6 +39,7 @@ from committer.catalog.s3_tables.s3_tables_namespaces import (
 )
 from committer.catalog.s3_tables.s3_tables_probe import prove_token
 from committer.catalog.staging import load_table, objects_before, write_first_metadata
+from committer.catalog.swap_groups import no_groups
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,
@@ -50,7 +51,14 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Conflict, LoadedTable, Swap, SwapAnswer, Unknown
+from committer.ports.pointer_swap import (
+    Conflict,
+    GroupAnswer,
+    LoadedTable,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
 from committer.ports.storage import NewObject, Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -167,6 +175,9 @@ class S3TablesCatalog:
         if token:
             self._pointers[identifier] = TablePointer(swap.metadata_location, base.warehouse, token)
         return as_committed(swap)
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        raise no_groups(self.capabilities, swaps)
 
     async def _update(self, identifier: TableIdentifier, token: str, location: str) -> str:
         """Move the pointer that has this token; return its next one."""

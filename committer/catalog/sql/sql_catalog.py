@@ -1,8 +1,9 @@
 """A catalog in a SQL database, in the layout of Java's JdbcCatalog and PyIceberg's SqlCatalog.
 
 One UPDATE whose condition is the base's metadata location is the swap; the number of rows that it
-changed decides. Every call is one hop to a worker thread. Statements live in `sql_layout`,
-connections in `sql_engine`, the meaning of errors in `sql_errors`.
+changed decides. Swaps of several tables are as many UPDATEs in one transaction. Every call is one
+hop to a worker thread. Statements live in `sql_layout`, connections in `sql_engine`, the meaning of
+errors in `sql_errors`.
 
 **The one line that matters is COMMIT.** Before it is sent nothing can have been applied, since the
 database rolls back what was not committed: so any error up to there is raised (or, if the change
@@ -14,7 +15,7 @@ doubt, whatever error the driver raises: `Unknown`. A serialization failure befo
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Literal, TypeVar
@@ -27,6 +28,7 @@ from committer.catalog.namespaces import (
     absent_if_unsupported,
     join_namespace,
 )
+from committer.catalog.refused_swap import as_committed
 from committer.catalog.sql.sql_engine import JournalMode, open_engine, reading, threads, writing
 from committer.catalog.sql.sql_errors import Fault, cause_of, fault_of, frazil_error
 from committer.catalog.sql.sql_layout import Statements, require_names_fit
@@ -38,6 +40,7 @@ from committer.catalog.staging import (
     read_registered,
     write_first_metadata,
 )
+from committer.catalog.swap_groups import require_group
 from committer.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
@@ -49,6 +52,9 @@ from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
     Committed,
     Conflict,
+    GroupAnswer,
+    GroupCommitted,
+    GroupConflict,
     LoadedTable,
     Rejected,
     Swap,
@@ -159,16 +165,26 @@ class SqlCatalog:
         return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
-        return await _hop(self._executor, lambda: self._swap(swap))
+        match await _hop(self._executor, lambda: self._swap((swap,))):
+            case GroupCommitted((table,)):
+                return Committed(table)
+            case Rejected() | Unknown() as answer:
+                return answer
+            case _:
+                return Conflict()
 
-    def _swap(self, swap: Swap) -> SwapAnswer:
-        locations = {"base": swap.base.metadata_location, "location": swap.metadata_location}
-        parameters = _row(swap.base.identifier) | locations
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        require_group(swaps, self.capabilities)
+        return await _hop(self._executor, lambda: self._swap(swaps))
+
+    def _swap(self, swaps: Sequence[Swap]) -> GroupAnswer:
         commit_sent = False
         try:
             with self._writer.connect() as connection:
-                if connection.execute(self._statements.swap, parameters).rowcount != 1:
-                    return Conflict()
+                # In one order, so that two groups never wait for each other's rows.
+                for swap in sorted(swaps, key=lambda one: one.base.identifier):
+                    if connection.execute(self._statements.swap, _pointer(swap)).rowcount != 1:
+                        return GroupConflict((swap.base.identifier,))
                 commit_sent = True
                 connection.commit()
         except Exception as error:
@@ -178,11 +194,11 @@ class SqlCatalog:
                 raise
             match fault_of(error):
                 case Fault.OVERTAKEN:
-                    return Conflict()
+                    return GroupConflict()
                 case Fault.REFUSED:
                     return Rejected(cause_of(error))
             raise frazil_error(error) from error
-        return Committed(LoadedTable(swap.base.identifier, swap.metadata, swap.metadata_location))
+        return GroupCommitted(tuple(as_committed(swap).table for swap in swaps))
 
     async def create_table(self, table: LoadedTable) -> None:
         require_names_fit(_row(table.identifier), table.metadata_location)
@@ -345,6 +361,12 @@ def _row(identifier: TableIdentifier) -> dict[str, str]:
         "namespace_text": join_namespace(identifier.namespace),
         "name_text": identifier.name,
     }
+
+
+def _pointer(swap: Swap) -> dict[str, str]:
+    """Return the parameters of a swap's statement."""
+    locations = {"base": swap.base.metadata_location, "location": swap.metadata_location}
+    return _row(swap.base.identifier) | locations
 
 
 def _new_name(identifier: TableIdentifier) -> dict[str, str]:

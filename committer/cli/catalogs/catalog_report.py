@@ -127,7 +127,7 @@ def describe_abilities(report: CatalogReport) -> dict[str, str]:
         "conditional swap": f"proven, {on}" if report.has_passed("swap") else "NOT PROVEN",
         "metadata files are written by": f"the {can.metadata_writer}",
         "several snapshots in one swap": _yes(can.has_several_snapshots),
-        "several tables in one swap": _yes(can.has_transactions),
+        "several tables in one swap": _tables(can),
         "atomic rename": _yes(can.has_atomic_rename),
         "register a metadata file": _yes(can.registers_tables),
         "drop a table and keep its files": _yes(can.drops_pointer_only),
@@ -168,6 +168,12 @@ def unread_properties(settings: Settings) -> list[str]:
     from committer.catalog.property_names import is_known
 
     return sorted(name for name in settings.catalog.properties if not is_known(name))
+
+
+def _tables(can: CatalogCapabilities) -> str:
+    if can.transaction_tables_max is None:
+        return _yes(can.has_transactions)
+    return f"up to {can.transaction_tables_max}"
 
 
 def _yes(value: bool) -> str:

@@ -12,21 +12,12 @@ from committer.errors import CatalogUnavailableError, SettingsError
 from committer.ports.pointer_swap import Committed, Rejected
 from committer.real_world import RealWorld
 from tests.support.builders.table_builders import build_head_swap, build_table
+from tests.support.clock.worlds import WrongWorld
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.fake_rest import FakeRest
 from tests.support.servers.fake_rest_features import Planned
 
 WAREHOUSE = "memory://warehouse"
-
-
-class WrongWorld(RealWorld):
-    """The real world, but for a clock that is ahead by this much."""
-
-    def __init__(self) -> None:
-        self.ahead_s = 0
-
-    def now_ms(self) -> int:
-        return super().now_ms() + self.ahead_s * 1000
 
 
 @pytest.fixture

@@ -20,7 +20,15 @@ from committer.errors import (
     SettingsError,
     UnsupportedError,
 )
-from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, SwapAnswer, Unknown
+from committer.ports.pointer_swap import (
+    Committed,
+    Conflict,
+    GroupCommitted,
+    GroupConflict,
+    LoadedTable,
+    SwapAnswer,
+    Unknown,
+)
 from committer.request.table_identifier import TableIdentifier
 from tests.contract.interfered_storage import InterferedStorage
 from tests.contract.plain_namespaces import WAREHOUSE
@@ -39,6 +47,7 @@ from tests.support.servers.postgres_server import (
 pytestmark = pytest.mark.server
 FLIGHTS = TableIdentifier(("db",), "flights")
 SWAPPERS = 8
+TOUCH = b"UPDATE iceberg_tables SET iceberg_type = 'TABLE' WHERE table_name = %s"
 
 
 @pytest.fixture
@@ -75,8 +84,8 @@ def set_default(harness: PostgresHarness, name: str, value: str) -> None:
     harness.execute(f"ALTER DATABASE {database_of(harness)} SET {name} = '{value}'")
 
 
-async def create(harness: PostgresHarness) -> LoadedTable:
-    table = build_table(warehouse=WAREHOUSE)
+async def create(harness: PostgresHarness, name: str = "db.flights") -> LoadedTable:
+    table = build_table(name, warehouse=WAREHOUSE)
     await harness.catalog.create_namespace(("db",))
     await harness.catalog.create_table(table)
     return table
@@ -141,6 +150,37 @@ async def test_serialization_failure_before_the_commit_is_a_conflict(
     assert await harness.catalog.swap(build_swap(base)) == Conflict()
     harness.execute(ALLOW)
     assert isinstance(await harness.catalog.swap(build_swap(base)), Committed)
+
+
+async def test_two_groups_that_wait_for_each_other_end_in_a_conflict_and_one_lands_as_a_whole(
+    harness: PostgresHarness,
+) -> None:
+    """Another client that locks the rows in another order than ours: a deadlock, which the server
+    ends by refusing one of the two.
+    """
+    bases = [await create(harness, name) for name in ("db.flights", "db.trains")]
+    swaps = [build_swap(base) for base in bases]
+    with closing(psycopg.connect(harness.uri)) as other:
+        other.execute(b"SET deadlock_timeout = '1h'")  # ours is the one that is refused
+        other.execute(TOUCH, ("trains",))
+        ours = asyncio.create_task(harness.catalog.swap_together(swaps))
+        await until_waiting(harness)
+        await asyncio.to_thread(other.execute, TOUCH, ("flights",))
+        other.commit()
+    assert await ours == GroupConflict()
+    for base in bases:
+        found = await harness.catalog.current_location(base.identifier)
+        assert found == base.metadata_location
+    assert isinstance(await harness.catalog.swap_together(swaps), GroupCommitted)
+
+
+async def test_group_takes_one_trip_a_table_beside_begin_and_commit(
+    harness: PostgresHarness,
+) -> None:
+    bases = [await create(harness, name) for name in ("db.flights", "db.trains", "db.ships")]
+    before = harness.proxy.requests
+    await harness.catalog.swap_together([build_swap(base) for base in bases])
+    assert harness.proxy.requests - before == 5
 
 
 async def test_a_swap_takes_three_trips_and_a_question_one(harness: PostgresHarness) -> None:
@@ -361,6 +401,29 @@ async def test_server_that_is_killed_in_the_middle_of_a_swap(
         assert found == expected.metadata_location
         standing = LoadedTable(FLIGHTS, base.metadata, found)
         assert isinstance(await harness.catalog.swap(build_swap(standing)), Committed)
+
+
+@pytest.mark.parametrize("statement", [b"UPDATE iceberg_tables", COMMIT])
+async def test_server_that_is_killed_in_the_middle_of_a_group_has_all_of_it_or_nothing(
+    mortal: PostgresServer, statement: bytes
+) -> None:
+    async with opened(mortal) as harness:
+        bases = [await create(harness, name) for name in ("db.flights", "db.trains")]
+        swaps = [build_swap(base) for base in bases]
+        held = harness.proxy.spoil(statement, NetworkFault.HOLD_ANSWER)
+        swapping = asyncio.create_task(harness.catalog.swap_together(swaps))
+        await held.wait()
+        mortal.kill()
+        await harness.proxy.turn_to(mortal.address)
+        if statement == COMMIT:
+            assert isinstance(await swapping, Unknown)
+        else:
+            with pytest.raises(CatalogUnavailableError):
+                await swapping
+        mortal.start()
+        found = [await harness.catalog.current_location(base.identifier) for base in bases]
+        expected = swaps if statement == COMMIT else bases
+        assert found == [one.metadata_location for one in expected]
 
 
 @pytest.mark.parametrize("statement", [b"UPDATE iceberg_tables", COMMIT])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from uuid import UUID
 
+from committer.real_world import RealWorld
+
 
 class ManualWorld:
     """A clock that stands still until `advance`; `sleep` advances it and yields once."""
@@ -33,3 +35,13 @@ class ManualWorld:
 
     def jitter(self) -> float:
         return 0.5
+
+
+class WrongWorld(RealWorld):
+    """The real world, but for a clock that is ahead by this much."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_s * 1000

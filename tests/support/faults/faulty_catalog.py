@@ -1,22 +1,36 @@
 """A catalog before a real adapter, which misbehaves when told to and counts calls.
 
-Each planned fault befalls one swap. Everything else passes through, so the inner catalog stays the
-judge of every condition.
+Each planned fault befalls one swap, alone or a group. Everything else passes through, so the inner
+catalog stays the judge of every condition.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
+from typing import Any, TypeVar
 
 from committer.errors import CatalogUnavailableError
 from committer.ports.catalog import Catalog
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Conflict, LoadedTable, Rejected, Swap, SwapAnswer, Unknown
+from committer.ports.pointer_swap import (
+    Conflict,
+    GroupAnswer,
+    GroupConflict,
+    LoadedTable,
+    Rejected,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
 from committer.ports.storage import NewObject
 from committer.request.table_identifier import TableIdentifier
+
+T = TypeVar("T")
+C = TypeVar("C", Conflict, GroupConflict)
+Refused = Rejected | Unknown
 
 
 class Fault(Enum):
@@ -42,7 +56,7 @@ class FaultyCatalog:
         self.calls: Counter[str] = Counter()
         self.swap_s: dict[str, float] = {}
         self._planned: deque[Fault] = deque()
-        self._in_flight: deque[Swap] = deque()
+        self._in_flight: deque[Callable[[], Awaitable[Any]]] = deque()
 
     @property
     def capabilities(self) -> CatalogCapabilities:
@@ -56,36 +70,43 @@ class FaultyCatalog:
         """Forget the faults that are still planned."""
         self._planned.clear()
 
-    async def land_late(self) -> list[SwapAnswer]:
+    async def land_late(self) -> list[SwapAnswer | GroupAnswer]:
         """Deliver every swap that was held back, oldest first; tell what became of each."""
-        answers = []
+        answers: list[SwapAnswer | GroupAnswer] = []
         while self._in_flight:
-            answers.append(await self.inner.swap(self._in_flight.popleft()))
+            answers.append(await self._in_flight.popleft()())
         return answers
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         self.calls["swap"] += 1
         if delay_s := self.swap_s.get(str(swap.base.identifier)):
             await asyncio.sleep(delay_s)
+        return await self._befall(lambda: self.inner.swap(swap), Conflict())
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        self.calls["swap_together"] += 1
+        return await self._befall(lambda: self.inner.swap_together(swaps), GroupConflict())
+
+    async def _befall(self, apply: Callable[[], Awaitable[T]], conflict: C) -> T | C | Refused:
         match self._planned.popleft() if self._planned else None:
             case None:
-                return await self.inner.swap(swap)
+                return await apply()
             case Fault.LOST_REPLY:
-                await self.inner.swap(swap)
+                await apply()
             case Fault.RESENT:
-                await self.inner.swap(swap)
-                answer = await self.inner.swap(swap)
-                return answer if not isinstance(answer, Conflict) else Unknown("sent twice")
+                await apply()
+                answer = await apply()
+                return answer if not isinstance(answer, type(conflict)) else Unknown("sent twice")
             case Fault.REQUEST_LOST:
                 pass
             case Fault.LANDS_LATE:
-                self._in_flight.append(swap)
+                self._in_flight.append(apply)
             case Fault.REJECTED:
                 return Rejected("refused by the test")
             case Fault.CONFLICT:
-                return Conflict()
+                return conflict
             case Fault.CRASHED:
-                await self.inner.swap(swap)
+                await apply()
                 raise RuntimeError("a bug of the adapter")
             case Fault.UNAVAILABLE:
                 raise CatalogUnavailableError("the test keeps the catalog away")

@@ -6,7 +6,7 @@ here fails by itself: tests wrap it to lose answers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from committer.catalog.namespaces import (
     Namespace,
@@ -16,15 +16,26 @@ from committer.catalog.namespaces import (
     not_empty,
     with_parents,
 )
+from committer.catalog.refused_swap import as_committed
 from committer.catalog.staging import (
     load_table,
     objects_before,
     read_registered,
     write_first_metadata,
 )
+from committer.catalog.swap_groups import require_group
 from committer.errors import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer
+from committer.ports.pointer_swap import (
+    Committed,
+    Conflict,
+    GroupAnswer,
+    GroupCommitted,
+    GroupConflict,
+    LoadedTable,
+    Swap,
+    SwapAnswer,
+)
 from committer.ports.storage import NewObject, Storage
 from committer.request.table_identifier import TableIdentifier
 
@@ -32,7 +43,7 @@ from committer.request.table_identifier import TableIdentifier
 class MemoryCatalog:
     """The `Catalog` port. Instances share nothing: parties that share tables share the instance."""
 
-    capabilities = CatalogCapabilities(kind="memory")
+    capabilities = CatalogCapabilities(kind="memory", has_transactions=True)
 
     def __init__(self, *, storage: Storage) -> None:
         self._storage = storage
@@ -52,12 +63,22 @@ class MemoryCatalog:
         return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
-        # No await between the comparison and the assignment: that is what makes them one step.
-        identifier = swap.base.identifier
-        if self._locations.get(identifier) != swap.base.metadata_location:
-            return Conflict()
-        self._locations[identifier] = swap.metadata_location
-        return Committed(LoadedTable(identifier, swap.metadata, swap.metadata_location))
+        answer = self._swap((swap,))
+        return Conflict() if isinstance(answer, GroupConflict) else Committed(*answer.tables)
+
+    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        require_group(swaps, self.capabilities)
+        return self._swap(swaps)
+
+    def _swap(self, swaps: Sequence[Swap]) -> GroupCommitted | GroupConflict:
+        # No await between the comparisons and the assignments: that is what makes them one step.
+        bases = {swap.base.identifier: swap.base.metadata_location for swap in swaps}
+        moved = tuple(name for name, base in bases.items() if self._locations.get(name) != base)
+        if moved:
+            return GroupConflict(moved)
+        for swap in swaps:
+            self._locations[swap.base.identifier] = swap.metadata_location
+        return GroupCommitted(tuple(as_committed(swap).table for swap in swaps))
 
     async def create_table(self, table: LoadedTable) -> None:
         join_namespace(table.identifier.namespace)

@@ -14,6 +14,7 @@ Namespace = tuple[str, ...]
 UNIT_SEPARATOR = "%1F"
 _NAMESPACE = "/v1/{prefix}/namespaces/{namespace}"
 _TABLE = f"{_NAMESPACE}/tables/{{table}}"
+TRANSACTIONS = "POST /v1/{prefix}/transactions/commit"
 # Source: the REST catalog's OpenAPI description, `CatalogConfig`.
 DEFAULT_ENDPOINTS = frozenset(
     {
@@ -30,7 +31,7 @@ DEFAULT_ENDPOINTS = frozenset(
         f"POST {_NAMESPACE}/register",
         f"POST {_TABLE}/metrics",
         "POST /v1/{prefix}/tables/rename",
-        "POST /v1/{prefix}/transactions/commit",
+        TRANSACTIONS,
     }
 )
 REGISTER = f"POST {_NAMESPACE}/register"
@@ -74,6 +75,9 @@ class Paths:
 
     def register(self, namespace: Namespace) -> str:
         return f"{self.namespace(namespace)}/register"
+
+    def transactions(self) -> str:
+        return self.below_prefix("transactions/commit")
 
     def rename(self) -> str:
         return self.below_prefix("tables/rename")

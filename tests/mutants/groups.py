@@ -1,0 +1,63 @@
+"""Breakages of commits that change several tables together."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_TOGETHER = "tests/contract/test_swap_together.py"
+_DYNAMODB = "tests/catalog/dynamodb/test_dynamodb_group.py"
+_REST = "tests/catalog/rest/test_rest_group.py"
+
+GROUPS = (
+    Mutant(
+        "group_lands_without_the_table_that_has_moved",
+        "committer/catalog/sql/sql_catalog.py",
+        "                        return GroupConflict((swap.base.identifier,))\n",
+        "                        continue\n",
+        (f"{_TOGETHER} -k stale_base",),
+    ),
+    Mutant(
+        "group_that_dynamodb_is_asked_for_again_has_a_new_token",
+        "committer/catalog/dynamodb/dynamodb_group.py",
+        "                await self._client.transact_write_items(**call)\n",
+        "                token = str(self._world.uuid())\n"
+        "                await self._client.transact_write_items("
+        "**{**call, 'ClientRequestToken': token})\n",
+        (f"{_DYNAMODB} -k token",),
+    ),
+    Mutant(
+        "refusal_behind_a_lost_answer_is_a_conflict_of_the_group",
+        "committer/catalog/dynamodb/dynamodb_group.py",
+        "            return Unknown(self._doubt)\n        return GroupConflict",
+        "            pass\n        return GroupConflict",
+        (f"{_DYNAMODB} -k behind_a_lost",),
+    ),
+    Mutant(
+        "lone_swap_that_a_transaction_refuses_is_a_conflict_without_a_look",
+        "committer/catalog/dynamodb/dynamodb_swaps.py",
+        "            return await self._overtaken(swap, error)\n",
+        "            return Conflict()\n",
+        (f"{_DYNAMODB} -k lone_swap",),
+    ),
+    Mutant(
+        "success_of_a_rest_server_needs_no_look_at_the_tables",
+        "committer/catalog/rest/rest_group.py",
+        "and all(holds(table.metadata, swap) for table, swap in pairs):",
+        "and pairs:",
+        (f"{_REST} -k lacks",),
+    ),
+    Mutant(
+        "half_of_a_group_on_a_rest_server_is_a_conflict",
+        "committer/catalog/rest/rest_group.py",
+        "    if landed:\n",
+        "    if len(landed) > len(swaps):\n",
+        (f"{_REST} -k called_atomic",),
+    ),
+    Mutant(
+        "rest_server_is_atomic_without_its_operators_word",
+        "committer/catalog/rest/rest_catalog.py",
+        "            has_transactions=self._atomic_transactions,\n",
+        "            has_transactions=True,\n",
+        (f"{_REST} -k nobody_called",),
+    ),
+)
