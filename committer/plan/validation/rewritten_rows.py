@@ -1,0 +1,61 @@
+"""Does a rewrite keep the rows of the files that it removes? Code `rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from committer.iceberg.entry.data_file import ManifestEntry
+from committer.iceberg.manifest.manifest import iter_entries
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.plan.operations.change import Change
+from committer.plan.operations.conflict import Conflict, ConflictCode
+from committer.plan.validation.loaded_manifests import Loaded
+from committer.plan.validation.named_files import NamedFiles
+
+
+@dataclass(frozen=True, slots=True)
+class RewrittenRowsCheck:
+    """A rewrite adds no rows; and with a sequence number that is lower than that of a file which it
+    replaces, it would expose rows to older equality deletes.
+    """
+
+    change: Change
+    removed: NamedFiles
+
+    def rows(self) -> Iterable[ManifestFile]:
+        return self.removed.rows()
+
+    def conflict(self, loaded: Loaded) -> Conflict | None:
+        live = self.removed.find(loaded).values()
+        before, after = sum(one.data_file.record_count for one in live), added_rows(self.change)
+        if after > before:
+            return _refused(f"it adds {after} rows in the place of {before}")
+        return self._numbered_back(live)
+
+    def _numbered_back(self, live: Iterable[ManifestEntry]) -> Conflict | None:
+        number = self.change.data_sequence_number
+        if number is None:
+            return None
+        newer = [one for one in live if (one.sequence_number or 0) > number]
+        if not newer:
+            return None
+        return _refused(
+            f"its files would have the sequence number {number}, below the"
+            f" {newer[0].sequence_number} of {newer[0].data_file.file_path}, which it removes",
+            newer[0].data_file.file_path,
+        )
+
+
+def added_rows(change: Change) -> int:
+    """Count the rows of the data files that a change adds."""
+    manifests = [one for one in change.added if not one.walked.delete_files]
+    left_out = change.left_out_data_files
+    if not left_out:
+        return sum(one.walked.added_rows_count for one in manifests)
+    files = (entry.data_file for one in manifests for entry in iter_entries(one.part.content))
+    return sum(file.record_count for file in files if file.file_path not in left_out)
+
+
+def _refused(message: str, *paths: str) -> Conflict:
+    return Conflict(ConflictCode.OTHER_ROWS, f"{message}: a rewrite changes no rows", paths=paths)

@@ -1,0 +1,106 @@
+"""The rows that an operation rests on: which files of others may hold some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from committer.iceberg.deletes.delete_index import PartitionKey, partition_key_of, partition_of
+from committer.iceberg.entry.data_file import DataFile, ManifestContent
+from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
+from committer.iceberg.expressions.expression_text import print_text
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.scan.entry_reader import with_metrics_of
+from committer.iceberg.scan.partition_filter import partition_filter
+from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.plan.batch.submitted_manifest import CheckedManifest
+
+_TEXT_MAX = 200
+
+
+class Scope(Protocol):
+    """Rows of a table. `text` names them in a message."""
+
+    @property
+    def text(self) -> str: ...
+
+    def may_hold(self, row: ManifestFile) -> bool:
+        """Return whether a manifest may list files that `may_match`."""
+
+    def may_match(self, file: DataFile) -> bool:
+        """Return whether a data file may hold, or a delete file hit, such rows."""
+
+
+class FilterScope:
+    """The rows that a filter matches, bound to the current schema."""
+
+    def __init__(
+        self, metadata: TableMetadata, filter: Expression, *, case_sensitive: bool = True
+    ) -> None:
+        schema = metadata.current_schema
+        self._scan = ScanFilter(metadata, schema, filter, case_sensitive=case_sensitive)
+        text = "the table" if filter == ALWAYS_TRUE else f"rows with {print_text(filter)}"
+        self.text = text if len(text) <= _TEXT_MAX else text[:_TEXT_MAX] + "…"
+
+    def may_hold(self, row: ManifestFile) -> bool:
+        return self._scan.may_match_manifest(row)
+
+    def may_match(self, file: DataFile) -> bool:
+        if self._scan.residual(file.spec_id)(file.partition) is None:
+            return False
+        may_match = self._scan.may_match_file
+        return may_match is None or may_match(_of_rows(file))
+
+
+def _of_rows(file: DataFile) -> DataFile:
+    """Keep the metrics that are also those of the rows which a delete file hits: the columns that
+    it compares. Position deletes and vectors have none of them."""
+    if file.manifest_content is ManifestContent.DATA:
+        return file
+    return with_metrics_of(file, frozenset(file.equality_ids or ()))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionScope:
+    """The rows of some partitions. Of files of other specs their values decide."""
+
+    keys: frozenset[PartitionKey]
+    spec_ids: frozenset[int]
+    others: FilterScope
+    text: str
+
+    def may_hold(self, row: ManifestFile) -> bool:
+        return self.others.may_hold(row)
+
+    def may_match(self, file: DataFile) -> bool:
+        if file.spec_id in self.spec_ids:
+            return partition_of(file) in self.keys
+        return self.others.may_match(file)
+
+
+def replaced_scope(metadata: TableMetadata, added: tuple[CheckedManifest, ...]) -> Scope:
+    """Return the partitions that data files are added to; all, if their spec has no fields."""
+    partitions = _partitions(added)
+    specs = {spec_id: metadata.spec_by_id(spec_id) for spec_id in partitions}
+    if any(spec.is_unpartitioned for spec in specs.values()):
+        return FilterScope(metadata, ALWAYS_TRUE)
+    # One spec, as the request's check has seen to.
+    ((spec_id, found),) = partitions.items()
+    filter = partition_filter(specs[spec_id], metadata.current_schema, list(found.values()))
+    text = f"{len(found)} partitions of spec {spec_id}"
+    others = FilterScope(metadata, filter)
+    return PartitionScope(frozenset(found), frozenset({spec_id}), others, text)
+
+
+def _partitions(
+    added: tuple[CheckedManifest, ...],
+) -> Mapping[int, dict[PartitionKey, tuple[object, ...]]]:
+    found: dict[int, dict[PartitionKey, tuple[object, ...]]] = {}
+    for manifest in added:
+        if not manifest.walked.delete_files:
+            known = found.setdefault(manifest.spec_id, {})
+            for partition in manifest.walked.partitions:
+                known[partition_key_of(manifest.spec_id, partition)] = partition
+    return found

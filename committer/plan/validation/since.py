@@ -1,0 +1,124 @@
+"""What is newer than the state that a client has read.
+
+A file is newer if its file sequence number is above the base's. Snapshots of format version 1 have
+the number 0: there the snapshots between the base and the head tell.
+Source: docs/reference/iceberg-notes.md 6.6; sequence numbers in the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from committer.iceberg.entry.data_file import ManifestEntry
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.plan.operations.change import Base
+from committer.plan.operations.conflict import Conflict, ConflictCode
+from committer.plan.operations.head import Head
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The history of a branch after a base.
+
+    `later`: its retained snapshots, newest first; `is_whole`: all of them are retained, down to the
+    base. `is_all`: the base was an empty table, so everything is newer.
+    """
+
+    sequence_number: int
+    later: tuple[Snapshot, ...]
+    is_whole: bool
+    is_all: bool = False
+    ids: frozenset[int] = field(default=frozenset(), init=False)
+
+    def __post_init__(self) -> None:
+        ids = frozenset(one.snapshot_id for one in self.later)
+        object.__setattr__(self, "ids", ids)
+
+    def is_new(self, entry: ManifestEntry) -> bool:
+        """Return whether a file was added after the base."""
+        number = entry.file_sequence_number
+        if number is None:
+            # Old writers left it out where they carried a file over.
+            number = entry.sequence_number or 0
+        return self.is_all or number > self.sequence_number or entry.snapshot_id in self.ids
+
+    def may_hold_new(self, row: ManifestFile) -> bool:
+        """Return whether a manifest may list files that were added after the base."""
+        is_later = row.sequence_number > self.sequence_number
+        return self.is_all or is_later or row.added_snapshot_id in self.ids
+
+
+def since_base(base: Base, head: Head) -> Since | Conflict:
+    """Return what came after a base, which has an id or a number, or why that cannot be told."""
+    chain = _chain(head)
+    number = base.sequence_number
+    if number is not None and number > head.metadata.last_sequence_number:
+        return _no_ancestor(
+            f"its base has the sequence number {number}, and the last one of the table is"
+            f" {head.metadata.last_sequence_number}: there was no such state"
+        )
+    if base.snapshot_id is None:
+        return _by_number(number or 0, chain)
+    return _by_id(base.snapshot_id, number, head, chain)
+
+
+def _chain(head: Head) -> list[Snapshot]:
+    snapshot = head.snapshot
+    return [] if snapshot is None else list(head.metadata.ancestors(snapshot.snapshot_id))
+
+
+def _by_number(number: int, chain: Sequence[Snapshot]) -> Since:
+    if number == 0:
+        return Since(0, tuple(chain), is_whole=True, is_all=True)
+    later = tuple(one for one in chain if one.sequence_number > number)
+    return Since(number, later, is_whole=len(later) < len(chain))
+
+
+def _by_id(
+    snapshot_id: int, number: int | None, head: Head, chain: Sequence[Snapshot]
+) -> Since | Conflict:
+    known = head.metadata.snapshot_by_id(snapshot_id)
+    if known is not None:
+        if number not in (None, known.sequence_number):
+            return _no_ancestor(
+                f"its base, snapshot {snapshot_id}, has the sequence number"
+                f" {known.sequence_number}, expected {number}"
+            )
+        number = known.sequence_number
+    if number is None:
+        return _expired(
+            f"its base, snapshot {snapshot_id}, has expired or never was: a request that waits"
+            " for long names `base-sequence-number` too"
+        )
+    for position, one in enumerate(chain):
+        if one.snapshot_id == snapshot_id:
+            return Since(number, tuple(chain[:position]), is_whole=True)
+    if not chain or (chain[-1].sequence_number <= number and _tells_ancestors(number, chain)):
+        return _no_ancestor(
+            f"its base, snapshot {snapshot_id}, is not in the history of branch `{head.branch}`:"
+            " it was rolled back, or is of another branch"
+        )
+    if number == 0:
+        return _expired(f"the history since its base, snapshot {snapshot_id}, has expired")
+    # The head alone answers: numbers only rise along a branch.
+    later = tuple(one for one in chain if one.sequence_number > number)
+    return Since(number, later, is_whole=False)
+
+
+def _tells_ancestors(number: int, chain: Sequence[Snapshot]) -> bool:
+    """Return whether a snapshot of this number would be in the chain, were it an ancestor."""
+    return number > 0 or _reaches_the_first(chain)
+
+
+def _reaches_the_first(chain: Sequence[Snapshot]) -> bool:
+    return not chain or chain[-1].parent_snapshot_id is None
+
+
+def _no_ancestor(message: str) -> Conflict:
+    return Conflict(ConflictCode.NO_ANCESTOR, f"{message}: run the job again on the current table")
+
+
+def _expired(message: str) -> Conflict:
+    return Conflict(ConflictCode.HISTORY, f"{message}: run the job again on the current table")

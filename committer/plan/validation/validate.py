@@ -1,0 +1,199 @@
+"""The checks of an operation, in the order in which their answers count.
+
+Nothing but the branch's head is asked, where that is enough: files are newer than the base by their
+sequence numbers, and named files are live or not. What came and went since is missed, rightly.
+Source: docs/reference/iceberg-notes.md 12.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from committer.iceberg.deletes.delete_index import partition_of
+from committer.iceberg.deletes.position_deletes import referenced_data_file
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression, Or
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_row import RowCheck
+from committer.plan.batch.batch import schema_of_spec
+from committer.plan.operations.change import Change
+from committer.plan.operations.conflict import Conflict, ConflictCode
+from committer.plan.operations.head import Head
+from committer.plan.validation.added import AddedCheck
+from committer.plan.validation.added_within import AddedWithinCheck
+from committer.plan.validation.deleted import DeletedCheck
+from committer.plan.validation.file_deletes import FileDeletesCheck
+from committer.plan.validation.loaded_manifests import Check, load
+from committer.plan.validation.named_files import LiveCheck, MayHold, NamedFiles, PlaceCheck
+from committer.plan.validation.new_deletes import NewDeletesCheck
+from committer.plan.validation.partitions_empty import PartitionsEmptyCheck
+from committer.plan.validation.rewritten_rows import RewrittenRowsCheck
+from committer.plan.validation.scopes import FilterScope, Scope, replaced_scope
+from committer.plan.validation.since import Since, since_base
+
+
+def validate(change: Change, head: Head) -> Conflict | None:
+    """Return what has happened since the change's base that it cannot land beside.
+
+    Removed delete files are looked up by `produce`, which unites deletion vectors.
+    Errors: `MissingObjectsError`; those of reading manifests.
+    """
+    since = since_base(change.base, head) if _rests_on_base(change) else None
+    if isinstance(since, Conflict):
+        return since
+    checks = list(_checks(change, head, since))
+    loaded = load(head, checks)
+    return next(filter(None, (check.conflict(loaded) for check in checks)), None)
+
+
+def _rests_on_base(change: Change) -> bool:
+    has_base = change.base.snapshot_id is not None or change.base.sequence_number is not None
+    return has_base and (
+        change.operation in ("row-delta", "rewrite-files") or change.isolation_level is not None
+    )
+
+
+def _checks(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
+    match change.operation:
+        case "overwrite":
+            yield from _of_overwrite(change, head, since)
+        case "replace-partitions":
+            yield from _of_replaced_partitions(change, head, since)
+        case "delete":
+            yield _missing(_removed(change, head))
+        case "row-delta":
+            yield from _of_row_delta(change, head, since)
+        case "rewrite-files":
+            yield from _of_rewrite(change, head, since)
+
+
+def _of_overwrite(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
+    if change.added_files_match_filter:
+        yield AddedWithinCheck(head.metadata, change)
+    removed = _removed(change, head)
+    if since is not None:
+        if change.isolation_level == "serializable":
+            yield AddedCheck(head, since, _scope(change, head))
+        if change.row_filter is not None:
+            scope = _removed_scope(change, head, change.row_filter)
+            yield NewDeletesCheck(head, since, scope)
+            yield DeletedCheck(head, since, scope)
+        if removed.paths:
+            yield FileDeletesCheck(head, since, removed)
+    yield _missing(removed)
+
+
+def _of_replaced_partitions(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
+    scope = replaced_scope(head.metadata, change.added)
+    if since is not None:
+        if change.isolation_level == "serializable":
+            yield AddedCheck(head, since, scope)
+        yield DeletedCheck(head, since, scope)
+        yield NewDeletesCheck(head, since, scope)
+    if change.append_only:
+        yield PartitionsEmptyCheck(head, scope)
+
+
+def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
+    deletes = list(_added_deletes(change))
+    referenced = _referenced(change, head, deletes)
+    yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "it deletes rows of")
+    yield PlaceCheck(referenced, deletes)
+    removed = _removed(change, head)
+    if since is not None:
+        scope = _scope(change, head)
+        if change.isolation_level == "serializable":
+            yield AddedCheck(head, since, scope)
+        if change.updates_rows:
+            yield FileDeletesCheck(head, since, removed)
+            yield NewDeletesCheck(head, since, scope, _updated(change, referenced))
+    yield _missing(removed)
+
+
+def _of_rewrite(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
+    deletes = list(_added_deletes(change))
+    referenced = _referenced(change, head, deletes)
+    removed = _removed(change, head)
+    if since is not None and removed.paths:
+        by_position = change.data_sequence_number is not None
+        yield FileDeletesCheck(head, since, removed, by_position)
+    yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "its delete files are of")
+    yield PlaceCheck(referenced, deletes)
+    yield _missing(removed)
+    if removed.paths:
+        yield RewrittenRowsCheck(change, removed)
+
+
+# --- What a change looks at ----------------------------------------------------------------------
+
+
+def _scope(change: Change, head: Head) -> Scope:
+    """Return the rows that the change has read: those of its conflict filter, else those that it
+    removes if it does so by filter alone, else all. What it removes it has read."""
+    filter = change.conflict_filter
+    if change.row_filter is not None and (filter is not None or not change.removed_data_files):
+        filter = change.row_filter if filter is None else Or.of(filter, change.row_filter)
+    if filter is None:
+        filter = ALWAYS_TRUE
+    return FilterScope(head.metadata, filter, case_sensitive=change.case_sensitive)
+
+
+def _removed_scope(change: Change, head: Head, row_filter: Expression) -> Scope:
+    """Return the rows that a row filter removes, with those of the conflict filter."""
+    filter = change.conflict_filter
+    filter = row_filter if filter is None else Or.of(filter, row_filter)
+    return FilterScope(head.metadata, filter, case_sensitive=change.case_sensitive)
+
+
+def _missing(removed: NamedFiles) -> Check:
+    return LiveCheck(removed, ConflictCode.MISSING, "it removes")
+
+
+def _removed(change: Change, head: Head) -> NamedFiles:
+    """Return the data files to remove. A scan with the conflict filter has found them: they are
+    in manifests that it matches."""
+    if change.conflict_filter is None:
+        return NamedFiles(head, change.removed_data_files)
+    return NamedFiles(head, change.removed_data_files, _scope(change, head).may_hold)
+
+
+def _added_deletes(change: Change) -> Iterator[DataFile]:
+    for manifest in change.added:
+        for file in manifest.walked.delete_files:
+            yield replace(file, spec_id=manifest.spec_id)
+
+
+def _referenced(change: Change, head: Head, deletes: list[DataFile]) -> NamedFiles:
+    """Return the data files that have to be live: those that are named, and those that added
+    delete files are for alone."""
+    named = {path for one in deletes if (path := referenced_data_file(one)) is not None}
+    paths = change.referenced_data_files | named
+    return NamedFiles(head, paths, _holds_one_of(head, deletes))
+
+
+def _holds_one_of(head: Head, deletes: list[DataFile]) -> MayHold:
+    """Return a test whether a manifest may list files of the partitions of these delete files."""
+    partitions = {partition_of(one): one.partition for one in deletes}
+    by_spec: defaultdict[int, list[tuple[object, ...]]] = defaultdict(list)
+    for (spec_id, _), partition in partitions.items():
+        by_spec[spec_id].append(partition)
+
+    def may_hold(row: ManifestFile) -> bool:
+        found = by_spec.get(row.partition_spec_id, ())
+        spec = head.metadata.spec_by_id(row.partition_spec_id)
+        check = RowCheck(row, spec, schema_of_spec(spec, head.metadata))
+        return not by_spec or any(map(check.may_hold, found))
+
+    return may_hold
+
+
+def _updated(change: Change, referenced: NamedFiles) -> NamedFiles | None:
+    """Return the files whose rows an update has read, where only those count: not if a row that it
+    has read and left alone counts too, and not if it deletes rows of files that it does not name.
+    """
+    if change.isolation_level == "serializable" or not referenced.paths:
+        return None
+    unnamed = any(referenced_data_file(one) is None for one in _added_deletes(change))
+    return None if unnamed and not change.referenced_data_files else referenced
