@@ -249,7 +249,8 @@ class _Union:
 
     def _read(self) -> None:
         files = [one.file for vectors in self._to_unite.values() for one in vectors]
-        files += (self._live.vectors[path].data_file for path in self._live.vectors)
+        live = (self._live.vectors.get(path) for path in self._to_unite)
+        files += (entry.data_file for entry in live if entry is not None)
         changes = {id(one.change): one.change for v in self._to_unite.values() for one in v}
         named = [(key, one) for key, change in changes.items() for one in self._not_live(change)]
         ranges = [ObjectRange(file.file_path, *vector_range(file)) for file in files]

@@ -33,7 +33,12 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionField, partition_type
 from committer.iceberg.splice.manifest_splice import ManifestPart
 from committer.iceberg.splice.manifest_walk import walk_additions
-from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, Update
+from committer.iceberg.updates.metadata_update import (
+    AddSnapshot,
+    SetSnapshotRef,
+    Update,
+    UpgradeFormatVersion,
+)
 from committer.iceberg.values.single_value import encode_value
 from committer.iceberg.values.types import LongType, StringType
 from committer.plan.batch.batch import schema_of_spec
@@ -241,6 +246,10 @@ class Branch:
 
     def append(self, *files: DataFile) -> Produced:
         return self.land(self.change("append", *files))
+
+    def upgrade(self) -> None:
+        """Upgrade the table to format version 3: its files get row ids with the next commit."""
+        self.update(UpgradeFormatVersion(3))
 
     def update(self, *updates: Update) -> None:
         self.table = changed(self.table, *updates)
