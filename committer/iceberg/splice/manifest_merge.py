@@ -89,6 +89,8 @@ class ManifestMerge:
         level = DEFLATE_LEVEL_FAST if removal else DEFLATE_LEVEL
         self._pool = BlockPool(codec, level=level)
         self._blocks: list[EncodedBlock] = []
+        # A removal compresses nothing before its first file: most manifests have none.
+        self._waiting: list[tuple[int, bytes, bool]] = []
         self._splices: dict[bytes, Splice] = {}
         self._partitions: dict[str, tuple[object, ...]] = {}
         self._files_count = self._rows_count = self._work = 0
@@ -111,6 +113,7 @@ class ManifestMerge:
 
     def finish(self, sync: bytes) -> EncodedManifest:
         """Return the merged manifest. `sync` has 16 bytes."""
+        self._resume()
         self._blocks += self._pool.flush()
         for splice in self._splices.values():
             self._files_count += splice.files_count
@@ -141,6 +144,26 @@ class ManifestMerge:
         self._work = 0
         return True
 
+    def _take(self, count: int, content: bytes, *, is_compressed: bool = False) -> None:
+        """Take over entries; a whole block, if it is compressed."""
+        if self._removal is not None and not self.removed:
+            self._waiting.append((count, content, is_compressed))
+            return
+        self._resume()
+        self._append(count, content, is_compressed)
+
+    def _resume(self) -> None:
+        """Take over what has waited for a removed file."""
+        waiting, self._waiting = self._waiting, []
+        for entries in waiting:
+            self._append(*entries)
+
+    def _append(self, count: int, content: bytes, is_compressed: bool) -> None:
+        if is_compressed:
+            self._blocks.append((count, content))
+        else:
+            self._blocks += self._pool.add(count, content)
+
     def _check(self, row: ManifestFile, header: Header) -> RowCheck:
         context = self._context
         if row.content != context.content or row.partition_spec_id != context.spec.spec_id:
@@ -168,9 +191,9 @@ class ManifestMerge:
             count, spliced = splice_block(raw, block.count, splice)
             if spliced is raw and may_move and count >= SMALL_BLOCK:
                 # Merged before: nothing has changed, so it need not be compressed again.
-                self._blocks.append((count, bytes(view[block.start : block.stop])))
+                self._take(count, bytes(view[block.start : block.stop]), is_compressed=True)
             elif count:
-                self._blocks += self._pool.add(count, spliced)
+                self._take(count, spliced)
             if self._is_slice_full(block.count):
                 yield
         splice.finish()
@@ -224,8 +247,7 @@ class ManifestMerge:
     ) -> Iterator[None]:
         for entry in inherit(checked_entries(self._decoded(content, header), check), row):
             if entry.is_live:
-                kept = self._gone(entry) or self._encode(self._existing(entry))
-                self._blocks += self._pool.add(1, kept)
+                self._take(1, self._gone(entry) or self._encode(self._existing(entry)))
             if self._is_slice_full(_DECODED):
                 yield
 

@@ -25,10 +25,10 @@ from committer.iceberg.pruning.metrics_evaluator import (
 )
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from committer.iceberg.scan.scan_filter import ScanFilter
-from committer.iceberg.splice.manifest_filter import find_removed
-from committer.iceberg.splice.manifest_merge import Removal
+from committer.iceberg.splice.manifest_filter import filter_manifest
+from committer.iceberg.splice.manifest_merge import ManifestMerge, Removal
 from committer.plan.batch.batch import schema_of_spec
-from committer.plan.operations.change import Change
+from committer.plan.operations.change import Change, removed_delete
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, ObjectRange
 
@@ -37,10 +37,13 @@ REPLACE_PARTITIONS = "replace-partitions"
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The files of a manifest that are to be removed, and those of which only some rows are."""
+    """The files of a manifest that are to be removed, and those of which only some rows are.
+    `without`: the manifest without the files, if it is at hand.
+    """
 
     entries: Sequence[ManifestEntry]
     partly: Sequence[str] = ()
+    without: ManifestMerge | None = None
 
 
 class Selection(Protocol):
@@ -54,15 +57,16 @@ class Selection(Protocol):
 
 
 def find_removed_data(
-    head: Head, changes: Sequence[Change]
-) -> dict[str, list[ManifestEntry]] | Conflict:
-    """Return the live data files that these changes remove, by the manifest that lists them, with
-    all that they inherit.
+    head: Head, changes: Sequence[Change], snapshot_id: int
+) -> dict[str, ManifestMerge] | Conflict:
+    """Return the manifests without the data files that these changes remove, by the path of the
+    manifest whose place they take. `snapshot_id`: the snapshot that removes the files.
 
     A conflict: a named file is not live, or a filter matches a part of a file's rows.
     Errors: `MissingObjectsError`; those of reading manifests.
     """
-    selections = [one for change in changes for one in _selections(head.metadata, change)]
+    metadata = head.metadata
+    selections = [one for change in changes for one in _selections(metadata, change, snapshot_id)]
     wanted = [
         (listed.row, asked)
         for listed in head.manifests
@@ -70,33 +74,44 @@ def find_removed_data(
         if (asked := [one for one in selections if one.may_match(listed.row)])
     ]
     contents = head.contents([ObjectRange(row.manifest_path) for row, _ in wanted])
-    found: dict[str, list[ManifestEntry]] = {}
+    found: dict[str, ManifestMerge] = {}
     partly: list[str] = []
     for (row, asked), content in zip(wanted, contents, strict=True):
         matches = [one.match(row, content) for one in asked]
-        entries = _distinct(match.entries for match in matches)
-        if entries:
-            found[row.manifest_path] = entries
         partly += [path for match in matches for path in match.partly]
+        if partly:
+            continue
+        without = without_files(metadata, row, content, matches, snapshot_id)
+        if without is not None:
+            found[row.manifest_path] = without
     return _missing(changes, found) or _partial(partly) or found
 
 
-def _distinct(found: Iterable[Sequence[ManifestEntry]]) -> list[ManifestEntry]:
-    """Join what several selections found. One alone may find a file twice: its manifest lists it
-    twice."""
-    joined: list[ManifestEntry] = []
-    seen: set[str] = set()
-    for entries in found:
-        joined += (entry for entry in entries if entry.data_file.file_path not in seen)
-        seen.update(entry.data_file.file_path for entry in entries)
-    return joined
+def without_files(
+    metadata: TableMetadata,
+    row: ManifestFile,
+    content: bytes,
+    matches: Sequence[Match],
+    snapshot_id: int,
+) -> ManifestMerge | None:
+    """Return a manifest without the files of all matches; None if there are none."""
+    matches = [match for match in matches if match.entries]
+    if len(matches) == 1 and matches[0].without is not None:
+        return matches[0].without
+    keys = {removed_delete(entry.data_file) for match in matches for entry in match.entries}
+    removal = Removal(
+        snapshot_id,
+        frozenset(key.file_path for key in keys),
+        lambda entry: removed_delete(entry.data_file) in keys,
+    )
+    if not keys:
+        return None
+    return filter_manifest(row, content, manifest_context(metadata, row), removal)
 
 
-def _missing(
-    changes: Sequence[Change], found: Mapping[str, Sequence[ManifestEntry]]
-) -> Conflict | None:
+def _missing(changes: Sequence[Change], found: Mapping[str, ManifestMerge]) -> Conflict | None:
     named = frozenset[str]().union(*(change.removed_data_files for change in changes))
-    live = {entry.data_file.file_path for entries in found.values() for entry in entries}
+    live = {entry.data_file.file_path for one in found.values() for entry in one.removed}
     missing = sorted(named - live)[:PATHS_MAX]
     if not missing:
         return None
@@ -119,10 +134,10 @@ def _partial(partly: Sequence[str]) -> Conflict | None:
     )
 
 
-def _selections(metadata: TableMetadata, change: Change) -> list[Selection]:
+def _selections(metadata: TableMetadata, change: Change, snapshot_id: int) -> list[Selection]:
     found: list[Selection] = []
     if change.removed_data_files:
-        found.append(_NamedFiles(metadata, change.removed_data_files))
+        found.append(_NamedFiles(metadata, Removal(snapshot_id, change.removed_data_files)))
     if change.row_filter not in (None, ALWAYS_FALSE):
         found.append(_MatchingFiles(metadata, change.row_filter, change.case_sensitive))
     if change.operation == REPLACE_PARTITIONS:
@@ -136,17 +151,16 @@ def _selections(metadata: TableMetadata, change: Change) -> list[Selection]:
 class _NamedFiles:
     """Nothing but their paths is known of them: every manifest may list them."""
 
-    def __init__(self, metadata: TableMetadata, paths: frozenset[str]) -> None:
-        self._metadata = metadata
-        # Whose removal it is says nothing about which entries it takes.
-        self._removal = Removal(0, paths)
+    def __init__(self, metadata: TableMetadata, removal: Removal) -> None:
+        self._metadata, self._removal = metadata, removal
 
     def may_match(self, row: ManifestFile) -> bool:
         return True
 
     def match(self, row: ManifestFile, content: bytes) -> Match:
         context = manifest_context(self._metadata, row)
-        return Match(find_removed(row, content, context, self._removal))
+        without = filter_manifest(row, content, context, self._removal)
+        return Match(without.removed if without else (), without=without)
 
 
 def manifest_context(metadata: TableMetadata, row: ManifestFile) -> ManifestContext:

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
 from committer.iceberg.expressions.expression import ALWAYS_FALSE
 from committer.iceberg.manifest.manifest_list import ManifestFile
-from committer.iceberg.splice.manifest_filter import filter_manifest
-from committer.iceberg.splice.manifest_merge import Removal
+from committer.iceberg.splice.manifest_merge import ManifestMerge
 from committer.plan.file_changes.data_removal import (
     REPLACE_PARTITIONS,
+    Match,
     find_removed_data,
     manifest_context,
+    without_files,
 )
 from committer.plan.file_changes.delete_removal import DeleteRemoval, named_deletes
 from committer.plan.file_changes.new_manifests import (
@@ -31,11 +32,10 @@ from committer.plan.file_changes.tally import Tally
 from committer.plan.file_changes.vector_union import (
     StepVectors,
     added_deletes,
-    removed_delete,
     unite_vectors,
 )
 from committer.plan.ledger.state import ListedManifest
-from committer.plan.operations.change import Change, RemovedDelete
+from committer.plan.operations.change import Change, RemovedDelete, removed_delete
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, ObjectRange
 from committer.plan.operations.step_output import Produced, StepNames
@@ -50,15 +50,15 @@ def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced
     Only manifests that list a removed file are written anew. No two changes of a step remove one
     file. Errors: `MissingObjectsError`; those of reading manifests and vectors.
     """
-    data = find_removed_data(head, changes)
+    data = find_removed_data(head, changes, names.snapshot_id)
     if isinstance(data, Conflict):
         return data
     new, tally = NewManifests(head.metadata, names), Tally(head.metadata)
     added_data = list_added_data(new, changes, tally)
-    kept_data = _without(head, ManifestContent.DATA, data, new, tally)
-    removal = DeleteRemoval(
-        head.metadata, changes, _all(data), _oldest_data(kept_data, changes, new)
-    )
+    kept_data = _kept(head, ManifestContent.DATA, data, new, tally)
+    removed_data = [entry for one in data.values() for entry in one.removed]
+    oldest = _oldest_data(kept_data, changes, new)
+    removal = DeleteRemoval(head.metadata, changes, removed_data, oldest)
     live = _live_deletes(head, removal, named_deletes(changes))
     vectors = unite_vectors(head, changes, _all(live), names)
     if isinstance(vectors, Conflict):
@@ -67,9 +67,9 @@ def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced
     missing = _missing_deletes(chosen - vectors.gone, live)
     if missing is not None:
         return missing
-    deletes = _removed_deletes(live, chosen, removal)
+    deletes = _without_deletes(head, live, chosen, removal, new)
     new_deletes = list_added_deletes(new, _numbered(changes, vectors, new), tally)
-    kept_deletes = _without(head, ManifestContent.DELETES, deletes, new, tally)
+    kept_deletes = _kept(head, ManifestContent.DELETES, deletes, new, tally)
     manifests = (*added_data, *kept_data, *new_deletes, *kept_deletes)
     return Produced(
         _label(changes),
@@ -87,10 +87,15 @@ def _all(found: _Entries) -> list[ManifestEntry]:
 # --- Manifests of the branch ---------------------------------------------------------------------
 
 
-def _without(
-    head: Head, content: ManifestContent, removed: _Entries, new: NewManifests, tally: Tally
+def _kept(
+    head: Head,
+    content: ManifestContent,
+    without: Mapping[str, ManifestMerge],
+    new: NewManifests,
+    tally: Tally,
 ) -> list[ListedManifest]:
-    """Return the branch's manifests of one content without the removed files, in their order.
+    """Return the branch's manifests of one content in their order, with those in place that lack
+    the removed files.
 
     One that has no live files is left out, unless it became so now: its entries say of the snapshot
     which files it has removed.
@@ -99,27 +104,14 @@ def _without(
     for one in head.manifests:
         if one.row.content != content:
             continue
-        entries = removed.get(one.row.manifest_path)
-        if entries:
-            tally.remove(entries)
-            listed.append(_filtered(head, one.row, entries, new))
+        filtered = without.get(one.row.manifest_path)
+        if filtered is not None:
+            tally.remove(filtered.removed)
+            context = manifest_context(head.metadata, one.row)
+            listed.append(new.listed(filtered.finish(new.sync()), context, one.row))
         elif one.row.has_live_files:
             listed.append(one)
     return listed
-
-
-def _filtered(
-    head: Head, row: ManifestFile, removed: Sequence[ManifestEntry], new: NewManifests
-) -> ListedManifest:
-    (content,) = head.contents([ObjectRange(row.manifest_path)])
-    keys = {removed_delete(entry.data_file) for entry in removed}
-    removal = Removal(
-        new.names.snapshot_id,
-        frozenset(key.file_path for key in keys),
-        lambda entry: removed_delete(entry.data_file) in keys,
-    )
-    context = manifest_context(head.metadata, row)
-    return new.listed(filter_manifest(row, content, context, removal, new.sync()), context, row)
 
 
 def _oldest_data(
@@ -159,14 +151,26 @@ def _read(head: Head, rows: Sequence[ManifestFile]) -> dict[str, list[ManifestEn
     }
 
 
-def _removed_deletes(
-    live: _Entries, chosen: frozenset[RemovedDelete], removal: DeleteRemoval
-) -> dict[str, list[ManifestEntry]]:
-    found = {
-        path: [e for e in entries if removed_delete(e.data_file) in chosen or removal.takes(e)]
-        for path, entries in live.items()
-    }
-    return {path: entries for path, entries in found.items() if entries}
+def _without_deletes(
+    head: Head,
+    live: _Entries,
+    chosen: frozenset[RemovedDelete],
+    removal: DeleteRemoval,
+    new: NewManifests,
+) -> dict[str, ManifestMerge]:
+    """Return the manifests of deletes without the chosen files and those that apply to nothing."""
+    found: dict[str, ManifestMerge] = {}
+    rows = {one.row.manifest_path: one.row for one in head.manifests}
+    for path, entries in live.items():
+        gone = [e for e in entries if removed_delete(e.data_file) in chosen or removal.takes(e)]
+        if gone:
+            (content,) = head.contents([ObjectRange(path)])
+            match = Match(gone)
+            snapshot_id = new.names.snapshot_id
+            without = without_files(head.metadata, rows[path], content, [match], snapshot_id)
+            if without is not None:
+                found[path] = without
+    return found
 
 
 def _missing_deletes(wanted: frozenset[RemovedDelete], live: _Entries) -> Conflict | None:

@@ -24,7 +24,7 @@ from committer.iceberg.deletes.puffin import decode_puffin_footer
 from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestEntry
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.values.locations import data_folder
-from committer.plan.operations.change import Change, RemovedDelete
+from committer.plan.operations.change import Change, RemovedDelete, removed_delete
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head, ObjectRange
 from committer.plan.operations.step_output import StepNames
@@ -44,11 +44,6 @@ class StepVectors:
     superseded: frozenset[RemovedDelete] = frozenset()
     gone: frozenset[RemovedDelete] = frozenset()
     objects: tuple[NewObject, ...] = ()
-
-
-def removed_delete(file: DataFile) -> RemovedDelete:
-    """Return the identity of a delete file."""
-    return RemovedDelete(file.file_path, file.content_offset, file.content_size_in_bytes)
 
 
 def added_deletes(change: Change) -> Iterable[DataFile]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import Expression
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.batch.submitted_manifest import CheckedManifest
@@ -24,6 +25,11 @@ class RemovedDelete:
     file_path: str
     content_offset: int | None = None
     content_size_in_bytes: int | None = None
+
+
+def removed_delete(file: DataFile) -> RemovedDelete:
+    """Return how a file is named to be removed."""
+    return RemovedDelete(file.file_path, file.content_offset, file.content_size_in_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,9 +44,8 @@ from committer.iceberg.values.types import LongType, StringType
 from committer.plan.batch.batch import schema_of_spec
 from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.plan.file_changes.step_manifests import produce
-from committer.plan.file_changes.vector_union import removed_delete
 from committer.plan.ledger.state import ListedManifest
-from committer.plan.operations.change import Base, Change, RemovedDelete
+from committer.plan.operations.change import Base, Change, RemovedDelete, removed_delete
 from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import Head, MissingObjectsError, ObjectRange
 from committer.plan.operations.step_output import Produced, StepNames
