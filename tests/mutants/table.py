@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.adapters import ADAPTERS
 from tests.mutants.adoption import ADOPTION
+from tests.mutants.alterations import ALTERATIONS
 from tests.mutants.checks import CHECKS
 from tests.mutants.command import COMMAND
 from tests.mutants.decisions import DECISIONS
@@ -22,6 +23,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *PROTOCOL,
     *UPKEEP,
     *DECISIONS,
+    *ALTERATIONS,
     *ADAPTERS,
     *REST_CATALOG,
     *GROUPS,

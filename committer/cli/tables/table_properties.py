@@ -15,6 +15,13 @@ import typer
 from committer.cli.context.property_changes import parse_pairs
 from committer.ledger_entry import LEDGER_PREFIX
 from committer.plan.batch.batch_policy import INTERVAL_PROPERTY
+from committer.plan.cleanup.automatic_tags import (
+    EVERY_PROPERTY,
+    KEEP_PROPERTY,
+    TAGS_MAX,
+    TagPolicy,
+    parse_period_ms,
+)
 from committer.plan.cleanup.expiry import EXPIRE_PROPERTY
 from committer.plan.ledger.quiet_gap import GAP_PROPERTY
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
@@ -42,11 +49,14 @@ def _number(least: int, most: int = 2**63 - 1) -> tuple[str, _Check]:
 
 
 _FLAG = _one_of("true", "false")
+_PERIOD = "minutes, hours or days, as 15m, 1h or 7d", lambda text: parse_period_ms(text) is not None
 _KNOWN: Mapping[str, tuple[str, _Check]] = {
     EXPIRE_PROPERTY: _FLAG,
     REQUIRE_PROPERTY: _FLAG,
     INTERVAL_PROPERTY: _number(0, 3_600_000),
     GAP_PROPERTY: _number(0, 60_000),
+    EVERY_PROPERTY: _PERIOD,
+    KEEP_PROPERTY: _PERIOD,
     "gc.enabled": _FLAG,
     "commit.manifest-merge.enabled": _FLAG,
     "commit.manifest.min-count-to-merge": _number(1),
@@ -88,6 +98,11 @@ def check_properties(properties: Mapping[str, str], *, hint: str) -> None:
         expected, fits = _KNOWN.get(key, ("", lambda _: True))
         if not fits(text):
             raise typer.BadParameter(f"{hint}: `{key}`: expected {expected}, found `{text}`")
+    if EVERY_PROPERTY in properties and TagPolicy.of(properties) is None:
+        raise typer.BadParameter(
+            f"{hint}: `{EVERY_PROPERTY}={properties[EVERY_PROPERTY]}` would keep more than"
+            f" {TAGS_MAX} tags: set fewer, or a shorter `{KEEP_PROPERTY}` with it"
+        )
 
 
 def check_keys(keys: Sequence[str], *, hint: str) -> None:

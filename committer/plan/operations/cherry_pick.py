@@ -1,0 +1,240 @@
+"""Cherry-pick: a snapshot that no branch has (a staged one, most of the time) joins a branch.
+
+If its parent is the branch's head, the branch moves to it and nothing is written. Else it is made
+again on the head: its data files as new ones, with new numbers and row ids. That is possible for an
+append; for a replacement of partitions, while nothing was added to these and all that it removed is
+live; for anything else it is not. Source: docs/reference/iceberg-notes.md 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from committer.errors import InvalidRequestError
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    with_order,
+)
+from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
+from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.bound_forms import bound_forms
+from committer.plan.batch.batch import schema_of_spec
+from committer.plan.batch.submitted_manifest import CheckedManifest, HeaderCheck
+from committer.plan.operations.change import Base, Change
+from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
+from committer.plan.operations.head import Head, ObjectRange
+
+WAP_ID = "wap.id"
+_PUBLISHED_WAP_ID = "published-wap-id"
+_SOURCE = "source-snapshot-id"
+_REPLACES_PARTITIONS = "replace-partitions"
+_SYNC = b"frazil picked 01"
+
+
+@dataclass(frozen=True, slots=True)
+class MoveHead:
+    """The branch moves to the picked snapshot."""
+
+    snapshot_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The picked snapshot is made again: this change, under the label that is its operation, and
+    with these entries of its summary."""
+
+    change: Change
+    summary: Mapping[str, str]
+
+
+def plan_pick(
+    head: Head, *, source_snapshot_id: int | None = None, wap_id: str | None = None
+) -> MoveHead | Pick | Conflict:
+    """Plan the pick of a snapshot, which is named by its id or by the `wap.id` of its summary.
+
+    Errors: `MissingObjectsError`; those of reading manifests.
+    """
+    source = _source(head, source_snapshot_id, wap_id)
+    if isinstance(source, Conflict):
+        return source
+    picked = _picked_before(head, source)
+    if picked is not None:
+        return picked
+    head_id = None if head.snapshot is None else head.snapshot.snapshot_id
+    if source.parent_snapshot_id == head_id:
+        return MoveHead(source.snapshot_id)
+    return _made_again(head, source)
+
+
+# --- Which snapshot ------------------------------------------------------------------------------
+
+
+def _source(head: Head, snapshot_id: int | None, wap_id: str | None) -> Snapshot | Conflict:
+    if snapshot_id is not None:
+        found = head.metadata.snapshot_by_id(snapshot_id)
+        return found or _refused(
+            f"expected a snapshot {snapshot_id}, found none: it has expired, or never was"
+        )
+    staged = [one for one in head.metadata.snapshots if _entry(one, WAP_ID) == wap_id]
+    if len(staged) == 1:
+        return staged[0]
+    if staged:
+        ids = ", ".join(str(one.snapshot_id) for one in staged[:PATHS_MAX])
+        return _refused(f"{len(staged)} snapshots have `wap.id` `{wap_id}`: pick one of {ids}")
+    return _refused(f"no snapshot has `wap.id` `{wap_id}`: it has expired, or was never staged")
+
+
+def _picked_before(head: Head, source: Snapshot) -> Conflict | None:
+    """Return a conflict if the branch has the snapshot, has it again, or has its WAP id."""
+    own, wap_id = str(source.snapshot_id), _entry(source, WAP_ID)
+    start = None if head.snapshot is None else head.snapshot.snapshot_id
+    for one in head.metadata.ancestors(start):
+        if one.snapshot_id == source.snapshot_id:
+            what = f"snapshot {own} is in the history of branch `{head.branch}`"
+        elif _entry(one, _SOURCE) == own:
+            what = f"snapshot {own} was picked before, as snapshot {one.snapshot_id}"
+        elif wap_id and wap_id in (_entry(one, WAP_ID), _entry(one, _PUBLISHED_WAP_ID)):
+            what = f"`wap.id` `{wap_id}` was published before, in snapshot {one.snapshot_id}"
+        else:
+            continue
+        return Conflict(ConflictCode.PICKED, what, one.snapshot_id)
+    return None
+
+
+def _entry(snapshot: Snapshot, key: str) -> str | None:
+    return (snapshot.summary or {}).get(key)
+
+
+# --- Made again ----------------------------------------------------------------------------------
+
+
+def _made_again(head: Head, source: Snapshot) -> Pick | Conflict:
+    is_replacement = (
+        source.operation == "overwrite"
+        and (_entry(source, _REPLACES_PARTITIONS) or "").lower() == "true"
+    )
+    if (source.operation != "append" and not is_replacement) or source.manifest_list is None:
+        return _refused(
+            f"snapshot {source.snapshot_id} ({source.operation}) can only be picked while its"
+            f" parent {source.parent_snapshot_id} is the head: it is neither an append nor a"
+            " replacement of partitions"
+        )
+    rows = _own_rows(head, source)
+    changed = [entry for entries in head.entries(rows) for entry in entries]
+    files = [one.data_file for one in changed if one.status == ManifestEntryStatus.ADDED]
+    gone = [one.data_file for one in changed if one.status == ManifestEntryStatus.DELETED]
+    if is_replacement:
+        conflict = _changed_since(head, source, files)
+        if conflict is not None:
+            return conflict
+    added = _manifests(head.metadata, files, source)
+    if isinstance(added, Conflict):
+        return added
+    change = Change(
+        operation="overwrite" if is_replacement else "append",
+        base=Base(),
+        added=added,
+        removed_data_files=frozenset(one.file_path for one in gone),
+    )
+    summary = {_SOURCE: str(source.snapshot_id)}
+    if wap_id := _entry(source, WAP_ID):
+        summary[_PUBLISHED_WAP_ID] = wap_id
+    return Pick(change, summary)
+
+
+def _own_rows(head: Head, source: Snapshot) -> list[ManifestFile]:
+    """Return the manifests of data that a snapshot wrote."""
+    (content,) = head.contents([ObjectRange(source.manifest_list or "")])
+    return [
+        row
+        for row in decode_manifest_list(content).rows
+        if row.added_snapshot_id == source.snapshot_id and row.content is ManifestContent.DATA
+    ]
+
+
+def _changed_since(head: Head, source: Snapshot, files: Iterable[DataFile]) -> Conflict | None:
+    """Return a conflict if the branch is not what the replacement was based on, in the partitions
+    that it fills."""
+    since = _since(head, source.parent_snapshot_id)
+    if since is None:
+        return Conflict(
+            ConflictCode.NO_ANCESTOR,
+            f"snapshot {source.snapshot_id} replaces partitions of {source.parent_snapshot_id},"
+            f" which is not among the retained ancestors of branch `{head.branch}`",
+            source.snapshot_id,
+        )
+    filled = {_partition(one) for one in files}
+    rows = [
+        one.row
+        for one in head.manifests
+        if one.row.content is ManifestContent.DATA and one.row.has_live_files
+    ]
+    newer = [
+        entry
+        for entries in head.entries([row for row in rows if row.added_snapshot_id in since])
+        for entry in entries
+        if _is_live(entry) and entry.snapshot_id in since
+    ]
+    hit = [one for one in newer if _partition(one.data_file) in filled]
+    if not hit:
+        return None
+    return Conflict(
+        ConflictCode.ADDED,
+        f"snapshot {source.snapshot_id} replaces partitions that files were added to since its"
+        f" parent {source.parent_snapshot_id}",
+        hit[0].snapshot_id,
+        tuple(one.data_file.file_path for one in hit[:PATHS_MAX]),
+    )
+
+
+def _since(head: Head, base_id: int | None) -> frozenset[int] | None:
+    """Return the snapshots of the branch after a base; None if it is no retained ancestor."""
+    since: set[int] = set()
+    for one in head.metadata.ancestors(head.snapshot.snapshot_id if head.snapshot else None):
+        if one.snapshot_id == base_id:
+            return frozenset(since)
+        since.add(one.snapshot_id)
+        base_is_nothing = base_id is None and one.parent_snapshot_id is None
+        if base_is_nothing:
+            return frozenset(since)
+    return None
+
+
+def _is_live(entry: ManifestEntry) -> bool:
+    return entry.status != ManifestEntryStatus.DELETED
+
+
+def _partition(file: DataFile) -> tuple[int, str]:
+    # By its text: NaN is not equal to itself.
+    return file.spec_id, repr(file.partition)
+
+
+def _manifests(
+    metadata: TableMetadata, files: Iterable[DataFile], source: Snapshot
+) -> tuple[CheckedManifest, ...] | Conflict:
+    """Write the files as additions, which inherit new numbers and row ids."""
+    by_spec: dict[int, list[DataFile]] = {}
+    for file in files:
+        by_spec.setdefault(file.spec_id, []).append(with_order(file))
+    forms = bound_forms(metadata.schemas, metadata.current_schema, metadata.last_column_id)
+    check = HeaderCheck(metadata.format_version, metadata.schemas, metadata.partition_specs, forms)
+    found = []
+    for spec_id, group in sorted(by_spec.items()):
+        spec = metadata.spec_by_id(spec_id)
+        context = ManifestContext(metadata.format_version, schema_of_spec(spec, metadata), spec)
+        content = encode_additions(group, context, sync=_SYNC).content
+        try:
+            found.append(check.check(content, "data", f"snapshot {source.snapshot_id}"))
+        except InvalidRequestError as error:
+            return _refused(f"its files cannot be added again: {error}")
+    return tuple(found)
+
+
+def _refused(message: str) -> Conflict:
+    return Conflict(ConflictCode.INCOMPATIBLE, message)

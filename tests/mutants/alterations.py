@@ -1,0 +1,158 @@
+"""Breakages of changes without files: refs, schema, layout; picks of staged snapshots; tags."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_ALTER = "tests/plan/operations/test_alter.py -k "
+_PICK = "tests/plan/operations/test_cherry_pick.py -k "
+_TAGS = "tests/plan/cleanup/test_automatic_tags.py -k "
+_REFS = "committer/plan/operations/alter_refs.py"
+_PICKING = "committer/plan/operations/cherry_pick.py"
+_TAGGING = "committer/plan/cleanup/automatic_tags.py"
+
+ALTERATIONS = (
+    Mutant(
+        "branch_is_fast_forwarded_without_descent",
+        _REFS,
+        "    if not metadata.is_ancestor(known.snapshot_id, of=target.snapshot_id):\n",
+        "    if metadata.snapshot_by_id(known.snapshot_id) is None:\n",
+        (_ALTER + "descendants_only",),
+    ),
+    Mutant(
+        "rollback_goes_to_any_snapshot",
+        _REFS,
+        "    if head is None or not metadata.is_ancestor(snapshot_id, of=head.snapshot_id):\n",
+        "    if head is None:\n",
+        (_ALTER + "goes_to_an_ancestor",),
+    ),
+    Mutant(
+        "main_is_removed",
+        _REFS,
+        "    if name == MAIN:\n        return _misfit(f",
+        "    if not name:\n        return _misfit(f",
+        (_ALTER + "does_not_fit",),
+    ),
+    Mutant(
+        "tag_is_moved_as_a_branch",
+        _REFS,
+        '    if known.type != "branch":\n',
+        '    if known.type not in ("branch", "tag"):\n',
+        (_ALTER + "never_moved",),
+    ),
+    Mutant(
+        "tag_is_set_as_a_branch",
+        _REFS,
+        "    if change.type != (kind if known is None else known.type):\n",
+        "    if change.type != (kind if known is None else change.type):\n",
+        (_ALTER + "does_not_fit",),
+    ),
+    Mutant(
+        "replaced_ref_loses_its_retention",
+        _REFS,
+        "    return (SetSnapshotRef(change.name, replace(known, snapshot_id=snapshot_id)),)\n",
+        "    return (SetSnapshotRef(change.name, SnapshotRef(snapshot_id, kind)),)\n",
+        (_ALTER + "keeps_its_retention",),
+    ),
+    Mutant(
+        "rollback_to_a_time_takes_the_oldest",
+        _REFS,
+        "    latest = max(older,",
+        "    latest = min(older,",
+        (_ALTER + "last_snapshot_before",),
+    ),
+    Mutant(
+        "changes_before_a_refused_one_are_made",
+        "committer/plan/operations/alter.py",
+        '            return Conflict(ConflictCode.INCOMPATIBLE, f"{place}: {error}")\n',
+        "            if number == 0:\n"
+        '                return Conflict(ConflictCode.INCOMPATIBLE, f"{place}: {error}")\n',
+        (_ALTER + "no_change_of_a_request",),
+    ),
+    Mutant(
+        "change_is_planned_on_the_table_before_the_request",
+        "committer/plan/operations/alter.py",
+        "            planned = _planned(change, altered, branch)\n",
+        "            planned = _planned(change, metadata, branch)\n",
+        (_ALTER + "one_request_adds_one_schema",),
+    ),
+    Mutant(
+        "union_takes_files_with_other_ids",
+        "committer/plan/operations/alter_columns.py",
+        "        if column is None or column.field_id != field.field_id:\n",
+        "        if column is None:\n",
+        (_ALTER + "have_other_ids",),
+    ),
+    Mutant(
+        "settings_of_a_column_stay_behind",
+        "committer/plan/operations/alter_columns.py",
+        "        *changed_properties(metadata.properties, properties),\n",
+        "",
+        (_ALTER + "follow_its_name",),
+    ),
+    Mutant(
+        "request_changes_the_ledger",
+        "committer/request/alterations.py",
+        "        if key.startswith(_OWN_PREFIX):\n",
+        '        if key == "frazil.":\n',
+        ("tests/request/test_alterations.py -k no_table_could_take",),
+    ),
+    # --- Cherry-pick ---
+    Mutant(
+        "snapshot_is_picked_twice",
+        _PICKING,
+        "        elif _entry(one, _SOURCE) == own:\n",
+        "        elif _entry(one, _SOURCE) == one:\n",
+        (_PICK + "picked_once",),
+    ),
+    Mutant(
+        "published_wap_id_is_forgotten",
+        _PICKING,
+        "wap_id in (_entry(one, WAP_ID), _entry(one, _PUBLISHED_WAP_ID)):\n",
+        "wap_id in (_entry(one, WAP_ID),):\n",
+        (_PICK + "published_once",),
+    ),
+    Mutant(
+        "merged_files_are_picked_too",
+        _PICKING,
+        "if one.status == ManifestEntryStatus.ADDED]\n",
+        "if one.status != ManifestEntryStatus.DELETED]\n",
+        (_PICK + "merged_from_its_parent",),
+    ),
+    Mutant(
+        "replacement_is_picked_over_new_files",
+        _PICKING,
+        "    if is_replacement:\n        conflict = _changed_since",
+        "    if False:\n        conflict = _changed_since",
+        (_PICK + "while_nothing_was_added",),
+    ),
+    Mutant(
+        "replacement_of_another_line_is_picked",
+        _PICKING,
+        "    if since is None:\n",
+        "    since = since or frozenset()\n    if not since:\n        return None\n    if False:\n",
+        (_PICK + "is_no_ancestor",),
+    ),
+    # --- Automatic tags ---
+    Mutant(
+        "tag_names_what_is_current_now",
+        _TAGGING,
+        "    return snapshot_as_of(metadata, time_ms)\n",
+        "    return metadata.current_snapshot\n",
+        (_TAGS + "current_then",),
+    ),
+    Mutant(
+        "age_of_a_tag_counts_from_its_time",
+        _TAGGING,
+        "policy.keep_ms + max(0, due_ms - snapshot.timestamp_ms)",
+        "policy.keep_ms",
+        (_TAGS + "quiet_table",),
+    ),
+    Mutant(
+        "tags_are_set_without_bound",
+        _TAGGING,
+        "snapshot is None or _tags_count(metadata) >= TAGS_MAX",
+        "snapshot is None",
+        (_TAGS + "can_bear",),
+    ),
+)
