@@ -155,4 +155,18 @@ ALTERATIONS = (
         "snapshot is None",
         (_TAGS + "can_bear",),
     ),
+    Mutant(
+        "tagged_snapshot_expires_with_the_tag",
+        "committer/plan/commit/commit.py",
+        "    if expired and tag and tag.ref.snapshot_id in expired.snapshot_ids:\n",
+        "    if expired and tag and tag.ref.snapshot_id in ():\n",
+        ("tests/plan/commit/test_tagged_commits.py -k chosen_before",),
+    ),
+    Mutant(
+        "commit_to_a_branch_tags_main",
+        "committer/plan/commit/commit.py",
+        "due_tag(state.metadata, now_ms=attempt.now_ms) if batch.branch == MAIN else None",
+        "due_tag(state.metadata, now_ms=attempt.now_ms)",
+        ("tests/plan/commit/test_tagged_commits.py -k another_branch",),
+    ),
 )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
@@ -22,7 +22,8 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ledger_entry import Landed, short_fingerprint
 from committer.plan.batch.batch import Batch, PreparedManifest
-from committer.plan.cleanup.expiry import applicable_expiry
+from committer.plan.cleanup.automatic_tags import due_tag
+from committer.plan.cleanup.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.commit.append_step import produce_append
 from committer.plan.commit.ledger_changes import LedgerChanges, LedgerCleanup, change_ledger
@@ -103,9 +104,13 @@ def plan_commit(
     cleanup = cleanup.of_branch(batch.branch)
     landed = _landed(batch, planned)
     ledger = change_ledger(state, batch, landed, cleanup, attempt.now_ms)
-    expired = applicable_expiry(upkeep.expired, state, batch.branch, now_ms=attempt.now_ms)
-    removals = expired.updates if expired else ()
-    updates = (*_updates(state.metadata, batch.branch, planned, ledger), *removals)
+    tag = due_tag(state.metadata, now_ms=attempt.now_ms) if batch.branch == MAIN else None
+    expired = _expired(state, batch.branch, upkeep, tag, attempt)
+    updates = (
+        *_updates(state.metadata, batch.branch, planned, ledger),
+        *((tag,) if tag else ()),
+        *(expired.updates if expired else ()),
+    )
     swap = plan_swap(state.table, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms)
     after = TableState(
         replace(state.table, metadata=swap.metadata, metadata_location=swap.metadata_location),
@@ -195,6 +200,17 @@ def _updates(
     if ledger.dropped:
         updates.append(RemoveProperties(tuple(sorted(ledger.dropped))))
     return tuple(updates)
+
+
+def _expired(
+    state: TableState, branch: str, upkeep: Upkeep, tag: SetSnapshotRef | None, attempt: Attempt
+) -> ExpiredSnapshots | None:
+    """Return the expiry that this commit takes along: none that would remove the tagged snapshot,
+    which was chosen before there was a tag."""
+    expired = applicable_expiry(upkeep.expired, state, branch, now_ms=attempt.now_ms)
+    if expired and tag and tag.ref.snapshot_id in expired.snapshot_ids:
+        return None
+    return expired
 
 
 def _heads(
