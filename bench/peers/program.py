@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -15,19 +14,10 @@ from bench.profiles import Profile
 from bench.runs import Contention, Outcome
 from bench.tables import NAMESPACE, Tables
 from tests.integration.real_harness import ROOT
-from tests.support.builders.jars import Artifact, fetch_jars, iceberg_jars
-from workers.spark.java import find_java_home
+from tests.support.builders.java_programs import java_program
 
 CATALOG = "bench"
 _JAVA_HEAP = "-Xmx4g"
-_COMPILER = Artifact(
-    "org.eclipse.jdt",
-    "ecj",
-    "3.40.0",
-    sha256="05cc22a24e7982970f63a405fc6c820bc80b806f27f3c5a6236fc475f8f7152b",
-)
-# Of what PySpark brings: Iceberg's runtime needs Hadoop's classes, and a logging interface.
-_HADOOP = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "slf4j-api-*.jar")
 _WARM_COMMITS = 150
 
 
@@ -78,10 +68,8 @@ class JavaProgram(Program):
     """One JVM, warm after some commits."""
 
     def command(self) -> Sequence[str]:
-        java = find_java_home(self.folder / "java") / "bin/java"
-        classpath = _classpath()
-        classes = _compile(java, classpath, self.folder / "classes")
-        return [str(java), _JAVA_HEAP, "-cp", f"{classpath}:{classes}", "Bench"]
+        source = Path(__file__).with_name("Bench.java")
+        return java_program(source, "Bench", self.folder, _JAVA_HEAP)
 
     def warm(self) -> None:
         for fast in (True, False):
@@ -96,23 +84,6 @@ class JavaProgram(Program):
                 files_a_day=100,
                 limit_s=60.0,
             )
-
-
-def _classpath() -> str:
-    import pyspark
-
-    spark_jars = Path(pyspark.__file__).parent / "jars"
-    hadoop = [jar for pattern in _HADOOP for jar in spark_jars.glob(pattern)]
-    return ":".join(str(jar) for jar in (*iceberg_jars(), *hadoop))
-
-
-def _compile(java: Path, classpath: str, classes: Path) -> Path:
-    """Compile with a compiler that is a jar: a machine with a mere runtime has no `javac`."""
-    [compiler] = fetch_jars((_COMPILER,))
-    source = Path(__file__).with_name("Bench.java")
-    options = ["-17", "-nowarn", "-d", str(classes), "-cp", classpath]
-    subprocess.run([str(java), "-jar", str(compiler), *options, str(source)], check=True)
-    return classes
 
 
 class PyIcebergProgram(Program):
