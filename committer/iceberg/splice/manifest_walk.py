@@ -66,8 +66,8 @@ class WalkedBlock:
 class WalkedManifest:
     """A checked manifest of additions. `is_ours`: in Frazil's layout, so blocks can be moved.
 
-    `partitions` has each distinct tuple once; `delete_files` the decoded files of a delete
-    manifest (empty for data).
+    `partitions` has each distinct tuple once, the empty one of an unpartitioned spec too;
+    `delete_files` the decoded files of a delete manifest (empty for data).
     """
 
     header: Header
@@ -136,16 +136,17 @@ def _walk(
         ends = tuple(walk.ends) if format_version == 1 else ()
         orders = None if checker.take_order_is_missing() else tuple(walk.null_orders)
         blocks.append(WalkedBlock(block.count, block.start, block.stop, kept, ends, orders))
+    added = len(walk.paths) + len(checker.files)
     partitions = checker.distinct_partitions(walk.partitions.values())
     return WalkedManifest(
         header,
         plan.is_ours,
         tuple(blocks),
-        len(walk.paths) + len(checker.files),
+        added,
         walk.rows + sum(file.record_count for file in checker.files),
         walk.size_bytes + sum(file.file_size_in_bytes for file in checker.files),
         _decode_paths(walk.paths) + [file.file_path for file in checker.files],
-        partitions,
+        partitions or ((),) * bool(added),
         tuple(checker.files) if content == ManifestContent.DELETES else (),
     )
 

@@ -154,6 +154,12 @@ def test_totals_of_the_summary_equal_a_recount(format_version: int) -> None:
         assert summary["frazil.requests-count"] == "2"
 
 
+def test_an_unpartitioned_table_is_one_changed_partition_as_in_java() -> None:
+    table = table_of(fields=())
+    plan = table.commit(request(table, partition=()), request(table, "b", partition=()))
+    assert (plan.snapshot.summary or {})["changed-partition-count"] == "1"
+
+
 def test_the_metadata_that_is_written_is_what_the_updates_make_of_the_base() -> None:
     table = table_of()
     table.commit(request(table))
