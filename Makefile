@@ -88,6 +88,10 @@ bench: install ## Frazil beside Iceberg Java and PyIceberg; SCENARIO=, SYSTEMS=,
 conformance: install ## what Iceberg Java says of its tables and values, against Frazil; DIR= another folder
 	@$(RUN)python -m tests.conformance $(if $(DIR),'$(DIR)')
 
+.PHONY: java-operations
+java-operations: install ## ask Iceberg Java anew for its answers to random operations, and pack them for `make conformance`
+	@$(RUN)python -m tests.conformance.operations.pack $(OPTIONS)
+
 .PHONY: fuzz
 fuzz: install ## damaged and hostile bytes against every reader; SECONDS=, SEED=, TARGET=
 	@$(RUN)python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) $(if $(SEED),--seed $(SEED)) $(TARGET)

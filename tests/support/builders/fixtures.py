@@ -1,4 +1,7 @@
-"""Tables and vectors computed by Apache Iceberg Java, unpacked from `fixtures.tar.xz` on first use.
+"""Tables, vectors and answers of Apache Iceberg Java, unpacked from their archives on first use.
+
+`operations.tar.xz`: its answers to operations; `conformance/operations/pack.py` packs it anew. All
+else is of `fixtures.tar.xz`:
 
 `java/` holds whole tables with what Iceberg Java says of each (`expected.json`), `vectors/` single
 values, transforms, names and more; the READMEs inside say how each was made. Never edit them. The
@@ -20,6 +23,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 ARCHIVE = Path(__file__).parents[2] / "fixtures.tar.xz"
+OPERATIONS = Path(__file__).parents[2] / "operations.tar.xz"
 CACHE = Path(__file__).parents[3] / ".cache"
 # Every location inside the fixtures starts so.
 LOCATION_PREFIX = "file:/tmp/frazil-fixtures/"
@@ -29,6 +33,12 @@ LOCATION_PREFIX = "file:/tmp/frazil-fixtures/"
 def fixtures_dir() -> Path:
     """Return the folder with `java` and `vectors`; unpack each content of the archive once."""
     return unpacked(ARCHIVE, CACHE)
+
+
+@cache
+def operations_dir() -> Path:
+    """Return the folder with Java's answers to operations, and a README."""
+    return unpacked(OPERATIONS, CACHE) / "operations"
 
 
 def unpacked(archive: Path, cache_folder: Path) -> Path:

@@ -1,0 +1,53 @@
+"""Asks Iceberg Java anew for the answers to random cases, and packs them with the given lines.
+
+`python -m tests.conformance.operations.pack [SEED COUNT]` writes `tests/operations.tar.xz`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import lzma
+import sys
+import tarfile
+from collections.abc import Mapping
+
+from tests.conformance.operations.case import Case
+from tests.conformance.operations.java import java_answers
+from tests.conformance.operations.random_cases import random_cases
+from tests.support.builders.fixtures import OPERATIONS, operations_dir
+
+CASES = "cases.jsonl"
+_SEED, _COUNT = 7, 660
+
+
+def main(arguments: list[str]) -> None:
+    seed, count = map(int, arguments) if arguments else (_SEED, _COUNT)
+    given = {
+        path.name: path.read_bytes() for path in operations_dir().iterdir() if path.name != CASES
+    }
+    answered = _answered(list(random_cases(seed, count)))
+    _pack({**given, CASES: answered})
+    print(f"{OPERATIONS.name}: {count} cases, {OPERATIONS.stat().st_size} bytes")
+
+
+def _answered(cases: list[Case]) -> bytes:
+    """Return a line for each case: the case with Java's answers."""
+    answers = zip(cases, java_answers(cases), strict=True)
+    documents = ({**case.printed(), "answers": found} for case, found in answers)
+    return "".join(json.dumps(one, separators=(",", ":")) + "\n" for one in documents).encode()
+
+
+def _pack(files: Mapping[str, bytes]) -> None:
+    """Pack so that equal content gives equal bytes."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in sorted(files.items()):
+            entry = tarfile.TarInfo(f"operations/{name}")
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    OPERATIONS.write_bytes(lzma.compress(packed.getvalue(), preset=9 | lzma.PRESET_EXTREME))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
