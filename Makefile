@@ -34,7 +34,7 @@ test: install ## the tests: real servers, Spark, both Spark releases
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: test-servers
-test-servers: install jars azurite ## tests that `make test` has no time for: each catalog and store with heavy servers
+test-servers: install jars azurite ## tests that `make test` has no time for: heavy servers, kills at each call, the image
 	@$(RUN)python tools/run_tests.py heavy
 
 .PHONY: trino

@@ -62,12 +62,14 @@ def test_no_package_has_more_than_fourteen_modules() -> None:
     assert {str(folder): count for folder, count in counted.items() if count > 14} == {}
 
 
+@pytest.mark.thorough
 def test_the_import_contracts_hold() -> None:
     lint_imports = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache", "--no-logo"]
     found = subprocess.run(lint_imports, cwd=ROOT, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout
 
 
+@pytest.mark.thorough
 def test_every_module_opens_by_saying_what_lives_there() -> None:
     silent = [
         str(path.relative_to(ROOT))
@@ -115,6 +117,7 @@ def _stem(name: str) -> str:
     return re.sub(r"(ions?|ings?|ers?|ors?|ed|es|s|e)$", "", name)
 
 
+@pytest.mark.thorough
 def test_no_constructor_of_the_service_takes_more_than_six_collaborators() -> None:
     taken = {name.split()[1]: names for name, names in collaborators("committer/service").items()}
     assert taken["Settler"] == ["inbox", "queue", "world", "health", "high_water_marks", "settled"]
@@ -313,6 +316,7 @@ def files_called(name: str) -> list[Path]:
     return [path for path in tracked_files() if str(path).endswith(end)]
 
 
+@pytest.mark.thorough
 def test_every_page_and_module_that_a_text_names_exists() -> None:
     named = {name: place for place, name, _ in citations() if name not in (HOME[1], API)}
     missing = [f"{place}: {name}" for name, place in named.items() if not files_called(name)]
@@ -329,6 +333,7 @@ def test_every_section_that_a_text_cites_exists() -> None:
     assert missing == []
 
 
+@pytest.mark.thorough
 def test_no_text_cites_a_section_without_its_document() -> None:
     loose = re.compile(r"(?i:\bsections?) \d|(?:\.md|\w#)\s+(?i:sections?|decisions?)\s+\d")
     citing = [

@@ -24,7 +24,11 @@ NAMELESS = re.compile(r"\b(?:nobody|somebody|whoever)\b.{0,60}", re.I)
 
 # Of everything, and of the pages alone, where the words are fewer.
 @pytest.mark.parametrize(
-    ("below", "words_min"), [((), 100_000), (("docs/", "README.md", "CONTRIBUTING.md"), 40_000)]
+    ("below", "words_min"),
+    [
+        pytest.param((), 100_000, marks=pytest.mark.thorough),
+        (("docs/", "README.md", "CONTRIBUTING.md"), 40_000),
+    ],
 )
 def test_headless_sentences_are_rare(below: tuple[str, ...], words_min: int) -> None:
     words, found = 0, list[str]()
@@ -46,6 +50,7 @@ def function_docstrings(source: str) -> Iterator[tuple[int, str]]:
             yield node.lineno, text
 
 
+@pytest.mark.thorough
 def test_docstrings_of_functions_open_with_a_verb() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"

@@ -84,6 +84,7 @@ def _is_zero(arguments: list[ast.expr]) -> bool:
     return len(arguments) == 1 and isinstance(arguments[0], ast.Constant) and not arguments[0].value
 
 
+@pytest.mark.thorough
 def test_nothing_but_the_world_and_the_ports_reaches_the_machine() -> None:
     found = {}
     for path in sources():

@@ -100,6 +100,7 @@ def test_the_report_says_what_was_reached_and_by_how_much(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 def test_a_run_measures_in_processes_of_their_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

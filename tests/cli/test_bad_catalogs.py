@@ -24,6 +24,8 @@ from tests.support.servers.postgres_server import PostgresServer
 CREATE = ("table", "create", "db.t", "--schema", "id long")
 # A reader of a terminal with 80 columns still reads so much: seven lines.
 _CHARS_MAX = 560
+# A server of the standard library notices its end at its next look.
+_POLL_S = 0.01
 _DOWN = "http://127.0.0.1:9"
 _KEYS = {
     "client.region": "us-east-1",
@@ -191,7 +193,7 @@ def answering(case: Case) -> Iterator[str]:
             """Stay silent."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(_POLL_S,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}"

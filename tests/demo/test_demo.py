@@ -80,7 +80,9 @@ def assert_a_second_run_refuses_the_folder(demo: Demo) -> None:
         assert "is not empty: name a new folder" in second.output
 
 
-@pytest.mark.parametrize("whole_group", [True, False], ids=["terminal", "kill"])
+@pytest.mark.parametrize(
+    "whole_group", [True, pytest.param(False, marks=pytest.mark.heavy)], ids=["terminal", "kill"]
+)
 def test_ctrl_c_leaves_nothing_running(tmp_path: Path, whole_group: bool) -> None:
     with running(tmp_path, *SMALL) as demo:
         demo.wait_for(UP if whole_group else "published")
@@ -97,6 +99,7 @@ def test_ctrl_c_leaves_nothing_running(tmp_path: Path, whole_group: bool) -> Non
     assert "Traceback" not in demo.output
 
 
+@pytest.mark.heavy
 def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
     with running(tmp_path, *SMALL) as demo:
         demo.wait_for(UP)
@@ -104,6 +107,7 @@ def test_a_demo_that_is_killed_leaves_nothing_running(tmp_path: Path) -> None:
         until(lambda: not demo.left(), END_S_MAX)
 
 
+@pytest.mark.heavy
 def test_an_application_that_dies_fails_the_demo_with_its_last_words(tmp_path: Path) -> None:
     with running(tmp_path, *SMALL) as demo:
         demo.wait_for(UP)

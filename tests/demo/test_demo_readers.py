@@ -79,12 +79,14 @@ def test_a_row_too_many_or_too_few_fails_both_readers(table: Table) -> None:
         assert differences(sums_by_carrier(flights), reading)[0].endswith("501 rows, expected 500")
 
 
+@pytest.mark.thorough
 def test_an_empty_table_has_no_rows(table: Table) -> None:
     one, other = table.readings()
     assert dict(one.carriers) == dict(other.carriers) == {}
     assert list(one.paths) == list(other.paths) == []
 
 
+@pytest.mark.thorough
 def test_the_query_script_answers_sql(
     table: Table,
     tmp_path: Path,

@@ -128,6 +128,7 @@ asyncio.run(main())
 
 
 @pytest.mark.slow
+@pytest.mark.heavy
 @pytest.mark.timeout(400)
 class TestBuilt:
     """All of it needs the built image, which takes a while."""

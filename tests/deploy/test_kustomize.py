@@ -68,6 +68,7 @@ def test_a_kustomization_names_each_file_beside_it_and_no_other(folder: Path) ->
     assert beside == {name for name in named if "/" not in name}
 
 
+@pytest.mark.thorough
 def test_kustomize_builds_the_example_with_what_its_base_says() -> None:
     command = kustomize()
     if command is None:

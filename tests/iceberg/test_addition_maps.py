@@ -284,6 +284,7 @@ def test_ids_that_no_reader_takes_for_an_int_are_left_to_the_decoder() -> None:
     assert not is_taken(LONGS[2**40] + b"\x02a", 1, of_bytes=True)
 
 
+@pytest.mark.thorough
 @settings(deadline=None)
 @given(LONG_MAPS, st.integers(min_value=-(2**61), max_value=-1), st.integers(0, 3))
 def test_no_negative_count_is_taken_whatever_was_before(

@@ -118,7 +118,9 @@ def _manifest(harness: AwsHarness, table: LoadedTable) -> str:
     return decode_manifest_list(harness.read(_manifest_list(harness, table))).rows[0].manifest_path
 
 
-@pytest.mark.parametrize("pick", [_metadata_file, _manifest_list])
+@pytest.mark.parametrize(
+    "pick", [pytest.param(_metadata_file, marks=pytest.mark.heavy), _manifest_list]
+)
 async def test_table_that_lost_a_file_waits_for_it_while_other_tables_go_on(
     pick: Pick, dynamodb_server: DynamoDbServer, s3_server: S3Server
 ) -> None:
@@ -146,6 +148,7 @@ async def test_table_that_lost_a_file_waits_for_it_while_other_tables_go_on(
             await _check_landed(harness, GOOD, good)
 
 
+@pytest.mark.heavy
 async def test_table_that_lost_a_manifest_is_still_appended_to(
     dynamodb_server: DynamoDbServer, s3_server: S3Server
 ) -> None:

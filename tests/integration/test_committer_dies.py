@@ -23,7 +23,7 @@ from tests.integration.exactness import check_exactly_once
 from tests.integration.real_harness import until
 from tests.integration.traffic import RealProducer, producers
 
-pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.heavy, pytest.mark.timeout(1_800)]
 
 # A table takes so many deaths: readers that are not ours read all of it after each.
 DEATHS_A_TABLE = 8

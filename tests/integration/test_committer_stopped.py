@@ -17,7 +17,7 @@ from tests.integration.exactness import check_exactly_once
 from tests.integration.real_harness import until
 from tests.integration.traffic import RealProducer, producers
 
-pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.heavy, pytest.mark.timeout(300)]
 
 TABLE = "db.flights"
 STOPS = (

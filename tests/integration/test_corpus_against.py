@@ -46,6 +46,7 @@ async def test_a_running_committer_gives_each_case_its_reason_and_lands_the_neig
         assert await harness.quarantined() == [], "the command has cleaned up"
 
 
+@pytest.mark.heavy
 async def test_a_stream_that_is_taken_is_named_and_its_requests_land_all_the_same() -> None:
     with real_harness() as harness:
         async with harness.catalog():
@@ -61,7 +62,7 @@ async def test_a_stream_that_is_taken_is_named_and_its_requests_land_all_the_sam
             assert [key async for key in redis.scan_iter("*corpus-*")] == []
 
 
-@pytest.mark.parametrize("required", ["false", "true"])
+@pytest.mark.parametrize("required", [pytest.param("false", marks=pytest.mark.heavy), "true"])
 async def test_a_committer_that_knows_keys_is_asked_about_forged_signatures(
     tmp_path: Path, required: str
 ) -> None:

@@ -53,6 +53,7 @@ async def until_degraded(harness: RealHarness, component: str, said: str) -> Non
     assert status == (503 if body["conditions"] or body["phase"] != "running" else 200)
 
 
+@pytest.mark.heavy
 async def test_catalog_file_that_is_moved_away_is_waited_for() -> None:
     with real_harness() as harness:
         async with publishing(harness) as producer:
@@ -128,6 +129,7 @@ async def test_warehouse_that_is_read_only_is_waited_for() -> None:
         await wait_for_the_warehouse(harness, read_only(mount), "Read-only file system")
 
 
+@pytest.mark.heavy
 async def test_warehouse_that_is_full_is_waited_for() -> None:
     with real_harness() as harness, tmpfs(harness.warehouse, size="2m") as mount:
         await wait_for_the_warehouse(harness, full(mount), "No space left on device")

@@ -55,7 +55,7 @@ def harness_with_disk(place: str) -> Iterator[tuple[DisksHarness, Path]]:
     ("place", "spoil"),
     [
         ("requests", full),
-        ("requests", read_only),
+        pytest.param("requests", read_only, marks=pytest.mark.heavy),
         ("catalog", full),
         ("queue", full),
     ],

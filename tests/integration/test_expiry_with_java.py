@@ -27,6 +27,8 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
+HEAVY = pytest.mark.heavy
+VERSIONS = (pytest.param(1, marks=HEAVY), 2, pytest.param(3, marks=HEAVY))
 KEPT = 100
 PREVIOUS = 20
 PROPERTIES = {
@@ -72,7 +74,7 @@ def needed(table: LoadedTable) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("version", (1, 2, 3))
+@pytest.mark.parametrize("version", VERSIONS)
 async def test_what_is_left_is_what_java_leaves_and_all_readers_read_it(
     shared: Shared, version: int
 ) -> None:

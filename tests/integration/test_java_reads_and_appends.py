@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.timeout(180),
 ]
 
-VERSIONS = (1, 2, 3)
+VERSIONS = (pytest.param(1, marks=pytest.mark.heavy), 2, 3)
 JAVA_APPENDS = 5
 
 

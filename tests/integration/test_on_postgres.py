@@ -50,6 +50,7 @@ def append_by_pyiceberg(harness: CatalogRealHarness, name: str) -> list[int]:
     return ids
 
 
+@pytest.mark.heavy
 async def test_rows_of_producers_and_of_pyiceberg_are_all_there_once(
     postgres_server: PostgresServer,
 ) -> None:

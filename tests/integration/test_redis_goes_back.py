@@ -39,6 +39,7 @@ EXPIRING = {
 # --- A log without its tail ----------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 async def test_requests_land_once_after_the_log_of_the_queue_lost_its_tail() -> None:
     seed = uuid4().int % 2**32
     chance = random.Random(seed)

@@ -80,6 +80,21 @@ class Experiment:
         self.harness.signal(signal.SIGCONT)
 
 
+async def test_a_micro_batch_of_a_killed_driver_is_in_the_table_once(tmp_path: Path) -> None:
+    with real_harness() as harness:
+        table = await harness.create_table(TABLE)
+        await harness.start()
+        stream = Stream(tmp_path, TABLE)
+        experiment = Experiment(harness, stream, str(table.metadata.table_uuid))
+        experiment.next_epoch()
+        waiting = await _kill_while_it_waits(experiment)
+        with spark_driver(harness, stream) as driver:
+            await _replay(experiment, driver, waiting)
+        await until(harness.is_settled, "an empty inbox")
+        await _check(experiment, [waiting])
+
+
+@pytest.mark.heavy
 async def test_a_micro_batch_that_spark_runs_again_is_in_the_table_once(tmp_path: Path) -> None:
     with real_harness() as harness:
         table = await harness.create_table(TABLE)
@@ -118,7 +133,7 @@ async def _kill_after_publish(experiment: Experiment) -> int:
 
 
 async def _kill_while_it_waits(experiment: Experiment) -> int:
-    """Replay the first fault, then kill a driver that waits for the paused committer."""
+    """Run what there is, then kill a driver that waits for the paused committer."""
     with spark_driver(experiment.harness, experiment.stream) as driver:
         driver.ask("start", "committed")
         await _drain(driver)
@@ -134,10 +149,7 @@ async def _kill_while_it_waits(experiment: Experiment) -> int:
 async def _stop_while_it_waits(experiment: Experiment, replayed: int) -> int:
     """Replay the second fault; then call `stop()` during a commit, and start again."""
     with spark_driver(experiment.harness, experiment.stream) as driver:
-        driver.ask("start", "committed")
-        await until(lambda: len(experiment.attempts(replayed)) == 2, "a second attempt")
-        experiment.resume()
-        await _drain(driver)
+        await _replay(experiment, driver, replayed)
         for _ in range(EXPERIMENTS_MAX):
             experiment.pause()
             epoch = experiment.next_epoch()
@@ -156,6 +168,14 @@ async def _stop_while_it_waits(experiment: Experiment, replayed: int) -> int:
         await _drain(driver)
     print(f"epoch {epoch}: stop() during the commit, which Spark did not note; it landed")
     return epoch
+
+
+async def _replay(experiment: Experiment, driver: Driver, epoch: int) -> None:
+    """Start the query again while the committer still stands still, and let both go on."""
+    driver.ask("start", "committed")
+    await until(lambda: len(experiment.attempts(epoch)) == 2, "a second attempt")
+    experiment.resume()
+    await _drain(driver)
 
 
 async def _drain(driver: Driver) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,16 @@ from tests.mutants.run import SEEDS
 from tests.mutants.table import MUTANTS
 
 
+@cache
+def dumped(path: str) -> str:
+    """Return the syntax tree of a file, once for all of its mutants."""
+    return ast.dump(ast.parse((ROOT / path).read_text()))
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_each_mutant_breaks_what_is_there(mutant: Mutant) -> None:
-    source = (ROOT / mutant.path).read_text()
-    mutated = mutant.mutated(source)
-    assert ast.dump(ast.parse(mutated)) != ast.dump(ast.parse(source))
+    mutated = mutant.mutated((ROOT / mutant.path).read_text())
+    assert ast.dump(ast.parse(mutated)) != dumped(mutant.path)
     assert mutant.killers
     for killer in mutant.killers:
         path = killer.split("::", 1)[0].split()[0]

@@ -223,6 +223,7 @@ def _pairs(keys: list[str]) -> Callable[[list[tuple[str, object]]], object]:
 _TEXTS = st.text('"\\:{,é ')
 
 
+@pytest.mark.thorough
 @given(st.recursive(_TEXTS, lambda inner: st.dictionaries(_TEXTS, inner) | st.lists(inner)))
 def test_as_many_keys_are_written_as_a_parser_meets(document: object) -> None:
     keys: list[str] = []
@@ -402,6 +403,7 @@ def test_an_attempt_that_is_another_requests_is_refused(change: Mapping[str, Any
     assert f"expected {expected}" in str(error)
 
 
+@pytest.mark.thorough
 @given(st.uuids(), st.text(), st.text(), st.integers(0, 2**63 - 1), st.uuids())
 def test_the_attempt_is_the_uuid_of_version_5(
     table_uuid: UUID, branch: str, producer: str, epoch: int, nonce: UUID

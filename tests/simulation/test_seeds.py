@@ -16,7 +16,12 @@ SEEDS = {
 }
 SEEDS_A_TEST = 25
 RANGES = [
-    pytest.param(kind, first, id=f"{kind.value}-{first}")
+    pytest.param(
+        *(kind, first),
+        id=f"{kind.value}-{first}",
+        # The second half of each is in `make test-servers`; `make simulate` plays any number.
+        marks=pytest.mark.heavy if first > seeds // 2 else (),
+    )
     for kind, seeds in SEEDS.items()
     for first in range(1, seeds + 1, SEEDS_A_TEST)
 ]

@@ -9,7 +9,7 @@ import pytest
 from tests.soak.chaos import FaultKind, strikes
 from tests.soak.soak import Plan, soak
 
-pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.heavy, pytest.mark.timeout(180)]
 
 PLAN = Plan(
     play_s=10.0,

@@ -33,6 +33,7 @@ _LOOP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30)
 _Labelled = TypeVar("_Labelled", Counter, Gauge)
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
+_VERSION = version("frazil")
 
 
 class Described(NamedTuple):
@@ -94,7 +95,7 @@ class Instruments:
 
     def _make_process(self) -> None:
         info = self._gauge("frazil_info", "Always 1. The labels say which release runs.", "version")
-        info.labels(version("frazil")).set(1)
+        info.labels(_VERSION).set(1)
         self.ready = self._gauge(
             "frazil_ready",
             "1 while `/readyz` answers 200: started, not draining, catalog and inbox reachable.",

@@ -97,6 +97,7 @@ async def test_a_packed_answer_counts_by_what_it_unpacks_to(proxy: HttpProxy, op
         await catalog.list_namespaces()
 
 
+@pytest.mark.thorough
 async def test_an_answer_that_drips_ends_by_its_whole_time(opened: Open) -> None:
     """Each byte comes in time, and the answer does not."""
     dripped = [0]

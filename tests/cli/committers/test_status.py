@@ -31,6 +31,8 @@ from tests.cli.serving import serving, wait_until
 from tests.support.builders.request_builders import build_request
 
 COLUMNS = "id long, name string"
+# A server of the standard library notices its end at its next look.
+POLL_S = 0.01
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -53,7 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
 def answering(answer: bytes) -> Iterator[str]:
     """Serve these bytes as the answer; yield the address."""
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, answer)) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(POLL_S,), daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 from committer.demo.demo_readers import sums_by_carrier
 from committer.demo.demo_verdict import Sums, total
@@ -19,6 +20,7 @@ from workers.arrow.arrow_schema import arrow_schema, match_columns
 ALL = 336_776
 
 
+@pytest.mark.thorough
 def test_all_flights_are_read_and_then_again_from_the_start() -> None:
     flights = read_flights(ALL + 3)
     assert flights.num_rows == ALL + 3

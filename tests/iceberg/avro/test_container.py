@@ -95,6 +95,7 @@ def test_a_block_that_lies_is_refused(tail: bytes, message: str) -> None:
         list(iter_raw_blocks(HEADER + tail, read_header(HEADER)))
 
 
+@pytest.mark.thorough
 def test_a_small_file_cannot_inflate_without_end() -> None:
     bomb = compress("deflate", bytes(1 << 24), level=9)
     one = LONGS[1] + LONGS[len(bomb)] + bomb + SYNC

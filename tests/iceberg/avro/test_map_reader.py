@@ -73,6 +73,7 @@ def test_longs_that_are_read_at_once_are_those_of_a_decoder(
         assert found == decoded_longs(changed, count)
 
 
+@pytest.mark.thorough
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(IDS, st.binary(max_size=20), min_size=1, max_size=8), st.data())
 def test_bounds_that_are_read_at_once_are_those_of_a_decoder(

@@ -229,6 +229,7 @@ def test_another_cardinality_is_refused() -> None:
         decode_deletion_vector(blob, cardinality=3)
 
 
+@pytest.mark.thorough
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_changed_bytes_under_a_right_checksum_are_refused_or_a_vector(data: st.DataObject) -> None:

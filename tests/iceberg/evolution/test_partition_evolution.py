@@ -306,6 +306,7 @@ def check_positions(before: PartitionSpec, after: PartitionSpec) -> None:
         assert new.transform in (old.transform, VOID)
 
 
+@pytest.mark.thorough
 @settings(max_examples=80, deadline=None)
 @given(updates=updates())
 def test_specs_evolve_as_those_of_pyiceberg(updates: list[list[Step]]) -> None:

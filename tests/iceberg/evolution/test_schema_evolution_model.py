@@ -210,6 +210,7 @@ def is_identifying(schema: Schema, name: str) -> bool:
     return True
 
 
+@pytest.mark.thorough
 @settings(max_examples=80, deadline=None)
 @given(schema=schemas(), steps=steps())
 def test_an_evolution_gives_the_fields_and_ids_that_pyiceberg_gives(

@@ -62,6 +62,7 @@ def test_the_pieces_of_a_writer_are_the_manifest(format_version: int) -> None:
     assert max(map(len, pieces)) < 2 * BLOCK_BYTES
 
 
+@pytest.mark.thorough
 def test_a_writer_keeps_no_more_than_a_block() -> None:
     def files() -> Iterator[DataFile]:
         return (data_file(number, partition=("r", 1)) for number in range(5_000))
@@ -94,6 +95,7 @@ def test_a_reader_keeps_no_more_than_a_block() -> None:
     assert peak < 8 * BLOCK_BYTES
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard"])
 def test_long_manifests_are_cut_at_the_target(codec: str) -> None:
     files = [data_file(number) for number in range(2_000)]

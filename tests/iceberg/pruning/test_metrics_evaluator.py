@@ -73,6 +73,7 @@ def vector_file(file: dict[str, Any]) -> DataFile:
     )
 
 
+@pytest.mark.thorough
 def test_every_vector_is_answered_as_java_does() -> None:
     asked = 0
     for case in vectors("evaluators")["cases"]:

@@ -74,6 +74,7 @@ def as_floats(json_value: object) -> object:
     return json_value
 
 
+@pytest.mark.thorough
 def test_every_vector_of_one_field_is_projected_as_java_does() -> None:
     cases = [case for case in CASES if "schema" not in case]
     assert len(cases) == 7088

@@ -114,6 +114,7 @@ def is_variant(field: dict[str, Any]) -> bool:
     return bool(field["type"] == "variant")
 
 
+@pytest.mark.thorough
 def test_rows_of_all_plain_tables_are_those_that_java_reads() -> None:
     names = plain_tables()
     assert len(names) > 25
@@ -408,6 +409,7 @@ def test_lineage_is_what_the_file_says_or_what_its_rows_inherit() -> None:
 # --- Random evolutions ---------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None)
 @given(schema=schemas(), chance=st.randoms(use_true_random=False))
 def test_old_rows_are_read_under_any_later_schema(schema: Schema, chance: Any) -> None:

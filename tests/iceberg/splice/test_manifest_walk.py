@@ -409,6 +409,7 @@ def test_a_map_whose_size_lies_is_refused(place: int) -> None:
     assert caught.value.reason in (Reason.MANIFEST_MALFORMED, Reason.MANIFEST_TRUNCATED)
 
 
+@pytest.mark.thorough
 def test_every_truncation_is_named_as_such() -> None:
     one = context()
     content = manifest(*(data_file(number) for number in range(20)), context=one)

@@ -93,6 +93,7 @@ def test_tombstones_that_go_raise_the_horizon_to_the_latest_nonce_that_they_stoo
     assert known.why_unproven(build_line(TABLE, producer="never seen")) is None
 
 
+@pytest.mark.thorough
 @given(
     st.lists(
         st.tuples(

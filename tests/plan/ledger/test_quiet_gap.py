@@ -90,6 +90,7 @@ def test_no_clock_makes_a_table_wait_longer_than_one_gap(
     assert waited is None or 0 <= waited <= length
 
 
+@pytest.mark.thorough
 @given(st.integers(1_000, 20_000), st.integers(20, 400))
 def test_under_full_load_gaps_come_in_time_and_commits_have_most_of_it(
     length: int, commit_ms: int

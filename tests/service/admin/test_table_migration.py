@@ -147,6 +147,7 @@ async def test_a_table_goes_back_and_its_committer_forgets_the_note(one_inbox: b
     assert [one.reason for one in await two.old.quarantined()] == [Reason.TABLE_UNKNOWN]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("one_inbox", [False, True])
 async def test_a_crash_at_any_call_is_continued_by_running_it_again(

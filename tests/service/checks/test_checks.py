@@ -323,6 +323,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.thorough
 async def test_a_process_does_not_outlive_a_service_that_is_killed() -> None:
     command = [sys.executable, "-c", _PARENT]
     parent = await asyncio.to_thread(subprocess.run, command, cwd=ROOT, capture_output=True)

@@ -165,6 +165,7 @@ async def test_a_backlog_is_read_many_at_a_time() -> None:
         assert len(await harness.live_files()) == 200
 
 
+@pytest.mark.thorough
 async def test_a_large_backlog_in_the_queue_is_not_read_from_the_inbox() -> None:
     harness = ServiceHarness()
     table = await harness.create_table()

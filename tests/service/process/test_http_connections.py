@@ -127,6 +127,7 @@ async def test_a_client_that_asks_no_more_is_cut_off_after_a_while() -> None:
         assert await client.rest() == b""
 
 
+@pytest.mark.thorough
 async def test_a_client_that_does_not_take_its_answers_is_cut_off() -> None:
     async with listening(ConnectionLimits(request_s_max=0.5)) as served:
         client = await served.connect()

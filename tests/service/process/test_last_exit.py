@@ -36,6 +36,7 @@ asyncio.run(run())
 """
 
 
+@pytest.mark.thorough
 def test_a_stuck_thread_does_not_outlive_the_time_to_end(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     ended = subprocess.run(
@@ -51,6 +52,7 @@ def test_a_stuck_thread_does_not_outlive_the_time_to_end(tmp_path: Path) -> None
     assert line["threads"], "the stuck thread is named"
 
 
+@pytest.mark.thorough
 def test_a_log_that_nobody_reads_does_not_keep_it_either(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     read, write = os.pipe()

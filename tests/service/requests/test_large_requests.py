@@ -181,6 +181,7 @@ async def test_a_doorbell_behind_large_requests_is_not_delayed_by_them() -> None
         assert await landed(harness, "small")
 
 
+@pytest.mark.thorough
 async def test_a_good_request_lands_before_all_of_many_bad_ones_of_its_table_are_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -386,6 +387,7 @@ async def test_few_bytes_that_announce_many_entries_are_not_walked_in_the_round(
 # --- Small ones ----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 async def test_small_requests_whose_lines_become_many_objects_weigh_what_they_take(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -210,6 +210,7 @@ async def test_after_a_table_is_gone_no_commit_is_tried_on_what_was_remembered_o
     assert harness.catalog.calls["swap"] == 1
 
 
+@pytest.mark.thorough
 async def test_a_table_that_was_idle_for_long_wakes_up_again() -> None:
     harness = ServiceHarness()
     table = await harness.create_table()

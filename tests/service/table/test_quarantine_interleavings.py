@@ -199,6 +199,7 @@ async def test_what_was_quarantined_does_not_land_by_an_older_self_of_the_queue(
     assert len(await harness.quarantined()) == 1
 
 
+@pytest.mark.thorough
 async def test_a_backlog_of_old_doorbells_is_listed_once_and_not_for_each_of_its_batches() -> None:
     harness = ServiceHarness()
     harness.policy = BatchPolicy(min_interval_ms=0, requests_max=100)

@@ -135,6 +135,7 @@ async def test_a_slow_engine_gets_through_within_half_a_minute() -> None:
     assert max(taken) <= 30.0 + 1.0
 
 
+@pytest.mark.thorough
 async def test_without_the_gap_a_slow_engine_starves() -> None:
     harness, table = await open_harness(GapPolicy(length_ms=0))
     assert await seconds_to_land(harness, table, patience_s=60.0) == [inf]

@@ -214,6 +214,7 @@ async def test_a_catalog_that_fails_for_all_is_asked_ever_less_often(
     assert len(await paths(harness)) == 8
 
 
+@pytest.mark.thorough
 async def test_requests_land_once_after_more_lost_answers_than_are_remembered(
     harness: ServiceHarness,
 ) -> None:

@@ -161,6 +161,7 @@ async def test_snapshots_go_although_every_commit_leaves_a_metadata_file_to_dele
     assert KEPT <= len((await harness.load()).snapshots) <= KEPT + 4
 
 
+@pytest.mark.thorough
 async def test_of_many_commits_a_second_snapshots_go_before_the_next_look_by_the_clock(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

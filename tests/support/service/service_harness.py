@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from uuid import UUID
 
 from committer.iceberg.entry.data_file import DataFile
@@ -49,6 +50,15 @@ from tests.support.memory.memory_storage import MemoryStorage
 WAREHOUSE = "memory://warehouse"
 INBOX = "memory://requests"
 KEYS = "memory://secrets/keys.toml"
+
+
+@cache
+def _settings(
+    root: str, service: ServiceSettings, security: SecuritySettings, catalog_name: str
+) -> Settings:
+    """Return the settings of a process: made once, as they look at the environment each time."""
+    catalog = CatalogSettings(name=catalog_name)
+    return Settings(inbox=root, service=service, security=security, catalog=catalog)
 
 
 class ServiceHarness:
@@ -166,12 +176,7 @@ class ServiceHarness:
             require_signature=self._require_signature, keys=KEYS if self.has_keys else ""
         )
         parts = RequestParts(
-            settings=Settings(
-                inbox=self.root,
-                service=service,
-                security=security,
-                catalog=CatalogSettings(name=self.catalog_name),
-            ),
+            settings=_settings(self.root, service, security, self.catalog_name),
             world=self.world,
             storages=Storages(self.storage, self.inbox_storage),
             queue=self.queue,

@@ -106,6 +106,7 @@ def order(value: Any) -> Any:
     return value.bytes if isinstance(value, UUID) else value
 
 
+@pytest.mark.thorough
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.integers(0, 6))
 def test_counts_and_bounds_of_every_type_equal_a_brute_force(

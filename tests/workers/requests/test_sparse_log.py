@@ -18,6 +18,7 @@ class Clock:
         return self.now_s
 
 
+@pytest.mark.thorough
 def test_each_kind_of_warning_is_written_once_in_a_period(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     log = SparseLog(logging.getLogger("frazil.test"), cast(World, clock))
