@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -62,22 +61,31 @@ def test_the_pieces_of_a_writer_are_the_manifest(format_version: int) -> None:
     assert max(map(len, pieces)) < 2 * BLOCK_BYTES
 
 
+def peak_bytes(work: Callable[[], None]) -> int:
+    """Return the least memory that it took in two runs: threads of other tests, and what is kept
+    for good since a first run, only add to it.
+    """
+    peaks = []
+    for _ in range(2):
+        tracemalloc.start()
+        try:
+            work()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    return min(peaks)
+
+
 @pytest.mark.thorough
 def test_a_writer_keeps_no_more_than_a_block() -> None:
     def files() -> Iterator[DataFile]:
         return (data_file(number, partition=("r", 1)) for number in range(5_000))
 
-    writer = ManifestWriter(context(), codec="null", sync=SYNC)
-    for _ in writer.add_files(itertools.islice(files(), 100)):
-        pass
-    tracemalloc.start()
-    try:
-        length = sum(map(len, writer.add_files(files())))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert length > 10 * BLOCK_BYTES
-    assert peak < 8 * BLOCK_BYTES
+    def write() -> None:
+        writer = ManifestWriter(context(), codec="null", sync=SYNC)
+        assert sum(map(len, writer.add_files(files()))) > 10 * BLOCK_BYTES
+
+    assert peak_bytes(write) < 8 * BLOCK_BYTES
 
 
 @pytest.mark.thorough
@@ -85,14 +93,12 @@ def test_a_reader_keeps_no_more_than_a_block() -> None:
     files = [data_file(number, partition=("r", 1)) for number in range(5_000)]
     content = encode_additions(files, context(), sync=SYNC).content
     assert [entry.data_file for entry in iter_entries(content)] == files
-    tracemalloc.start()
-    try:
+
+    def read() -> None:
         for _ in iter_entries(content):
             pass
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 8 * BLOCK_BYTES
+
+    assert peak_bytes(read) < 8 * BLOCK_BYTES
 
 
 @pytest.mark.thorough
