@@ -31,7 +31,7 @@ from committer.request.request_format import (
 )
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk import durable_writes
-from workers.requests.publisher import WrittenEpoch, encode_manifests
+from workers.requests.written_epoch import WrittenEpoch, encode_manifests
 
 _T = TypeVar("_T")
 

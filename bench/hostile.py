@@ -38,7 +38,8 @@ from tests.integration.processes import session_members
 from tests.integration.real_harness import RealHarness, real_harness
 from tests.support.builders.request_builders import build_file
 from workers.requests.connections import Connections, open_connections
-from workers.requests.publisher import PublishPolicy, WrittenEpoch
+from workers.requests.publisher import PublishPolicy
+from workers.requests.written_epoch import WrittenEpoch
 
 _MIB = 1024 * 1024
 _TABLES = ("db.t0", "db.t1")

@@ -30,8 +30,9 @@ from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from workers.requests.backlog import BacklogPolicy
-from workers.requests.publisher import Publisher, PublishPolicy, WrittenEpoch
+from workers.requests.publisher import Publisher, PublishPolicy
 from workers.requests.table_cache import TableCache
+from workers.requests.written_epoch import WrittenEpoch
 
 _WAIT_S_MAX = 60.0
 _COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=_WAIT_S_MAX)

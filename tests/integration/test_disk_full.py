@@ -18,7 +18,8 @@ from tests.integration.exactness import check_exactly_once
 from tests.integration.mounts import full, read_only, tmpfs
 from tests.integration.real_harness import living_in, until
 from tests.integration.traffic import RealProducer, producers
-from workers.requests.publisher import PublishPolicy, WrittenEpoch
+from workers.requests.publisher import PublishPolicy
+from workers.requests.written_epoch import WrittenEpoch
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
 

@@ -21,7 +21,8 @@ from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_writer import FileNames, PartitionedWriter
 from workers.files.store_access import USUAL_ACCESS, StoreAccess
 from workers.requests.connections import Connections, open_connections
-from workers.requests.publisher import PublishPolicy, WrittenEpoch
+from workers.requests.publisher import PublishPolicy
+from workers.requests.written_epoch import WrittenEpoch
 from workers.sink.target import TargetTable
 
 ROWS_A_REQUEST = 4

@@ -29,8 +29,9 @@ from committer.request.table_identifier import TableIdentifier
 from tests.simulation.chance import draws, rng
 from tests.simulation.ports import Ports
 from workers.requests.backlog import USUAL_BACKLOG, BacklogPolicy
-from workers.requests.publisher import Publisher, PublishPolicy, WrittenEpoch
+from workers.requests.publisher import Publisher, PublishPolicy
 from workers.requests.table_cache import TableCache
+from workers.requests.written_epoch import WrittenEpoch
 from workers.sink.fingerprint import SPARK_OFFSETS, epoch_fingerprint
 from workers.sink.identity import MicroBatch
 

@@ -21,7 +21,7 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt, ReceiptState
 from tests.integration.traffic import RealProducer, Written
 from workers.requests.connections import Connections
-from workers.requests.publisher import WrittenEpoch
+from workers.requests.written_epoch import WrittenEpoch
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tests.integration.traffic import POLICIES, write_rows
 from tests.support.servers.trino_client import TrinoClient
 from workers.arrow.arrow_schema import arrow_schema
 from workers.requests.connections import open_connections
-from workers.requests.publisher import WrittenEpoch
+from workers.requests.written_epoch import WrittenEpoch
 
 SCHEMA = "db"
 Row = Mapping[str, Any]

@@ -28,8 +28,9 @@ from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
 from tests.support.memory.memory_storage import MemoryStorage
-from workers.requests.publisher import Publisher, PublishPolicy, WrittenEpoch
+from workers.requests.publisher import Publisher, PublishPolicy
 from workers.requests.table_cache import TableCache
+from workers.requests.written_epoch import WrittenEpoch
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 
@@ -77,9 +78,9 @@ class Bench:
             files=(),
             may_repeat=may_repeat,
         )
-        return replace(written, files=[self._file(name, written.attempt) for name in names])
+        return replace(written, files=[self.file(name, written.attempt) for name in names])
 
-    def _file(self, name: str, attempt: UUID) -> DataFile:
+    def file(self, name: str, attempt: UUID) -> DataFile:
         location = f"{self.metadata.location}/data/{name}-{attempt}.parquet"
         return DataFile(
             file_path=location,
@@ -151,6 +152,7 @@ async def build_bench(
     keys: str | None = None,
     world: ManualWorld | None = None,
     server: MemoryServer | None = None,
+    format_version: int = 2,
 ) -> Bench:
     """Build a bench with the table `db.flights`, and a queue unless told otherwise.
 
@@ -160,7 +162,7 @@ async def build_bench(
     storage = storage or MemoryStorage()
     catalog = MemoryCatalog(storage=storage)
     server = server or MemoryServer(world=world)
-    table = build_table(str(FLIGHTS), warehouse="memory:/warehouse")
+    table = build_table(str(FLIGHTS), warehouse="memory:/warehouse", format_version=format_version)
     await catalog.create_namespace(FLIGHTS.namespace)
     await catalog.create_table(table)
     inbox, quarantine = Inbox(storage, "memory:/requests"), Quarantine(storage, "memory:/requests")

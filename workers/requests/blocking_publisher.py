@@ -17,7 +17,8 @@ from committer.ports.table_credentials import VendedCredential
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
 from workers.requests.connections import open_connections
-from workers.requests.publisher import PublishPolicy, WrittenEpoch
+from workers.requests.publisher import PublishPolicy
+from workers.requests.written_epoch import WrittenEpoch
 from workers.settings.worker_settings import WorkerSettings
 
 

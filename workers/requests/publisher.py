@@ -7,10 +7,7 @@ this from a Spark worker process without an event loop.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
-from itertools import groupby
 from typing import Literal
 from uuid import UUID
 
@@ -21,20 +18,15 @@ from committer.errors import (
     PublishError,
     TransientError,
 )
-from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.ledger_entry import MAIN
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell, Queue
 from committer.ports.world import World, spread_s
 from committer.reason import Reason
-from committer.request.attempt import attempt_of
-from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
+from committer.request.commit_request import CommitRequest, TableName
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import (
     EncodedRequest,
-    InlineManifest,
     inline_references,
     line_digest,
     read_request,
@@ -50,6 +42,7 @@ from workers.requests.repeated_attempts import RepeatedAttempts
 from workers.requests.signing import Sealer, is_same_write
 from workers.requests.sparse_log import SparseLog
 from workers.requests.table_cache import TableCache
+from workers.requests.written_epoch import WrittenEpoch, encode_manifests
 
 _log = logging.getLogger("frazil.workers")
 
@@ -64,30 +57,6 @@ _FEWER_BYTES = (
     " value `counts` or `none`), and run the write again. Smaller micro-batches prevent it"
     " (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`), but Spark runs one that it has begun as it is"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WrittenEpoch:
-    """The files that one attempt wrote for one epoch, and the table they were written for.
-
-    `may_repeat`: only the publisher keeps the same attempt from publishing a second, different
-    write (two writes in one `foreachBatch`).
-    """
-
-    identifier: TableIdentifier
-    table_uuid: UUID
-    schema_id: int
-    producer: Producer
-    epoch: int
-    nonce: UUID
-    fingerprint: Fingerprint
-    files: Sequence[DataFile]
-    may_repeat: bool = False
-
-    @property
-    def attempt(self) -> UUID:
-        """The attempt, which the names of the files carry."""
-        return attempt_of(self.table_uuid, MAIN, self.producer.id, self.epoch, self.nonce)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +205,17 @@ class Publisher:
             catalog=self._catalog_name,
             table=TableName(namespace=identifier.namespace, name=identifier.name),
             table_uuid=written.table_uuid,
+            branch=written.branch,
             producer=written.producer,
             epoch=written.epoch,
             nonce=written.nonce,
             attempt=written.attempt,
             fingerprint=written.fingerprint,
             published_at_ms=self._world.now_ms(),
+            operation=written.operation,
+            needs=written.needs,
+            stage_only=written.stage_only,
+            summary=dict(written.summary),
             manifests=inline_references(manifests),
         )
         return await self._sealer.seal(request, manifests)
@@ -331,32 +305,6 @@ class Publisher:
                 raise PublishError(message)
             _log.warning("%s", message)
         return receipt
-
-
-def encode_manifests(metadata: TableMetadata, written: WrittenEpoch) -> list[InlineManifest]:
-    """Encode one manifest per partition spec.
-    Equal files give equal bytes, so a repeat is recognized."""
-    schema = next(each for each in metadata.schemas if each.schema_id == written.schema_id)
-    specs = {spec.spec_id: spec for spec in metadata.partition_specs}
-    manifests = []
-    in_order = sorted(written.files, key=lambda file: (file.spec_id, file.file_path))
-    for spec_id, files in groupby(in_order, key=lambda file: file.spec_id):
-        context = ManifestContext(metadata.format_version, schema, specs[spec_id])
-        encoded = encode_additions(files, context, sync=_sync(written, spec_id))
-        manifests.append(
-            InlineManifest(
-                encoded.content,
-                "data",
-                spec_id,
-                encoded.added_files_count,
-                encoded.added_rows_count,
-            )
-        )
-    return manifests
-
-
-def _sync(written: WrittenEpoch, spec_id: int) -> bytes:
-    return blake2b(f"{written.attempt}/{spec_id}".encode(), digest_size=16).digest()
 
 
 def _misfit(metadata: TableMetadata, written: WrittenEpoch) -> str | None:

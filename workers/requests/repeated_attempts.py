@@ -81,7 +81,7 @@ class RepeatedAttempts:
         quarantine), so the table that is read afterwards says so.
         """
         current = await self._tables.current(request.identifier)
-        text = current.metadata.properties.get(property_key(request.producer.id))
+        text = current.metadata.properties.get(property_key(request.producer.id, request.branch))
         landed = parse_entry(text).landed(request.epoch) if text else None
         has_landed = landed is not None and landed.attempt == request.attempt
         if has_landed or await self._is_quarantined(request.inbox_key):

@@ -27,7 +27,8 @@ from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
 from workers.requests.backlog import BacklogPolicy
 from workers.requests.blocking_publisher import borrow_publisher
-from workers.requests.publisher import PublishPolicy, WrittenEpoch
+from workers.requests.publisher import PublishPolicy
+from workers.requests.written_epoch import WrittenEpoch
 from workers.settings.options import WriteOptions
 from workers.settings.worker_settings import WorkerSettings, load_settings
 from workers.sink.fingerprint import epoch_fingerprint, fingerprint_of

@@ -63,11 +63,14 @@ def build_table(
     warehouse: str,
     properties: Mapping[str, str] | None = None,
     gzip: bool = False,
+    format_version: int = 2,
 ) -> LoadedTable:
     """Build a table that no catalog knows yet, with the location of its first metadata file."""
     identifier = TableIdentifier.parse(name)
     location = "/".join((warehouse, *identifier.namespace, identifier.name))
-    metadata = build_metadata(location=location, properties=properties)
+    metadata = build_metadata(
+        location=location, properties=properties, format_version=format_version
+    )
     first = metadata_file_location(
         metadata_folder(location, metadata.properties), 0, uuid4(), gzip=gzip
     )

@@ -15,11 +15,13 @@ from committer.errors import (
     PublishError,
     StorageUnavailableError,
 )
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo
 from committer.request import request_format
 from committer.request.commit_request import REQUEST_BYTES_MAX, Fingerprint, Producer
+from committer.request.needs import Needs
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest, line_digest, read_request
 from committer.storage.inbox.inbox import QuarantineRecord
@@ -36,6 +38,65 @@ COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=30.0)
 async def read_back(bench: Bench) -> EncodedRequest:
     (key,) = await bench.inbox_keys()
     return read_request(await bench.inbox.get(key), key=key)
+
+
+async def test_a_row_delta_is_published_with_its_delete_files_and_its_needs() -> None:
+    """Vectors of one Puffin file keep the order of their places, whatever the caller's order."""
+    bench = await build_bench(format_version=3)
+    written = bench.written(epoch=5, names=("a", "b"))
+    folder = f"{bench.metadata.location}/data"
+    puffin = DataFile(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=f"{folder}/deletes-{written.attempt}.puffin",
+        file_format="PUFFIN",
+        record_count=3,
+        file_size_in_bytes=200,
+    )
+    vectors = [
+        replace(
+            puffin,
+            referenced_data_file=f"{folder}/old-{place}.parquet",
+            content_offset=place,
+            content_size_in_bytes=40,
+        )
+        for place in (50, 4)
+    ]
+    needs = Needs(base_snapshot_id=7, base_sequence_number=3, updates_rows=True)
+    written = replace(
+        written,
+        files=[*vectors, *written.files],
+        operation="row-delta",
+        needs=needs,
+        summary={"job": "merge"},
+    )
+    await bench.publisher.publish(written, DURABLE)
+    sealed = await read_back(bench)
+    request = sealed.request
+    assert (request.operation, request.needs, request.summary) == (
+        "row-delta",
+        needs,
+        {"job": "merge"},
+    )
+    data, deletes = request.manifests
+    assert (data.content, data.added_files_count) == ("data", 2)
+    assert (deletes.content, deletes.added_files_count, deletes.added_rows_count) == (
+        "deletes",
+        2,
+        6,
+    )
+    entries = decode_manifest(bytes(sealed.manifest(deletes))).entries
+    assert [entry.data_file.content_offset for entry in entries] == [4, 50]
+    assert entries[0].data_file.referenced_data_file == f"{folder}/old-4.parquet"
+
+
+async def test_an_epoch_of_a_branch_has_its_attempt_from_the_branch() -> None:
+    bench = await build_bench()
+    on_main = bench.written(epoch=5)
+    written = replace(on_main, branch="audit", files=())
+    assert written.attempt != on_main.attempt
+    written = replace(written, files=[bench.file("a", written.attempt)])
+    await bench.publisher.publish(written, DURABLE)
+    assert (await read_back(bench)).request.branch == "audit"
 
 
 # --- Durable -------------------------------------------------------------------------------------
@@ -479,11 +540,11 @@ async def test_an_epoch_whose_request_is_too_large_is_refused_before_it_is_publi
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bench = await build_bench()
-    written = bench.written(epoch=7, names=[f"file-{number}" for number in range(90)])
+    written = bench.written(epoch=7, names=[f"file-{number}" for number in range(120)])
     monkeypatch.setattr(request_format, "REQUEST_BYTES_MAX", 8_000)
     with pytest.raises(
         PublishError,
-        match=r"^epoch 7 of producer `stream` of table `db.flights` is not published, with 90 data"
+        match=r"^epoch 7 of producer `stream` of table `db.flights` is not published, with 120 data"
         r" files: the request has \d+ bytes, the limit is 8000. Write fewer, larger files",
     ):
         await bench.publisher.publish(written, DURABLE)

@@ -1,0 +1,86 @@
+"""The files that a client has written for one epoch, and the manifests of its request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import groupby
+from uuid import UUID
+
+from committer.iceberg.entry.data_file import DataFile, ManifestContent
+from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.ledger_entry import MAIN
+from committer.request.attempt import attempt_of
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.needs import Needs, Operation
+from committer.request.request_format import InlineManifest
+from committer.request.table_identifier import TableIdentifier
+
+_NO_NEEDS = Needs()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenEpoch:
+    """The files that one attempt wrote for one epoch, and the table they were written for.
+
+    `operation`, `needs`, `branch`, `summary`, `stage_only`: as in `CommitRequest`. `files` are data
+    and delete files. `may_repeat`: only the publisher keeps the same attempt from publishing a
+    second, different write (two writes in one `foreachBatch`).
+    """
+
+    identifier: TableIdentifier
+    table_uuid: UUID
+    schema_id: int
+    producer: Producer
+    epoch: int
+    nonce: UUID
+    fingerprint: Fingerprint
+    files: Sequence[DataFile]
+    operation: Operation = "append"
+    needs: Needs = _NO_NEEDS
+    branch: str = MAIN
+    summary: Mapping[str, str] = field(default_factory=dict)
+    stage_only: bool = False
+    may_repeat: bool = False
+
+    @property
+    def attempt(self) -> UUID:
+        """The attempt, which the names of the files carry."""
+        return attempt_of(self.table_uuid, self.branch, self.producer.id, self.epoch, self.nonce)
+
+
+def encode_manifests(metadata: TableMetadata, written: WrittenEpoch) -> list[InlineManifest]:
+    """Encode one manifest per partition spec for data files, and one for delete files.
+    Equal files give equal bytes, so a repeat is recognized."""
+    schema = next(each for each in metadata.schemas if each.schema_id == written.schema_id)
+    specs = {spec.spec_id: spec for spec in metadata.partition_specs}
+    manifests = []
+    for (content, spec_id), files in groupby(sorted(written.files, key=_order), key=_manifest_of):
+        context = ManifestContext(metadata.format_version, schema, specs[spec_id], content)
+        encoded = encode_additions(files, context, sync=_sync(written, content, spec_id))
+        manifests.append(
+            InlineManifest(
+                encoded.content,
+                "data" if content is ManifestContent.DATA else "deletes",
+                spec_id,
+                encoded.added_files_count,
+                encoded.added_rows_count,
+            )
+        )
+    return manifests
+
+
+def _manifest_of(file: DataFile) -> tuple[ManifestContent, int]:
+    return file.manifest_content, file.spec_id
+
+
+def _order(file: DataFile) -> tuple[object, ...]:
+    """Vectors of one Puffin file have one path, and differ in their places."""
+    return (*_manifest_of(file), file.file_path, file.content_offset or 0)
+
+
+def _sync(written: WrittenEpoch, content: ManifestContent, spec_id: int) -> bytes:
+    text = f"{written.attempt}/{content.name}/{spec_id}"
+    return blake2b(text.encode(), digest_size=16).digest()
