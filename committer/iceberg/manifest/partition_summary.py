@@ -52,6 +52,25 @@ def _summary(kind: IcebergType, values: tuple[object, ...]) -> PartitionFieldSum
     )
 
 
+def partition_order(
+    partition_type: StructType,
+) -> Callable[[tuple[object, ...]], tuple[SupportsRichComparison, ...]]:
+    """Return a key that sorts tuples of a partition type: null first, NaN last."""
+    orders = [_order(field.field_type) for field in partition_type.fields]
+
+    def key(partition: tuple[object, ...]) -> tuple[SupportsRichComparison, ...]:
+        return tuple(
+            (
+                value is not None,
+                _is_nan(value),
+                0 if value is None or _is_nan(value) else order(value),
+            )
+            for order, value in zip(orders, partition, strict=True)
+        )
+
+    return key
+
+
 def _is_nan(value: object) -> bool:
     return isinstance(value, float) and math.isnan(value)
 

@@ -78,6 +78,8 @@ def _decoder(fields: list[dict[str, object]], ids: Collection[int] | None = None
     return record_decoder(json.dumps({"type": "record", "name": "part", "fields": chosen}).encode())
 
 
+# Of an entry that stays: its partition, encoded, its length, its rows, and its sequence number.
+Cut = tuple[bytes, int, int, int | None]
 # From the block, the place of an entry in it, and the first row id that it has or inherits: the
 # bytes of the entry as a removed one; empty if it stays.
 Remove = Callable[[bytes, int, int | None], bytes]
@@ -95,7 +97,8 @@ class Splice:
     entry without a row id has; None where there are none. `partitions` has the tuples by their
     bytes; `tail` and `rest` are those of the entry before. `files` and `rows` of the manifest are
     counted by status, and its partitions are compared with its row by `check`. `remove` is asked
-    of live entries whose path, encoded, is among `removable`.
+    of live entries whose path, encoded, is among `removable`. `cuts`: notes each entry that stays,
+    where its caller takes the blocks apart.
     """
 
     parts: EntryParts
@@ -117,6 +120,7 @@ class Splice:
     rows: list[int] = field(default_factory=lambda: [0, 0, 0])
     removable: frozenset[bytes] = frozenset()
     remove: Remove = _keep
+    cuts: list[Cut] | None = None
 
     def begin(self, row: ManifestFile, check: RowCheck) -> None:
         """Continue with another manifest."""
@@ -151,7 +155,7 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
     partition, tail, rest = splice.partition, splice.tail, splice.rest
     pieces: list[bytes] = []
     files_by_status, rows_by_status = splice.files, splice.rows
-    removable, remove = splice.removable, splice.remove
+    removable, remove, cuts = splice.removable, splice.remove, splice.cuts
     kept = removed = rows = position = 0
     is_changed, next_row_id = False, splice.next_row_id
     lowest = splice.min_sequence_number
@@ -226,6 +230,13 @@ def _splice(raw: bytes, count: int, splice: Splice) -> tuple[int, bytes]:
         kept += 1
         splice.rows_count += rows
         lowest = number if lowest is None or number is None else min(number, lowest)
+        if cuts is not None:
+            length = position - start
+            if head:
+                length += len(head) - (head_stop - start)
+            if row_id:
+                length += len(row_id) - 1
+            cuts.append((partition or b"", length, rows, number))
         if row_id:
             pieces += (head or raw[start:head_stop], raw[head_stop:row_id_start], row_id)
             pieces.append(raw[row_id_start + 1 : position])

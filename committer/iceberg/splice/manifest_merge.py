@@ -27,6 +27,7 @@ from committer.iceberg.avro.shapes import schema_shape
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.entry.entry_decoder import entry_from_record
 from committer.iceberg.entry.entry_encoder import entry_encoder
+from committer.iceberg.entry.partition_encoder import partition_encoder
 from committer.iceberg.manifest.block_pool import BlockPool, EncodedBlock
 from committer.iceberg.manifest.manifest import (
     EncodedManifest,
@@ -41,7 +42,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_row import RowCheck, checked_entries, refuse_negative
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.schema.partition_spec import partition_type
-from committer.iceberg.splice.entry_splice import Remove, Splice, entry_parts, splice_block
+from committer.iceberg.splice.entry_splice import Cut, Remove, Splice, entry_parts, splice_block
 from committer.iceberg.splice.manifest_walk import SMALL_BLOCK
 from committer.iceberg.values.types import UnknownType
 
@@ -85,12 +86,14 @@ class ManifestMerge:
         self._shape = schema_shape(schema_headers(entry, "manifest_entry")[0])
         self._field_ids = tuple(field.field_id for field in context.spec.fields)
         self._encode = entry_encoder(context.format_version, self._kind)
+        self._encode_partition = partition_encoder(self._kind)
         # A merge has time; files are removed while a commit waits.
         level = DEFLATE_LEVEL_FAST if removal else DEFLATE_LEVEL
         self._pool = BlockPool(codec, level=level)
         self._blocks: list[EncodedBlock] = []
         # A removal compresses nothing before its first file: most manifests have none.
         self._waiting: list[tuple[int, bytes, bool]] = []
+        self._cuts: list[Cut] | None = None
         self._splices: dict[bytes, Splice] = {}
         self._partitions: dict[str, tuple[object, ...]] = {}
         self._files_count = self._rows_count = self._work = 0
@@ -170,7 +173,7 @@ class ManifestMerge:
             raise InvariantError(f"{row.manifest_path}: of another content or partition spec")
         if manifest_content(header) != row.content:
             raise InvalidMetadataError(f"not of the content {row.content.name} that its row says")
-        if not self._has_ids(row) and self._removal is None:
+        if not self._has_ids(row) and self._removal is None and self._cuts is None:
             raise InvariantError(f"{row.manifest_path}: its files have no row ids to keep yet")
         return RowCheck(row, context.spec, manifest_schema(header))
 
@@ -208,6 +211,7 @@ class ManifestMerge:
                 check,
                 removable=self._removable,
                 remove=self._remover(schema_text),
+                cuts=self._cuts,
             )
             self._splices[schema_text] = splice
         splice.begin(row, check)
@@ -270,7 +274,11 @@ class ManifestMerge:
         self._note_partitions([file.partition])
         self._files_count += 1
         self._rows_count += file.record_count
-        self._note_sequence_number(entry.sequence_number if version > 1 else None)
+        number = entry.sequence_number if version > 1 else None
+        self._note_sequence_number(number)
+        if self._cuts is not None:
+            partition = self._encode_partition(file.partition)
+            self._cuts.append((partition, -1, file.record_count, number))
         return replace(entry, status=ManifestEntryStatus.EXISTING)
 
     def _require_numbers(self, entry: ManifestEntry) -> None:

@@ -13,6 +13,7 @@ from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
 from committer.iceberg.expressions.expression import ALWAYS_FALSE
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.splice.manifest_merge import ManifestMerge
+from committer.plan.file_changes.clustering import cluster_manifests
 from committer.plan.file_changes.data_removal import (
     REPLACE_PARTITIONS,
     Match,
@@ -47,9 +48,12 @@ _Entries = Mapping[str, Sequence[ManifestEntry]]
 def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced | Conflict:
     """Return the branch after the changes of one step.
 
-    Only manifests that list a removed file are written anew. No two changes of a step remove one
-    file. Errors: `MissingObjectsError`; those of reading manifests and vectors.
+    A rewrite of manifests is alone in its step. Only manifests that list a removed file are written
+    anew. No two changes of a step remove one file.
+    Errors: `MissingObjectsError`; those of reading manifests and vectors.
     """
+    if any(change.operation == "rewrite-manifests" for change in changes):
+        return cluster_manifests(head, names)
     data = find_removed_data(head, changes, names.snapshot_id)
     if isinstance(data, Conflict):
         return data
@@ -209,7 +213,7 @@ def _label(changes: Sequence[Change]) -> str:
             return _overwrite_label(changes)
         case "row-delta":
             return _row_delta_label(changes)
-        case "rewrite-files" | "rewrite-manifests":
+        case "rewrite-files":
             return "replace"
         case "replace-partitions":
             return "overwrite"

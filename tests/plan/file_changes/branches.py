@@ -30,11 +30,13 @@ from committer.iceberg.manifest.manifest import (
 from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from committer.iceberg.metadata.summary import commit_summary
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.iceberg.schema.partition_spec import PartitionField, partition_type
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.splice.manifest_splice import ManifestPart
 from committer.iceberg.splice.manifest_walk import walk_additions
 from committer.iceberg.updates.metadata_update import (
+    AddPartitionSpec,
     AddSnapshot,
+    SetDefaultPartitionSpec,
     SetSnapshotRef,
     Update,
     UpgradeFormatVersion,
@@ -50,7 +52,7 @@ from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import Head, MissingObjectsError, ObjectRange
 from committer.plan.operations.step_output import Produced, StepNames
 from committer.ports.pointer_swap import LoadedTable
-from tests.support.builders.flights import BY_CARRIER, build_flights, changed
+from tests.support.builders.flights import BY_CARRIER, BY_DAY, build_flights, changed
 
 FOLDER = "memory://warehouse/db/flights"
 
@@ -246,9 +248,13 @@ class Branch:
     def append(self, *files: DataFile) -> Produced:
         return self.land(self.change("append", *files))
 
-    def upgrade(self) -> None:
-        """Upgrade the table to format version 3: its files get row ids with the next commit."""
-        self.update(UpgradeFormatVersion(3))
+    def upgrade(self, format_version: int = 3) -> None:
+        """Upgrade the table: in version 3 its files get row ids with the next commit."""
+        self.update(UpgradeFormatVersion(format_version))
+
+    def by_day(self) -> None:
+        """Partition the table by day from now on: spec 1."""
+        self.update(AddPartitionSpec(PartitionSpec(1, BY_DAY)), SetDefaultPartitionSpec(1))
 
     def update(self, *updates: Update) -> None:
         self.table = changed(self.table, *updates)

@@ -1,0 +1,99 @@
+"""Manifests of data written anew in the order of partitions: the operation `rewrite-manifests`.
+
+No file is added or removed. Manifests of deletes stay as they are.
+Source: docs/reference/iceberg-notes.md 7.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from committer.errors import InvariantError
+from committer.iceberg.entry.data_file import ManifestContent
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.splice.manifest_clusters import ManifestClusters
+from committer.plan.batch.manifest_size import target_bytes
+from committer.plan.file_changes.data_removal import manifest_context
+from committer.plan.file_changes.new_manifests import NewManifests
+from committer.plan.ledger.state import ListedManifest
+from committer.plan.operations.head import Head, ObjectRange
+from committer.plan.operations.step_output import Produced, StepNames
+
+# Of manifests that are written anew at once: their entries take some ten times as much, inflated.
+_BYTES_MAX = 64 * 1024 * 1024
+
+
+def cluster_manifests(head: Head, names: StepNames) -> Produced:
+    """Return the branch with its data manifests clustered by partition, near the table's target
+    size of manifests.
+
+    Of more manifests than fit into memory the smallest are taken: the next rewrite goes on.
+    Errors: `MissingObjectsError`; those of reading manifests.
+    """
+    rows = _chosen(head)
+    contents = head.contents([ObjectRange(row.manifest_path) for row in rows])
+    new = NewManifests(head.metadata, names)
+    by_spec: defaultdict[int, list[tuple[ManifestFile, bytes]]] = defaultdict(list)
+    for row, content in zip(rows, contents, strict=True):
+        by_spec[row.partition_spec_id].append((row, content))
+    written = [one for _, found in sorted(by_spec.items()) for one in _clustered(head, new, found)]
+    replaced = {row.manifest_path for row in rows}
+    kept = [
+        one
+        for one in head.manifests
+        if one.row.manifest_path not in replaced and one.row.has_live_files
+    ]
+    data = [one for one in kept if one.row.content == ManifestContent.DATA]
+    deletes = [one for one in kept if one.row.content == ManifestContent.DELETES]
+    counts = {
+        "manifests-created": len(written),
+        "manifests-kept": len(kept),
+        "manifests-replaced": len(replaced),
+        "entries-processed": sum(one.row.existing_files_count or 0 for one in written),
+        "changed-partition-count": 0,
+    }
+    return Produced("replace", (*written, *data, *deletes), counts, {}, tuple(new.objects))
+
+
+def _chosen(head: Head) -> list[ManifestFile]:
+    rows = [one.row for one in head.manifests if one.row.content == ManifestContent.DATA]
+    rows = [row for row in rows if row.has_live_files]
+    left, chosen = _BYTES_MAX, set[str]()
+    for row in sorted(rows, key=lambda row: row.manifest_length):
+        left -= row.manifest_length
+        if left >= 0 or not chosen:
+            chosen.add(row.manifest_path)
+    return [row for row in rows if row.manifest_path in chosen]
+
+
+def _clustered(
+    head: Head, new: NewManifests, manifests: Sequence[tuple[ManifestFile, bytes]]
+) -> Iterator[ListedManifest]:
+    context = manifest_context(head.metadata, manifests[0][0])
+    clusters = ManifestClusters(context)
+    for row, content in manifests:
+        clusters.add_all(row, content)
+    first = _first_row_id([row for row, _ in manifests])
+    size_bytes = target_bytes(head.metadata.properties)
+    expected = [_live_count(row) for row, _ in manifests]
+    files = 0
+    for encoded in clusters.manifests(size_bytes, new.sync):
+        listed = new.listed(encoded, context)
+        files += encoded.existing_files_count
+        yield replace(listed, row=replace(listed.row, first_row_id=first))
+    if None not in expected and files != sum(count or 0 for count in expected):
+        raise InvariantError(f"{files} files in clustered manifests, expected {expected}")
+
+
+def _live_count(row: ManifestFile) -> int | None:
+    counts = row.added_files_count, row.existing_files_count
+    return None if None in counts else sum(count or 0 for count in counts)
+
+
+def _first_row_id(rows: Sequence[ManifestFile]) -> int | None:
+    """Return a first row id for manifests whose entries have ids of their own, so that no id is
+    used up; None if some have none yet, and are to get them."""
+    ids = [row.first_row_id for row in rows]
+    return None if None in ids else ids[0]
