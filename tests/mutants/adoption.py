@@ -8,6 +8,8 @@ _FOOTER = ("tests/workers/adoption/test_footer.py",)
 _FIT = ("tests/workers/adoption/test_column_fit.py",)
 _PARTITION = ("tests/workers/adoption/test_partition_values.py",)
 _METRICS = ("tests/workers/arrow/test_footer_metrics.py",)
+_PATHS = ("tests/plan/batch/test_adopted_paths.py",)
+_LIVE = ("tests/plan/operations/test_live_files.py",)
 _FIND = ("tests/workers/adoption/test_adopter.py",)
 
 ADOPTION = (
@@ -119,5 +121,70 @@ ADOPTION = (
         'part.startswith(".") or (',
         'part.startswith("..") or (',
         _FIND,
+    ),
+    # --- Where they lie ---
+    Mutant(
+        "a_file_of_a_waiting_request_is_adopted",
+        "committer/plan/batch/adopted_paths.py",
+        "    if is_own and _may_be_an_attempts(path):\n",
+        "    if is_own and not _may_be_an_attempts(path) and False:\n",
+        _PATHS,
+    ),
+    Mutant(
+        "an_attempt_is_looked_for_in_one_spelling",
+        "committer/plan/batch/adopted_paths.py",
+        "any(at.is_within(comparable_location(folder)) for folder in places.prefixes)",
+        "path.startswith(places.prefixes)",
+        _PATHS,
+    ),
+    Mutant(
+        "metadata_is_adopted_by_another_spelling",
+        "committer/plan/batch/adopted_paths.py",
+        "    if any(at.is_within(comparable_location(folder)) for folder in places.metadata):\n",
+        "    if path.startswith(places.metadata):\n",
+        _PATHS,
+    ),
+    Mutant(
+        "a_file_is_adopted_under_two_spellings",
+        "committer/plan/batch/adopted_paths.py",
+        "        seen.add(at)\n",
+        "        seen.add(path)\n",
+        _PATHS,
+    ),
+    # --- Whether they are live ---
+    Mutant(
+        "a_removed_file_is_live",
+        "committer/plan/operations/live_files.py",
+        "        if file.is_live and file.path in wanted\n",
+        "        if file.path in wanted\n",
+        _LIVE,
+    ),
+    Mutant(
+        "a_live_file_is_looked_for_in_one_spelling",
+        "committer/plan/operations/live_files.py",
+        "        return comparable_location(path) in self._locations\n",
+        "        return any(path == f'{one.store}{one.path}' for one in self._locations)\n",
+        _LIVE,
+    ),
+    Mutant(
+        "manifests_of_other_specs_are_not_read",
+        "committer/plan/operations/live_files.py",
+        "    return test is None or test(row)\n",
+        "    return test is not None and test(row)\n",
+        _LIVE,
+    ),
+    Mutant(
+        "manifests_at_the_edge_are_not_read",
+        "committer/plan/operations/live_files.py",
+        "    return bool(own_low <= high and low <= own_high)\n",
+        "    return bool(own_low < high and low < own_high)\n",
+        _LIVE,
+    ),
+    Mutant(
+        "manifests_of_null_partitions_are_not_read",
+        "committer/plan/operations/live_files.py",
+        "    if own.contains_null and listed.contains_null:\n",
+        "    if own.contains_null and not listed.contains_null:\n",
+        _LIVE,
     ),
 )

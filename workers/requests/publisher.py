@@ -57,6 +57,10 @@ _FEWER_BYTES = (
     " value `counts` or `none`), and run the write again. Smaller micro-batches prevent it"
     " (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`), but Spark runs one that it has begun as it is"
 )
+_FEWER_FILES = (
+    "Add the files in several calls, or keep fewer column metrics (table property"
+    " `write.metadata.metrics.default`)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +199,7 @@ class Publisher:
             raise PublishError(
                 f"epoch {written.epoch} of producer `{written.producer.id}` of table"
                 f" `{written.identifier}` is not published, with {len(written.files)} data files:"
-                f" {error}. {_FEWER_BYTES}"
+                f" {error}. {_FEWER_FILES if written.adopt_existing else _FEWER_BYTES}"
             ) from None
 
     async def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> EncodedRequest:
@@ -216,6 +220,7 @@ class Publisher:
             needs=written.needs,
             stage_only=written.stage_only,
             summary=dict(written.summary),
+            adopt_existing=written.adopt_existing,
             manifests=inline_references(manifests),
         )
         return await self._sealer.seal(request, manifests)

@@ -25,9 +25,9 @@ _NO_NEEDS = Needs()
 class WrittenEpoch:
     """The files that one attempt wrote for one epoch, and the table they were written for.
 
-    `operation`, `needs`, `branch`, `summary`, `stage_only`: as in `CommitRequest`. `files` are data
-    and delete files. `may_repeat`: only the publisher keeps the same attempt from publishing a
-    second, different write (two writes in one `foreachBatch`).
+    `operation`, `needs`, `branch`, `summary`, `stage_only`, `adopt_existing`: as in
+    `CommitRequest`. `files` are data and delete files. `may_repeat`: only the publisher keeps the
+    same attempt from publishing a second, different write (two writes in one `foreachBatch`).
     """
 
     identifier: TableIdentifier
@@ -43,6 +43,7 @@ class WrittenEpoch:
     branch: str = MAIN
     summary: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
+    adopt_existing: bool = False
     may_repeat: bool = False
 
     @property

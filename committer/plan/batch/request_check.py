@@ -18,6 +18,7 @@ from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.work_left import WorkLeft
 from committer.ledger_entry import property_key
+from committer.plan.batch.adopted_paths import adopt_locations, check_adopted_paths
 from committer.plan.batch.checked_filters import NO_FILTERS, CheckedFilters, check_filters
 from committer.plan.batch.data_locations import (
     FILE_NAME_BYTES_MAX,
@@ -104,6 +105,7 @@ class CheckBasis:
     branches: frozenset[str]
     property_key_chars_max: int | None = None
     former_catalogs: frozenset[str] = frozenset()
+    adopt_locations: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -122,6 +124,7 @@ class CheckBasis:
             frozenset({"main", *branches}),
             property_key_chars_max,
             parse_former_catalogs(metadata.properties),
+            adopt_locations(metadata.properties),
         )
 
 
@@ -231,6 +234,10 @@ class Checker:
         return memoryview(content)
 
     def _check_paths(self, request: CommitRequest, manifests: tuple[CheckedManifest, ...]) -> None:
+        if request.adopt_existing:
+            adopted = (path for manifest in manifests for path in manifest.walked.paths)
+            check_adopted_paths(adopted, self.basis.places, self.basis.adopt_locations)
+            return
         attempt, seen = str(request.attempt), 0
         names: set[str] = set()
         for manifest in manifests:
