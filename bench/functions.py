@@ -22,7 +22,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_m
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.plan.batch.batch import Batch, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
-from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
+from committer.request.commit_request import CommitRequest, Fingerprint, Producer
 from committer.request.request_format import (
     EncodedRequest,
     inline_references,
@@ -30,6 +30,7 @@ from committer.request.request_format import (
     seal_request,
 )
 from committer.request.table_identifier import TableIdentifier
+from committer.request.transaction import TableName
 from committer.storage.disk import durable_writes
 from workers.requests.written_epoch import WrittenEpoch, encode_manifests
 

@@ -18,6 +18,7 @@ from committer.request.needs import Needs, Operation, check_needs
 from committer.request.request_key import inbox_key, path_segment
 from committer.request.request_model import Count, Document, Model, Name, Printable
 from committer.request.table_identifier import TableIdentifier
+from committer.request.transaction import TableName, Transaction
 
 REQUEST_BYTES_MAX = 64 * 1024 * 1024
 EPOCH_MAX = 2**63 - 1
@@ -31,18 +32,8 @@ def _integer(value: object) -> object:
     return value
 
 
-TableNamePart = Annotated[Name, Field(pattern=r"^[^.]+$")]
 ProducerId = Annotated[Name, AfterValidator(path_segment)]
 Digest = Annotated[str, Field(pattern=r"^blake2b-256:[0-9a-f]{64}$")]
-
-
-class TableName(Model):
-    """The table's name, as in the REST catalog specification. No part has a dot: catalogs, the
-    ledger's readers and the log know a table by its parts joined by dots.
-    """
-
-    namespace: Annotated[tuple[TableNamePart, ...], Field(min_length=1, max_length=16)]
-    name: TableNamePart
 
 
 class Producer(Model):
@@ -113,6 +104,7 @@ class CommitRequest(Model):
     `attempt` follows from `nonce` and what stands beside it (`attempt_of`), and is checked.
     `summary`: entries for the summary of its snapshot; those that are computed count more.
     `stage_only`: the snapshot gets no ref. `changes`: of the table, with operation `alter`.
+    `transaction`: it lands together with the requests of other tables, or not at all.
     """
 
     request_version: Annotated[Literal[1], BeforeValidator(_integer)] = 1
@@ -132,6 +124,7 @@ class CommitRequest(Model):
     summary: Summary = Field(default_factory=dict)
     changes: TableChanges = ()
     adopt_existing: bool = False
+    transaction: Transaction | None = None
     signature: Annotated[str, Field(max_length=1024)] | None = None
     key_id: Name | None = None
     not_after_ms: Count | None = None
@@ -141,6 +134,8 @@ class CommitRequest(Model):
     @model_validator(mode="after")
     def _changes_something(self) -> Self:
         self._check_operation()
+        if self.transaction is not None:
+            self.transaction.require(self.table, self.table_uuid)
         if (self.signature is None) != (self.key_id is None):
             raise ValueError("expected `signature` and `key-id` together")
         if self.not_after_ms is not None and self.signature is None:

@@ -234,6 +234,8 @@ def _keys_read(request: CommitRequest) -> int:
         keys += count_keys(document)
     for change in request.changes:
         keys += count_keys(change.model_dump(by_alias=True, exclude_unset=True))
+    if request.transaction is not None:
+        keys += count_keys(request.transaction.model_dump(mode="json"))
     for named in (*needs.removed_delete_files, *needs.groups):
         keys += len(named.model_fields_set)
     filters = count_keys(needs.row_filter) + count_keys(needs.conflict_filter)

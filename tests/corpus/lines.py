@@ -79,6 +79,7 @@ TYPES = tuple(
             "summary": ([], "x", {"": "a"}, {"a": 1}, {"a": None}, {"frazil.epochs": "1"}),
             "changes": ({}, None, "x", [5], [{}], [{"action": "drop-table"}]),
             "adopt-existing": ("false", 0, None),
+            "transaction": ({}, [], "x", 5, {"id": "x", "tables": []}, {"id": _NIL, "tables": []}),
             "signature": ("hmac-sha256:00", 5, "", "x" * 1025),
             "key-id": ("key", ""),
             "not-after-ms": (1, "1", -1),

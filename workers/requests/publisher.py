@@ -23,7 +23,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell, Queue
 from committer.ports.world import World, spread_s
 from committer.reason import Reason
-from committer.request.commit_request import CommitRequest, TableName
+from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import (
     EncodedRequest,
@@ -33,6 +33,7 @@ from committer.request.request_format import (
 )
 from committer.request.request_key import parse_inbox_key
 from committer.request.table_identifier import TableIdentifier
+from committer.request.transaction import TableName
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from committer.storage.inbox.key_file import KeyFile
 from workers.requests.backlog import USUAL_BACKLOG, BacklogPolicy, BacklogWaiter

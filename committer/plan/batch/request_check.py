@@ -294,6 +294,7 @@ def _check_operation(request: CommitRequest) -> None:
         (request.operation != "append", f"operation `{request.operation}`"),
         (request.adopt_existing, "`adopt-existing`"),
         (request.producer.ordered, "an ordered producer of appends"),
+        (request.transaction is not None, "`transaction`"),
         (request.stage_only, "`stage-only`"),
         (bool(request.summary), "`summary`"),
         (any(ref.content == "deletes" for ref in request.manifests), "delete files"),

@@ -12,13 +12,14 @@ from committer.iceberg.schema.partition_spec import partition_path
 from committer.iceberg.values.locations import data_file_location
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.attempt import attempt_of, timed_nonce
-from committer.request.commit_request import CommitRequest, Fingerprint, Producer, TableName
+from committer.request.commit_request import CommitRequest, Fingerprint, Producer
 from committer.request.request_format import (
     EncodedRequest,
     InlineManifest,
     inline_references,
     seal_request,
 )
+from committer.request.transaction import TableName
 
 SYNC = bytes(range(16))
 

@@ -1,0 +1,66 @@
+"""The models of a transaction: requests of several tables that land together or not at all."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Self
+from uuid import UUID
+
+from pydantic import Field, model_validator
+
+from committer.request.request_model import Model, Name
+from committer.request.table_identifier import TableIdentifier
+
+TRANSACTION_TABLES_MAX = 100
+TableNamePart = Annotated[Name, Field(pattern=r"^[^.]+$")]
+
+
+class TableName(Model):
+    """The table's name, as in the REST catalog specification. No part has a dot: catalogs, the
+    ledger's readers and the log know a table by its parts joined by dots.
+    """
+
+    namespace: Annotated[tuple[TableNamePart, ...], Field(min_length=1, max_length=16)]
+    name: TableNamePart
+
+
+class TransactionTable(Model):
+    """A table of a transaction, as the request for it names it."""
+
+    table: TableName
+    table_uuid: UUID
+
+    @property
+    def identifier(self) -> TableIdentifier:
+        return TableIdentifier(self.table.namespace, self.table.name)
+
+
+class Transaction(Model):
+    """One atomic change of several tables: one request for each of them.
+
+    All its requests name the same tables, in any order; a request that names others is of another
+    transaction.
+    """
+
+    id: UUID
+    tables: Annotated[
+        tuple[TransactionTable, ...], Field(min_length=2, max_length=TRANSACTION_TABLES_MAX)
+    ]
+
+    @model_validator(mode="after")
+    def _names_no_table_twice(self) -> Self:
+        names = {one.identifier for one in self.tables}
+        uuids = {one.table_uuid for one in self.tables}
+        if len(names) < len(self.tables) or len(uuids) < len(self.tables):
+            raise ValueError("expected each table once")
+        return self
+
+    def require(self, table: TableName, table_uuid: UUID) -> None:
+        """Return if it has this table. Errors: `ValueError`."""
+        if all((one.table, one.table_uuid) != (table, table_uuid) for one in self.tables):
+            raise ValueError("expected `transaction` to name the request's own table")
+
+    @cached_property
+    def members(self) -> tuple[tuple[TableIdentifier, UUID], ...]:
+        """Its tables in one order, whatever that of the request."""
+        return tuple(sorted((one.identifier, one.table_uuid) for one in self.tables))
