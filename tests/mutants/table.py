@@ -18,6 +18,7 @@ from tests.mutants.process import PROCESS
 from tests.mutants.protocol import PROTOCOL
 from tests.mutants.rest_catalog import REST_CATALOG
 from tests.mutants.upkeep import UPKEEP
+from tests.mutants.validation import VALIDATION
 
 MUTANTS: tuple[Mutant, ...] = (
     *PROTOCOL,
@@ -35,6 +36,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *ADOPTION,
     *PROCESS,
     *COMMAND,
+    *VALIDATION,
     # --- Large requests ---
     Mutant(
         "large_requests_come_in_order_of_arrival",

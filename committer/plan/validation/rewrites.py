@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
+from committer.iceberg.metadata.snapshot import Snapshot
 from committer.plan.operations.head import Head
-from committer.plan.validation.history import removed_since
+from committer.plan.validation.history import added_by, removed_by
 from committer.plan.validation.since import Since
 
 _REPLACE = "replace"
@@ -35,13 +36,13 @@ def without_rewritten(
     is labeled as one has put them in the place of older files.
     """
     others = [one for one in found if not _is_numbered_back(one, since)]
-    labeled = {one for one in _snapshots(others) if _is_replace(head, one)}
+    labeled = [one for one in _snapshots(others, head) if one.operation == _REPLACE]
     if not labeled:
         return others
-    removed = removed_since(head, since)
-    if removed is None:
-        return others
-    rewrites = _true_rewrites(labeled, removed, others, since)
+    ids = {one.snapshot_id for one in labeled}
+    removed = removed_by(head, labeled)
+    replaced = _replaced(removed, _NewFiles.of(head, since, removed))
+    rewrites = _true_rewrites(ids, replaced, others)
     return [one for one in others if (one.snapshot_id, _kind(one)) not in rewrites]
 
 
@@ -50,26 +51,20 @@ def _is_numbered_back(entry: ManifestEntry, since: Since) -> bool:
     return not since.is_all and number is not None and 0 < number <= since.sequence_number
 
 
-def _snapshots(entries: Iterable[ManifestEntry]) -> set[int]:
-    return {one.snapshot_id for one in entries if one.snapshot_id is not None}
-
-
-def _is_replace(head: Head, snapshot_id: int) -> bool:
-    snapshot = head.metadata.snapshot_by_id(snapshot_id)
-    return snapshot is not None and snapshot.operation == _REPLACE
+def _snapshots(entries: Iterable[ManifestEntry], head: Head) -> list[Snapshot]:
+    """Return the snapshots that have added these files, as far as they are retained."""
+    ids = sorted({one.snapshot_id for one in entries if one.snapshot_id is not None})
+    found = map(head.metadata.snapshot_by_id, ids)
+    return [one for one in found if one is not None]
 
 
 _Kind = tuple[int | None, ManifestContent]
 
 
 def _true_rewrites(
-    labeled: set[int],
-    removed: Iterable[ManifestEntry],
-    added: Iterable[ManifestEntry],
-    since: Since,
+    labeled: set[int], replaced: Mapping[_Kind, _Replaced], added: Iterable[ManifestEntry]
 ) -> set[_Kind]:
     """Return the snapshots, with the kind of their files, that have only replaced what is older."""
-    replaced = _replaced(removed, since)
     rows: defaultdict[_Kind, int] = defaultdict(int)
     for one in added:
         rows[one.snapshot_id, _kind(one)] += one.data_file.record_count
@@ -83,21 +78,45 @@ def _true_rewrites(
     }
 
 
-def _replaced(removed: Iterable[ManifestEntry], since: Since) -> Mapping[_Kind, _Replaced]:
+def _replaced(removed: Iterable[ManifestEntry], new: _NewFiles) -> Mapping[_Kind, _Replaced]:
     found: dict[_Kind, _Replaced] = {}
     for one in removed:
         before = found.get((one.snapshot_id, _kind(one)), _Replaced(True, 0))
-        is_old = before.is_old and not _was_new(one, since)
+        is_old = before.is_old and not new.holds(one)
         rows = before.rows + one.data_file.record_count
         found[one.snapshot_id, _kind(one)] = _Replaced(is_old, rows)
     return found
 
 
-def _was_new(entry: ManifestEntry, since: Since) -> bool:
-    """Return whether a file was added after the base. Its entry names the snapshot that has removed
-    it, so its number alone tells, and in version 1 nothing."""
-    number = entry.file_sequence_number or entry.sequence_number or 0
-    return number == 0 or number > since.sequence_number
+@dataclass(frozen=True, slots=True)
+class _NewFiles:
+    """The removed files that had been added after the base. Their entries name the snapshot that
+    has removed them, so only their numbers tell.
+
+    `unnumbered`: the paths of those without a number, of format version 1; None: all may be new.
+    """
+
+    sequence_number: int
+    unnumbered: frozenset[str] | None
+
+    @classmethod
+    def of(cls, head: Head, since: Since, removed: Iterable[ManifestEntry]) -> _NewFiles:
+        if all(map(_number, removed)):
+            return cls(since.sequence_number, frozenset())
+        if not since.is_whole:
+            return cls(since.sequence_number, None)
+        added = added_by(head, since.later)
+        return cls(since.sequence_number, frozenset(one.data_file.file_path for one in added))
+
+    def holds(self, entry: ManifestEntry) -> bool:
+        number = _number(entry)
+        if number:
+            return number > self.sequence_number
+        return self.unnumbered is None or entry.data_file.file_path in self.unnumbered
+
+
+def _number(entry: ManifestEntry) -> int:
+    return entry.file_sequence_number or entry.sequence_number or 0
 
 
 def _kind(entry: ManifestEntry) -> ManifestContent:

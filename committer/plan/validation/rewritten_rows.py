@@ -12,15 +12,18 @@ from committer.plan.operations.change import Change
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.validation.loaded_manifests import Loaded
 from committer.plan.validation.named_files import NamedFiles
+from committer.plan.validation.since import Since
 
 
 @dataclass(frozen=True, slots=True)
 class RewrittenRowsCheck:
-    """A rewrite adds no rows; and with a sequence number that is lower than that of a file which it
-    replaces, it would expose rows to older equality deletes.
+    """A rewrite adds no rows. Its sequence number is not below that of a file which it replaces, as
+    older equality deletes would hit the new ones, and not above the base's, as those since the base
+    would not.
     """
 
     change: Change
+    since: Since
     removed: NamedFiles
 
     def rows(self) -> Iterable[ManifestFile]:
@@ -37,6 +40,11 @@ class RewrittenRowsCheck:
         number = self.change.data_sequence_number
         if number is None:
             return None
+        if number > self.since.sequence_number:
+            return _refused(
+                f"its files would have the sequence number {number}, above the"
+                f" {self.since.sequence_number} of its base"
+            )
         newer = [one for one in live if (one.sequence_number or 0) > number]
         if not newer:
             return None

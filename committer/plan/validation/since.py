@@ -73,7 +73,7 @@ def _by_number(number: int, chain: Sequence[Snapshot]) -> Since:
     if number == 0:
         return Since(0, tuple(chain), is_whole=True, is_all=True)
     later = tuple(one for one in chain if one.sequence_number > number)
-    return Since(number, later, is_whole=len(later) < len(chain))
+    return Since(number, later, is_whole=_is_whole(number, chain))
 
 
 def _by_id(
@@ -87,6 +87,10 @@ def _by_id(
                 f" {known.sequence_number}, expected {number}"
             )
         number = known.sequence_number
+    last = chain[-1] if chain else None
+    if known is None and last is not None and last.parent_snapshot_id == snapshot_id:
+        # Its own number is lower, and that of whatever it has.
+        return Since(max(last.sequence_number - 1, 0), tuple(chain), is_whole=True)
     if number is None:
         return _expired(
             f"its base, snapshot {snapshot_id}, has expired or never was: a request that waits"
@@ -95,7 +99,7 @@ def _by_id(
     for position, one in enumerate(chain):
         if one.snapshot_id == snapshot_id:
             return Since(number, tuple(chain[:position]), is_whole=True)
-    if not chain or (chain[-1].sequence_number <= number and _tells_ancestors(number, chain)):
+    if last is None or (last.sequence_number <= number and _tells_ancestors(number, last)):
         return _no_ancestor(
             f"its base, snapshot {snapshot_id}, is not in the history of branch `{head.branch}`:"
             " it was rolled back, or is of another branch"
@@ -104,16 +108,19 @@ def _by_id(
         return _expired(f"the history since its base, snapshot {snapshot_id}, has expired")
     # The head alone answers: numbers only rise along a branch.
     later = tuple(one for one in chain if one.sequence_number > number)
-    return Since(number, later, is_whole=False)
+    return Since(number, later, _is_whole(number, chain))
 
 
-def _tells_ancestors(number: int, chain: Sequence[Snapshot]) -> bool:
-    """Return whether a snapshot of this number would be in the chain, were it an ancestor."""
-    return number > 0 or _reaches_the_first(chain)
+def _is_whole(number: int, chain: Sequence[Snapshot]) -> bool:
+    """Return whether no snapshot of the branch is missing between a base and the head: the last one
+    that is retained is not newer than the base, or the next one after it."""
+    return bool(chain) and chain[-1].sequence_number <= number + 1
 
 
-def _reaches_the_first(chain: Sequence[Snapshot]) -> bool:
-    return not chain or chain[-1].parent_snapshot_id is None
+def _tells_ancestors(number: int, last: Snapshot) -> bool:
+    """Return whether a snapshot of this number would be in a history that goes back to `last`, were
+    it an ancestor."""
+    return number > 0 or last.parent_snapshot_id is None
 
 
 def _no_ancestor(message: str) -> Conflict:

@@ -122,8 +122,8 @@ def _of_rewrite(change: Change, head: Head, since: Since | None) -> Iterator[Che
     yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "its delete files are of")
     yield PlaceCheck(referenced, deletes)
     yield _missing(removed)
-    if removed.paths:
-        yield RewrittenRowsCheck(change, removed)
+    if since is not None and removed.paths:
+        yield RewrittenRowsCheck(change, since, removed)
 
 
 # --- What a change looks at ----------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.expressions.expression import EqualTo, Expression, Reference
@@ -12,9 +13,10 @@ from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.plan.operations.change import Base, Change
 from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import MissingObjectsError, ObjectRange
-from committer.plan.operations.step_output import Produced
+from committer.plan.operations.step_output import Produced, StepNames
 from committer.plan.validation.validate import validate
 from tests.plan.file_changes.branches import FOLDER, Branch, _Read, data_file, path_of
+from tests.support.builders.flights import build_flights
 
 AA: Expression = EqualTo(Reference("carrier"), "AA")
 
@@ -25,10 +27,25 @@ class World(Branch):
 
     rounds: tuple[frozenset[ObjectRange], ...] = ()
     label: str | None = None
+    landed: int = 0
+
+    @property
+    def _names(self) -> StepNames:
+        """Name each landing anew, also after an expiry."""
+        number = self.landed + 1
+        first = self.metadata.format_version == 1
+        return StepNames(
+            100 + number,
+            0 if first else self.metadata.last_sequence_number + 1,
+            f"{FOLDER}/metadata",
+            UUID(int=number),
+            UUID(int=1_000 + number),
+        )
 
     def land(self, *changes: Change) -> Produced:
         """Land a step, and write its manifest list. `label`: a lie about its operation."""
         produced = super().land(*changes)
+        self.landed += 1
         if self.label is not None:
             self._relabel(self.label)
         version = self.metadata.format_version
@@ -81,10 +98,13 @@ class World(Branch):
         return None if found is None else found.code.value
 
 
-def build_world(format_version: int = 2, **table: object) -> World:
+def empty_world(format_version: int = 2) -> World:
+    return World(build_flights(format_version=format_version))
+
+
+def build_world(format_version: int = 2) -> World:
     """Build the base of all pairs: files a1 and a2 of carrier AA, b1 of BB, each appended."""
-    world = World.build(format_version, **table)  # type: ignore[arg-type]  # passed through
-    assert isinstance(world, World)
+    world = empty_world(format_version)
     for name, carrier in (("a1", "AA"), ("a2", "AA"), ("b1", "BB")):
         world.append(data_file(name, carrier))
     return world

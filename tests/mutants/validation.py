@@ -1,0 +1,185 @@
+"""Breakages of the checks of an operation against what its branch has become."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_PLACE = "committer/plan/validation/"
+_TESTS = "tests/plan/validation/test_validate.py -k "
+
+VALIDATION = (
+    # --- The base ---
+    Mutant(
+        "base_that_was_rolled_back_counts_by_its_number",
+        _PLACE + "since.py",
+        "(last.sequence_number <= number and _tells_ancestors(number, last)):",
+        "last.sequence_number < 0:",
+        (_TESTS + "never_was",),
+    ),
+    Mutant(
+        "base_above_the_last_number_is_believed",
+        _PLACE + "since.py",
+        "    if number is not None and number > head.metadata.last_sequence_number:\n",
+        "    if number is not None and number < 0:\n",
+        (_TESTS + "never_was",),
+    ),
+    Mutant(
+        "new_files_of_version_1_are_told_by_their_number",
+        _PLACE + "since.py",
+        "number > self.sequence_number or entry.snapshot_id in self.ids",
+        "number > self.sequence_number",
+        (_TESTS + "version_1",),
+    ),
+    Mutant(
+        "expired_history_is_taken_for_whole",
+        _PLACE + "since.py",
+        "    return bool(chain) and chain[-1].sequence_number <= number + 1\n",
+        "    return bool(chain)\n",
+        (_TESTS + "guessed_at",),
+    ),
+    # --- Scope ---
+    Mutant(
+        "narrow_conflict_filter_hides_what_is_removed",
+        _PLACE + "validate.py",
+        "filter = change.row_filter if filter is None else Or.of(filter, change.row_filter)",
+        "filter = filter or change.row_filter",
+        (_TESTS + "narrower",),
+    ),
+    Mutant(
+        "equality_delete_is_left_out_by_columns_that_it_only_carries",
+        _PLACE + "scopes.py",
+        "    return with_metrics_of(file, frozenset(file.equality_ids or ()))\n",
+        "    return file\n",
+        (_TESTS + "does_not_compare",),
+    ),
+    Mutant(
+        "replaced_partition_has_no_files_of_other_specs",
+        _PLACE + "scopes.py",
+        "        return self.others.may_match(file)\n",
+        "        return False\n",
+        (_TESTS + "another_spec",),
+    ),
+    # --- Rewrites ---
+    Mutant(
+        "label_of_a_rewrite_is_trusted",
+        _PLACE + "rewrites.py",
+        "        and old.is_old\n",
+        "",
+        (_TESTS + "newer_than_the_base",),
+    ),
+    Mutant(
+        "rewrite_may_add_rows_unseen",
+        _PLACE + "rewrites.py",
+        "        and (count <= old.rows or key[1] is ManifestContent.DELETES)\n",
+        "",
+        (_TESTS + "more_rows",),
+    ),
+    Mutant(
+        "rewrite_with_a_number_of_the_base_is_an_addition",
+        _PLACE + "rewrites.py",
+        "number is not None and 0 < number <= since.sequence_number\n",
+        "number == -1\n",
+        (_TESTS + "stays_known",),
+    ),
+    # --- Each check ---
+    Mutant(
+        "added_files_conflict_under_snapshot_too",
+        _PLACE + "validate.py",
+        '        if change.isolation_level == "serializable":\n'
+        "            yield AddedCheck(head, since, scope)\n"
+        "        if change.updates_rows:\n",
+        "        yield AddedCheck(head, since, scope)\n        if change.updates_rows:\n",
+        (_TESTS + "in_scope_only",),
+    ),
+    Mutant(
+        "new_deletes_in_scope_are_not_looked_at",
+        _PLACE + "validate.py",
+        "            yield NewDeletesCheck(head, since, scope)\n            yield DeletedCheck",
+        "            yield DeletedCheck",
+        (_TESTS + "values_are_in_scope",),
+    ),
+    Mutant(
+        "update_conflicts_with_deletes_in_any_file",
+        _PLACE + "new_deletes.py",
+        "        if self.updated is None or not found:\n",
+        "        if True:\n",
+        (_TESTS + "does_not_touch",),
+    ),
+    Mutant(
+        "files_that_came_and_went_were_removed",
+        _PLACE + "deleted.py",
+        "is_data and number <= self.since.sequence_number and",
+        "is_data and",
+        (_TESTS + "came_and_went",),
+    ),
+    Mutant(
+        "equality_deletes_count_against_a_rewrite_with_a_number",
+        _PLACE + "file_deletes.py",
+        "self.since.is_new(one) and not (self.by_position and _compares(one))",
+        "self.since.is_new(one)",
+        (_TESTS + "ranges_and_nulls",),
+    ),
+    Mutant(
+        "vectors_hit_no_removed_file",
+        _PLACE + "file_deletes.py",
+        "[one for one in vectors if one.data_file.referenced_data_file in paths]",
+        "[one for one in vectors if one.data_file.referenced_data_file is None]",
+        (_TESTS + "vectors_hit",),
+    ),
+    Mutant(
+        "named_file_that_is_not_live_is_passed_over",
+        _PLACE + "named_files.py",
+        "        if not missing:\n",
+        "        if len(missing) < 2:\n",
+        (_TESTS + "is_missing",),
+    ),
+    Mutant(
+        "named_file_is_looked_for_in_likely_manifests_only",
+        _PLACE + "named_files.py",
+        "        if len(found) < len(self.paths):\n",
+        "        if False:\n",
+        (_TESTS + "in_the_others",),
+    ),
+    Mutant(
+        "deletes_of_another_partition_are_taken",
+        _PLACE + "named_files.py",
+        "    return named is not None and partition_of(named.data_file) != partition_of(delete)\n",
+        "    return False\n",
+        (_TESTS + "of_its_partition",),
+    ),
+    Mutant(
+        "partitions_that_are_appended_to_may_have_files",
+        _PLACE + "validate.py",
+        "    if change.append_only:\n",
+        "    if False:\n",
+        (_TESTS + "to_be_empty",),
+    ),
+    Mutant(
+        "added_file_is_within_a_filter_that_it_touches",
+        _PLACE + "added_within.py",
+        "residual(file.partition) != ALWAYS_TRUE and not all_match(file)",
+        "residual(file.partition) != ALWAYS_TRUE and file.record_count == 0",
+        (_TESTS + "within_the_row_filter",),
+    ),
+    Mutant(
+        "rewrite_may_add_rows",
+        _PLACE + "rewritten_rows.py",
+        "        if after > before:\n",
+        "        if after > before + 1:\n",
+        (_TESTS + "adds_no_rows",),
+    ),
+    Mutant(
+        "rewrite_may_be_older_than_its_rows",
+        _PLACE + "rewritten_rows.py",
+        "if (one.sequence_number or 0) > number]",
+        "if (one.sequence_number or 0) < 0]",
+        (_TESTS + "below_that_of_its_rows",),
+    ),
+    Mutant(
+        "rewrite_may_be_newer_than_its_base",
+        _PLACE + "rewritten_rows.py",
+        "        if number > self.since.sequence_number:\n",
+        "        if False:\n",
+        (_TESTS + "above_its_base",),
+    ),
+)
