@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import contention, growth, open_loop, sizes
+from bench import contention, growth, open_loop, operations, sizes
 from bench.machine import describe
 from bench.plan import SCENARIOS, Plan
 from bench.plots import draw
@@ -53,6 +53,8 @@ def run(scenario: str, plan: Plan, recorder: Recorder) -> None:
             sizes.run(plan, recorder)
         case "e":
             growth.run(plan, recorder)
+        case "f":
+            operations.run(plan, recorder)
         case _:
             raise ValueError(f"no scenario `{scenario}`")
 

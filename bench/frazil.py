@@ -17,9 +17,9 @@ from bench.child import Child, Message
 from bench.commits import CommitLog, LandedCommit
 from bench.cpu import Watch
 from bench.profiles import Profile, recording
-from bench.runs import Contention, Outcome
+from bench.runs import Contention, Operating, Outcome
 from bench.statistics import median, percentile
-from bench.tables import NAMESPACE, Tables
+from bench.tables import NAMESPACE, Live, Tables
 from tests.integration.real_harness import CATALOG, ROOT, RealHarness, until
 
 PUBLISHERS = 2
@@ -98,9 +98,11 @@ class Frazil:
 
     # --- Runs ------------------------------------------------------------------------------------
 
-    def fresh_table(self, properties: dict[str, str] | None = None) -> str:
+    def fresh_table(
+        self, properties: dict[str, str] | None = None, *, format_version: int = 2
+    ) -> str:
         table = f"t{next(self._numbers)}"
-        self.tables.create(table, properties)
+        self.tables.create(table, properties, format_version=format_version)
         return table
 
     def contend(self, load: Contention) -> Outcome:
@@ -110,6 +112,19 @@ class Frazil:
         outcome = self.run(table, "contend", shares(load.writers), window_s=load.window_s)
         outcome.counted = self.tables.count(table)
         return outcome
+
+    def operate(self, load: Operating) -> tuple[Outcome, Live]:
+        """Change rows in each writer, until the window ends."""
+        table = self.fresh_table(format_version=load.format_version)
+        for child, first in zip(self._publishers, (True, False), strict=True):
+            # One after the other: the second finds what the first has appended.
+            child.tell("begin", table=f"{NAMESPACE}.{table}", writers=load.writers, appends=first)
+            child.hear(_GRACE_S)
+        writers = shares(load.writers)
+        outcome = self.run(
+            table, "operate", writers, kind=load.kind, of=load.writers, window_s=load.window_s
+        )
+        return outcome, self.tables.live(table)
 
     def prepare(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCENARIOS = ("a", "b", "c", "d", "e")
+SCENARIOS = ("a", "b", "c", "d", "e", "f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,12 @@ class Plan:
     @property
     def epochs(self) -> int:
         return 4 if self.quick else 8
+
+    # --- f: deletes, upserts, overwrites ---------------------------------------------------------
+
+    @property
+    def operating_writers(self) -> int:
+        return 4 if self.quick else 16
 
     # --- d: the size of one commit ---------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from bench.child import Message, answer_lines
 from bench.delay import delayed
+from bench.operating import OperatingWriter, first_epoch
 from bench.workload import Descriptor, data_file, descriptors, nonce_of
 from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.errors import FrazilError
@@ -26,6 +27,7 @@ from committer.ports.queue import Doorbell, Queue
 from committer.queue.redis_stream import RedisQueue
 from committer.real_world import RealWorld
 from committer.request.commit_request import Fingerprint, Producer
+from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
 from committer.storage.inbox.inbox import Inbox, Quarantine
@@ -109,6 +111,34 @@ class Publishing:
         self._queue = WatchedQueue(RedisQueue(queue, consumer=name))
         return {}
 
+    async def begin(self, *, table: str, writers: int, appends: bool) -> Message:
+        """Load the table that writers will change; append the files that they begin with, if this
+        process is the first.
+        """
+        self._table = await self._open_publisher(table)
+        if appends:
+            await self._publisher.publish(first_epoch(self._table, writers), _COMMITTED)
+            self._table = await self._publisher.load_table(TableIdentifier.parse(table))
+        return {}
+
+    async def operate(
+        self, *, writers: list[int], start_s: float, kind: str, of: int, window_s: float
+    ) -> Message:
+        """Change rows in each writer, and wait for each commit, until the window ends."""
+        timed = Timed()
+        changing = (
+            self._change(OperatingWriter(kind, writer, of, self._table), start_s + window_s, timed)
+            for writer in writers
+        )
+        return await self._measured(timed, start_s, changing)
+
+    async def _change(self, writer: OperatingWriter, end_s: float, timed: Timed) -> None:
+        while time.monotonic() < end_s:
+            written = writer.next()
+            receipt = await self._publish(written, timed)
+            if receipt is not None:
+                writer.landed(written, receipt)
+
     async def prepare(
         self,
         *,
@@ -123,17 +153,7 @@ class Publishing:
 
         `writers`: those of a `commit`, whose files get their names outside the clock, too.
         """
-        queue: Queue = self._queue  # type: ignore[assignment]  # what it lacks it hands on
-        self._publisher = Publisher(
-            catalog_name=self._catalog_name,
-            tables=TableCache(catalog=self._catalog, storage=self._storage),
-            inbox=self._inbox,
-            quarantine=self._quarantine,
-            queue=queue,
-            world=RealWorld(),
-        )
-        self._queue.durable_s.clear()
-        self._table = await self._publisher.load_table(TableIdentifier.parse(table))
+        self._table = await self._open_publisher(table)
         location = self._table.metadata.location
         gc.unfreeze()
         self._prepared = [
@@ -147,6 +167,19 @@ class Publishing:
         gc.collect()
         gc.freeze()
         return {}
+
+    async def _open_publisher(self, table: str) -> LoadedTable:
+        queue: Queue = self._queue  # type: ignore[assignment]  # what it lacks it hands on
+        self._publisher = Publisher(
+            catalog_name=self._catalog_name,
+            tables=TableCache(catalog=self._catalog, storage=self._storage),
+            inbox=self._inbox,
+            quarantine=self._quarantine,
+            queue=queue,
+            world=RealWorld(),
+        )
+        self._queue.durable_s.clear()
+        return await self._publisher.load_table(TableIdentifier.parse(table))
 
     async def contend(
         self, *, writers: list[int], start_s: float, window_s: float, epoch: int = 0
@@ -226,16 +259,18 @@ class Publishing:
         written: WrittenEpoch,
         timed: Timed,
         policy: PublishPolicy = _COMMITTED,
-    ) -> None:
+    ) -> Receipt | None:
+        """Publish, and note the times; None where that failed."""
         called_s = time.monotonic()
         try:
-            await self._publisher.publish(written, policy)
+            receipt = await self._publisher.publish(written, policy)
         except FrazilError as error:
             timed.fail(error)
-            return
+            return None
         ended_s = time.monotonic()
         durable_s = self._queue.durable_s.get(str(written.attempt), ended_s)
         timed.requests.append((called_s, durable_s, ended_s))
+        return receipt
 
 
 def _shares(prepared: Sequence[Prepared], count: int) -> list[Sequence[Prepared]]:
@@ -258,6 +293,8 @@ async def main() -> None:
             "contend": publishing.contend,
             "flood": publishing.flood,
             "commit": publishing.commit,
+            "begin": publishing.begin,
+            "operate": publishing.operate,
         }
     )
 

@@ -16,6 +16,7 @@ SCENARIO_TITLES = {
     "c": "(c) Open loop: producers wait until a request is durable",
     "d": "(d) One commit of many files, from the descriptors in memory to the receipt",
     "e": "(e) A one-file commit on large tables, and after many commits",
+    "f": "(f) Closed loop: each writer deletes, upserts or overwrites rows of its own partition",
 }
 # Title and name of each value; only those that some system has are shown.
 COLUMNS = {
@@ -73,14 +74,15 @@ COLUMNS = {
         ("manifest files", "manifests"),
     ),
 }
-COLUMNS["b"] = COLUMNS["a"]
+COLUMNS["b"] = COLUMNS["f"] = COLUMNS["a"]
 _LEGEND = """\
 Medians of the rounds, with their range where there were several. "failed": requests whose commit
 was given up, as each system does by default. "landed/s" counts what landed inside the window;
 latencies count the stragglers too. "commit ms": from planning to the swap's answer, as the
 committer logs it. "cycle ms": from one landed commit to the next. µs are CPU time per landed
 request, of all threads of a party. "proven": PyIceberg found exactly the files that had landed,
-none twice.
+none twice; of (f), the deletes and overwrites that had landed. Java's writers check their commits
+as Spark asks for it; a commit that is given up counts as failed, and the writer tries again.
 """
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from bench.profiles import Profile
 from bench.statistics import median, percentile
-from bench.tables import Counted
+from bench.tables import Counted, Live
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,20 @@ class Contention:
     writers: int
     window_s: float
     delay_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Operating:
+    """So many writers that change rows of their own on one table; `kind`: `operating.KINDS`."""
+
+    kind: str
+    writers: int
+    window_s: float
+
+    @property
+    def format_version(self) -> int:
+        """Only the third version has deletion vectors."""
+        return 3 if self.kind == "vectors" else 2
 
 
 @dataclass(slots=True)
@@ -87,3 +101,13 @@ class Contender(Protocol):
 
     def close(self) -> None:
         """End its processes."""
+
+
+class Operator(Protocol):
+    """A system whose writers change rows. `profiles`: of its last run, if that was asked for."""
+
+    name: str
+    profiles: dict[str, Profile]
+
+    def operate(self, load: Operating) -> tuple[Outcome, Live]:
+        """Run it on a fresh table, and count what is live afterwards."""

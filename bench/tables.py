@@ -41,11 +41,13 @@ class Tables:
     def location(self, name: str) -> str:
         return f"file://{self.warehouse}/{NAMESPACE}/{name}"
 
-    def create(self, name: str, properties: Mapping[str, str] | None = None) -> None:
-        """Make an empty table of format version 2."""
-        asyncio.run(self._create(name, properties or {}))
+    def create(
+        self, name: str, properties: Mapping[str, str] | None = None, *, format_version: int = 2
+    ) -> None:
+        """Make an empty table."""
+        asyncio.run(self._create(name, properties or {}, format_version))
 
-    async def _create(self, name: str, properties: Mapping[str, str]) -> None:
+    async def _create(self, name: str, properties: Mapping[str, str], format_version: int) -> None:
         location = self.location(name)
         metadata = new_table_metadata(
             table_uuid=uuid4(),
@@ -54,7 +56,7 @@ class Tables:
             partition_spec=workload.partition_spec(),
             sort_order=UNSORTED,
             properties=properties,
-            format_version=2,
+            format_version=format_version,
             now_ms=time.time_ns() // 1_000_000,
         )
         first = metadata_file_location(metadata_folder(location, {}), 0, uuid4())
@@ -111,6 +113,10 @@ class Tables:
         """Count the files in the manifests of the table with PyIceberg."""
         return count_files(self.metadata_location(name))
 
+    def live(self, name: str) -> Live:
+        """Count what is live in the table with PyIceberg."""
+        return count_live(self.metadata_location(name))
+
 
 def _path(location: str) -> Path:
     return Path("/" + location.removeprefix("file:").lstrip("/"))
@@ -145,3 +151,39 @@ def count_files(metadata_location: str) -> Counted:
         for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
     ]
     return Counted(len(paths), len(set(paths)), len(table.metadata.snapshots), len(manifests))
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Live files, the rows that position deletes name, and the snapshots that overwrite."""
+
+    data_files: int
+    delete_files: int
+    deleted_rows: int
+    overwrites: int
+
+
+def count_live(metadata_location: str) -> Live:
+    """Count with PyIceberg, which is not ours."""
+    from pyiceberg.io import load_file_io
+    from pyiceberg.manifest import DataFileContent
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(metadata_location)
+    head = table.current_snapshot()
+    assert head is not None
+    io = load_file_io(location=metadata_location)
+    files = [
+        entry.data_file
+        for manifest in head.manifests(io)
+        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
+    ]
+    data = [one for one in files if one.content == DataFileContent.DATA]
+    positions = [one for one in files if one.content == DataFileContent.POSITION_DELETES]
+    labels = [one.summary.operation.value for one in table.metadata.snapshots if one.summary]
+    return Live(
+        len(data),
+        len(files) - len(data),
+        sum(one.record_count for one in positions),
+        labels.count("overwrite"),
+    )

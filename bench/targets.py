@@ -41,7 +41,8 @@ class Target:
 
 
 def targets(groups: Groups) -> list[Target]:
-    return [*_contention(groups), *_open_loop(groups), *_sizes(groups), *_growth(groups)]
+    parts = (_contention, _open_loop, _sizes, _growth, _operations)
+    return [target for part in parts for target in part(groups)]
 
 
 def _contention(groups: Groups) -> Iterator[Target]:
@@ -105,6 +106,17 @@ def _against_java(groups: Groups, scenario: str, writers: int) -> float:
 def _best_java(groups: Groups, scenario: str, case: str, name: str) -> float:
     found = [groups[scenario, each, case] for each in JAVA if (scenario, each, case) in groups]
     return max((group.median(name) for group in found), default=math.nan)
+
+
+def _operations(groups: Groups) -> Iterator[Target]:
+    cases = [case for scenario, system, case in groups if (scenario, system) == ("f", FRAZIL)]
+    for case in cases:
+        group = groups["f", FRAZIL, case]
+        failed = group.spreads["failed"].greatest
+        yield Target("f", f"failed requests, {case}", "≤", 0, failed)
+        java = _best_java(groups, "f", case, "landed_per_s")
+        rate = ratio(group.median("landed_per_s"), java)
+        yield Target("f", f"landed/s ÷ Java's, {case}", "≥", 10, rate)
 
 
 def _open_loop(groups: Groups) -> Iterator[Target]:

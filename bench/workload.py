@@ -78,10 +78,12 @@ class Descriptor:
         return f"{self.folder}/{self.number:08d}-0-{attempt}-00001.parquet"
 
 
-def descriptor(location: str, number: int, files_a_day: int = FILES_A_DAY) -> Descriptor:
-    """Describe file `number` of the table at `location`: so many files a day in ten regions."""
+def descriptor(
+    location: str, number: int, files_a_day: int = FILES_A_DAY, regions: int = 10
+) -> Descriptor:
+    """Describe file `number` of the table at `location`: so many files a day, dealt to regions."""
     day = _FIRST_DAY + number // files_a_day
-    region = f"r{number % 10}"
+    region = f"r{number % regions}"
     rows = 1_000 + number % 97
     lower, upper = _bounds(number, region, day, rows)
     columns = range(1, 21)

@@ -131,8 +131,12 @@ public class Bench {
   // --- The files: the same as bench/workload.py ---
 
   static DataFile file(Table table, int i, int filesADay) {
+    return file(table, i, filesADay, 10);
+  }
+
+  static DataFile file(Table table, int i, int filesADay, int regions) {
     int day = 20454 + i / filesADay;
-    String region = "r" + i % 10;
+    String region = "r" + i % regions;
     PartitionData partition = new PartitionData(table.spec().partitionType());
     partition.set(0, region);
     partition.set(1, day);
@@ -265,6 +269,149 @@ public class Bench {
         window[0], nowS(), landed, errors, attempts.get(), cpuS() - cpu);
   }
 
+  // --- Operations ---
+
+  /** What one writer does to its own partition, again and again. */
+  static class Operator {
+    final String kind, region;
+    final int writer, writers;
+    final Table table;
+    final List<DataFile> files = new ArrayList<>();
+    final DeleteFile[] vectors = new DeleteFile[OWN_FILES];
+    DeleteFile vector;
+    int landed = 0;
+
+    static final int OWN_FILES = 4, ONE_DAY = 1 << 30;
+
+    Operator(String kind, int writer, int writers, Table table) {
+      this.kind = kind;
+      this.writer = writer;
+      this.writers = writers;
+      this.table = table;
+      this.region = "r" + writer;
+      for (int i = 0; i < OWN_FILES; i++) files.add(made(i));
+    }
+
+    DataFile made(int count) {
+      return file(table, writer + count * writers, ONE_DAY, writers);
+    }
+
+    int turn() {
+      return landed % OWN_FILES;
+    }
+
+    FileMetadata.Builder deletes(long rows) {
+      return FileMetadata.deleteFileBuilder(table.spec())
+          .withPartition(files.get(0).partition())
+          .withFileSizeInBytes(200)
+          .withRecordCount(rows);
+    }
+
+    /** A commit as Spark asks for it: checked against the snapshot that the writer has read. */
+    PendingUpdate<?> next() {
+      table.refresh();
+      long base = table.currentSnapshot().snapshotId();
+      org.apache.iceberg.expressions.Expression own =
+          org.apache.iceberg.expressions.Expressions.equal("region", region);
+      String name = table.location() + "/data/" + UUID.randomUUID();
+      switch (kind) {
+        case "vectors":
+          DataFile file = files.get(turn());
+          DeleteFile before = vectors[turn()];
+          vector =
+              deletes(before == null ? 1 : before.recordCount() + 1)
+                  .ofPositionDeletes()
+                  .withFormat(FileFormat.PUFFIN)
+                  .withPath(name + ".puffin")
+                  .withReferencedDataFile(file.location())
+                  .withContentOffset(4)
+                  .withContentSizeInBytes(40)
+                  .build();
+          RowDelta delta =
+              table
+                  .newRowDelta()
+                  .addDeletes(vector)
+                  .validateFromSnapshot(base)
+                  .conflictDetectionFilter(own)
+                  .validateDataFilesExist(List.of(file.location()));
+          return before == null ? delta : delta.removeDeletes(before);
+        case "upserts":
+          DeleteFile keys =
+              deletes(10).ofEqualityDeletes(1).withFormat(FileFormat.PARQUET).withPath(name + ".parquet").build();
+          return table.newRowDelta().addRows(made(OWN_FILES + landed)).addDeletes(keys);
+        case "overwrites":
+          return table
+              .newOverwrite()
+              .overwriteByRowFilter(own)
+              .addFile(made(OWN_FILES + landed))
+              .validateFromSnapshot(base)
+              .conflictDetectionFilter(own)
+              .validateNoConflictingData()
+              .validateNoConflictingDeletes();
+        default:
+          throw new IllegalArgumentException(kind);
+      }
+    }
+
+    void landed() {
+      vectors[turn()] = vector;
+      landed++;
+    }
+  }
+
+  /** Writers in threads, each with its own partition, back to back until the window ends. */
+  static String operate(Command c) throws Exception {
+    int writers = c.integer("writers");
+    CyclicBarrier ready = new CyclicBarrier(writers + 1);
+    List<String> landed = Collections.synchronizedList(new ArrayList<>());
+    ConcurrentHashMap<String, Integer> failed = new ConcurrentHashMap<>();
+    double[] window = new double[2];
+    try (JdbcCatalog catalog = c.catalog()) {
+      Table table = catalog.loadTable(c.table());
+      List<DataFile> base = new ArrayList<>();
+      for (int w = 0; w < writers; w++) base.addAll(new Operator("", w, writers, table).files);
+      commit(table, base, true);
+    }
+    Thread[] threads = new Thread[writers];
+    for (int w = 0; w < writers; w++) {
+      int writer = w;
+      threads[w] =
+          new Thread(
+              () -> {
+                try (JdbcCatalog catalog = c.catalog()) {
+                  Operator operator =
+                      new Operator(c.text("kind"), writer, writers, catalog.loadTable(c.table()));
+                  ready.await();
+                  ready.await();
+                  for (double called = nowS(); called <= window[1]; called = nowS()) {
+                    try {
+                      operator.next().commit();
+                      operator.landed();
+                      landed.add(String.format(Locale.ROOT, "[%.6f,%.6f]", called, nowS()));
+                    } catch (Exception e) {
+                      failed.merge(e.getClass().getSimpleName(), 1, Integer::sum);
+                    }
+                  }
+                } catch (Exception e) {
+                  failed.merge("writer ended by " + e.getClass().getSimpleName(), 1, Integer::sum);
+                }
+              });
+      threads[w].start();
+    }
+    ready.await();
+    double cpu = cpuS();
+    window[0] = nowS();
+    window[1] = window[0] + c.number("window_s");
+    ready.await();
+    for (Thread thread : threads) thread.join();
+    StringJoiner errors = new StringJoiner(",", "{", "}");
+    failed.forEach((name, count) -> errors.add("\"" + name + "\":" + count));
+    return String.format(
+        Locale.ROOT,
+        "{\"started_s\":%.6f,\"ended_s\":%.6f,\"requests\":%s,\"failed\":%s,\"cpu_s\":%.3f}",
+        window[0], nowS(), landed, errors, cpuS() - cpu);
+  }
+
   /** One writer, commits of so many files each, one after another until the limit. */
   static String commits(Command c) throws Exception {
     int count = c.integer("count"), files = c.integer("files"), start = c.integer("start");
@@ -336,6 +483,8 @@ public class Bench {
           return contend(command);
         case "commits":
           return commits(command);
+        case "operate":
+          return operate(command);
         default:
           throw new IllegalArgumentException(command.text("do"));
       }

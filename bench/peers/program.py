@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bench.child import Child, Message, StoppedError
 from bench.profiles import Profile
-from bench.runs import Contention, Outcome
-from bench.tables import NAMESPACE, Tables
+from bench.runs import Contention, Operating, Outcome
+from bench.tables import NAMESPACE, Live, Tables
 from tests.integration.real_harness import ROOT
 from tests.support.builders.java_programs import java_program
 
@@ -38,9 +38,9 @@ class Program:
     def warm(self) -> None:
         """Run before the first measurement of a process."""
 
-    def fresh_table(self) -> str:
+    def fresh_table(self, *, format_version: int = 2) -> str:
         table = f"t{next(self._numbers)}"
-        self.tables.create(table)
+        self.tables.create(table, format_version=format_version)
         return table
 
     def ask(self, do: str, table: str, *, timeout_s: float, **arguments: object) -> Message:
@@ -126,6 +126,14 @@ class Peer:
             outcome = _outcome(answer)
         outcome.counted = self.program.tables.count(table)
         return outcome
+
+    def operate(self, load: Operating) -> tuple[Outcome, Live]:
+        """Change rows in each writer, until the window ends."""
+        table = self.program.fresh_table(format_version=load.format_version)
+        arguments = {"kind": load.kind, "writers": load.writers, "window_s": load.window_s}
+        limit_s = load.window_s + self.grace_s + 60.0
+        answer = self.program.ask("operate", table, timeout_s=limit_s, **arguments)
+        return _outcome(answer), self.program.tables.live(table)
 
     def commits(
         self,

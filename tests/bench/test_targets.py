@@ -43,6 +43,16 @@ def test_what_was_not_measured_is_neither_reached_nor_missed() -> None:
     assert {target.verdict for target in targets({})} == {"not measured"}
 
 
+def test_operations_of_disjoint_writers_may_not_fail_and_are_compared_with_java() -> None:
+    case = "16 writers, vectors"
+    records = [
+        record("f", case=case, landed_per_s=500.0, failed=0),
+        record("f", system="java-merge", case=case, landed_per_s=40.0, failed=7),
+    ]
+    assert found(records, "landed/s ÷ Java's, 16 writers, vectors").found == 12.5
+    assert found(records, "failed requests, 16 writers, vectors").verdict == "reached"
+
+
 def test_latency_is_compared_with_the_time_from_commit_to_commit() -> None:
     records = [record(p99_ms=40.0, p99_durable_ms=29.0, cycle_ms=10.0, failed=0)]
     assert found(records, "p99 from the call ÷ commit time, 16").verdict == "missed"
