@@ -40,6 +40,17 @@ def partition_filter(
     return _any_of([_of_partition(spec, schema, one) for one in partitions])
 
 
+def says_all(spec: PartitionSpec, schema: Schema, partition: tuple[object, ...]) -> bool:
+    """Return whether the filter of a partition matches no row of another: each of its values is a
+    predicate. A float is not: both zeros are equal for a predicate, but no partition has both.
+    """
+    return all(
+        isinstance(field.transform, VoidTransform)
+        or (_term(field, schema) is not None and not isinstance(value, float))
+        for field, value in zip(spec.fields, partition, strict=True)
+    )
+
+
 def _any_of(filters: Sequence[Expression]) -> Expression:
     """Join in halves: an expression is walked by recursion."""
     if len(filters) < 2:

@@ -24,6 +24,7 @@ from committer.iceberg.pruning.metrics_evaluator import (
     strict_metrics_evaluator,
 )
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
+from committer.iceberg.scan.partition_filter import PARTITIONS_MAX, partition_filter, says_all
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.splice.manifest_filter import filter_manifest
 from committer.iceberg.splice.manifest_merge import ManifestMerge, Removal
@@ -78,7 +79,8 @@ def find_removed_data(
     partly: list[str] = []
     for (row, asked), content in zip(wanted, contents, strict=True):
         matches = [one.match(row, content) for one in asked]
-        partly += [path for match in matches for path in match.partly]
+        whole = {entry.data_file.file_path for match in matches for entry in match.entries}
+        partly += [path for match in matches for path in match.partly if path not in whole]
         if partly:
             continue
         without = without_files(metadata, row, content, matches, snapshot_id)
@@ -229,8 +231,13 @@ def _replaced(
     for spec_id, partitions in replaced.items():
         if metadata.spec_by_id(spec_id).is_unpartitioned:
             yield _MatchingFiles(metadata, ALWAYS_TRUE, True)
-        else:
-            yield _FilesOfPartitions(metadata, spec_id, partitions)
+            continue
+        yield _FilesOfPartitions(metadata, spec_id, partitions)
+        if len(metadata.partition_specs) > 1:
+            for start in range(0, len(partitions), PARTITIONS_MAX):
+                yield _FilesOfOtherSpecs(
+                    metadata, spec_id, partitions[start : start + PARTITIONS_MAX]
+                )
 
 
 class _FilesOfPartitions:
@@ -254,6 +261,31 @@ class _FilesOfPartitions:
 
     def _residual(self, partition: tuple[object, ...]) -> Expression | None:
         return ALWAYS_TRUE if partition_key_of(self._spec_id, partition) in self._keys else None
+
+
+class _FilesOfOtherSpecs:
+    """Files of other specs, all of whose rows are in some partitions of this one.
+
+    Iceberg Java leaves them live beside the files that replace the partitions. Here a file that may
+    have some of those rows, and others, matches partly.
+    """
+
+    def __init__(
+        self, metadata: TableMetadata, spec_id: int, partitions: Sequence[tuple[object, ...]]
+    ) -> None:
+        spec, schema = metadata.spec_by_id(spec_id), metadata.current_schema
+        self._spec_id = spec_id
+        self._files = _MatchingFiles(metadata, partition_filter(spec, schema, partitions), True)
+        self._says_all = all(says_all(spec, schema, one) for one in partitions)
+
+    def may_match(self, row: ManifestFile) -> bool:
+        return row.partition_spec_id != self._spec_id and self._files.may_match(row)
+
+    def match(self, row: ManifestFile, content: bytes) -> Match:
+        match = self._files.match(row, content)
+        if self._says_all:
+            return match
+        return Match((), [*(e.data_file.file_path for e in match.entries), *match.partly])
 
 
 def may_hold_any(
