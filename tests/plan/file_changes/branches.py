@@ -283,11 +283,11 @@ class Branch:
 
     def entries(self) -> list[ManifestEntry]:
         """Return all entries of the branch's manifests, with what they inherit."""
-        return [
-            entry
-            for one in self.manifests
-            for entry in iter_entries(self.objects[one.row.manifest_path], manifest_file=one.row)
-        ]
+        return [entry for one in self.manifests for entry in self.entries_of(one)]
+
+    def entries_of(self, one: ListedManifest) -> list[ManifestEntry]:
+        content = self.objects[one.row.manifest_path]
+        return list(iter_entries(content, manifest_file=one.row))
 
     def live(self) -> dict[str, ManifestEntry]:
         """Return the live entries by the names of their files; no file may be live twice."""
