@@ -56,6 +56,7 @@ class Reason(StrEnum):
     EPOCH_CONTENT_DIFFERS = "epoch_content_differs"
     EPOCH_LANDED_UNPROVEN = "epoch_landed_unproven"
     PRODUCER_FROZEN = "producer_frozen"
+    CONFLICT = "conflict"
     UNSUPPORTED = "unsupported"
     COMMIT_REJECTED = "commit_rejected"
     PLAN_FAILED = "plan_failed"
@@ -171,6 +172,10 @@ _MEANING: Mapping[Reason, str] = {
         "Its producer is frozen: by an operator, by a rollback behind its last commit, or"
         " because its ledger entry cannot be read."
     ),
+    Reason.CONFLICT: (
+        "Others have changed what it rests on since its client read the table; its record names the"
+        " conflict."
+    ),
     Reason.UNSUPPORTED: "Valid, but not supported by this version.",
     Reason.COMMIT_REJECTED: "The catalog refused the change.",
     Reason.PLAN_FAILED: "The committer failed on it: a bug.",
@@ -264,6 +269,10 @@ _ADVICE: Mapping[Reason, str] = {
         "`frazil producer show` says why, and which epochs are concerned: bring the history back,"
         " or `frazil producer thaw`; then replay. `frazil quarantine replay --force` lands this one"
         " alone."
+    ),
+    Reason.CONFLICT: (
+        "Run the job again on the current table, then discard this one: its files hold what the"
+        " table was."
     ),
     Reason.UNSUPPORTED: "This version cannot commit that. Discard it, or upgrade and replay.",
     Reason.PLAN_FAILED: (

@@ -20,7 +20,7 @@ class Receipt:
 
     `duplicate`: another attempt of the epoch landed, whose ids these are; this one's files did not.
     `backlog`: so many requests still waited when `publish`, slowed down by them, returned; None
-    where it was not slowed.
+    where it was not slowed. `conflict`: its code, of a request that conflicts with what has landed.
     """
 
     producer: str
@@ -33,3 +33,4 @@ class Receipt:
     message: str | None = None
     duplicate: bool = False
     backlog: int | None = None
+    conflict: str | None = None

@@ -110,7 +110,7 @@ class ReceiptWaiter:
             return None
         except InvalidRequestError as error:
             return _quarantined(target, error.reason, str(error))
-        return _quarantined(target, record.reason, record.message)
+        return _quarantined(target, record.reason, record.message, record.conflict)
 
     async def _is_replayed(self, key: str) -> bool:
         """Return whether an operator has replayed it from quarantine and it has not landed yet."""
@@ -148,7 +148,7 @@ def _is_same(landed: Landed, request: CommitRequest) -> bool:
     return landed.fingerprint == short_fingerprint(fingerprint.value)
 
 
-def _quarantined(target: Target, reason: str, message: str) -> Receipt:
+def _quarantined(target: Target, reason: str, message: str, conflict: str | None = None) -> Receipt:
     request = target.request
     return Receipt(
         request.producer.id,
@@ -157,4 +157,5 @@ def _quarantined(target: Target, reason: str, message: str) -> Receipt:
         ReceiptState.QUARANTINED,
         reason=reason,
         message=message,
+        conflict=conflict,
     )

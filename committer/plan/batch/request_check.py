@@ -39,6 +39,9 @@ from committer.request.commit_request import CommitRequest, ManifestReference
 from committer.request.request_format import EncodedRequest, digest
 
 _PATHS_AT_ONCE = 1_000
+_SUPPORTED = frozenset(
+    {"append", "overwrite", "replace-partitions", "delete", "row-delta", "rewrite-files"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +294,11 @@ def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:
 
 def _check_operation(request: CommitRequest) -> None:
     unsupported = [
-        (request.operation != "append", f"operation `{request.operation}`"),
+        (request.operation not in _SUPPORTED, f"operation `{request.operation}`"),
         (request.adopt_existing, "`adopt-existing`"),
         (request.producer.ordered, "an ordered producer of appends"),
         (request.transaction is not None, "`transaction`"),
         (request.stage_only, "`stage-only`"),
-        (bool(request.summary), "`summary`"),
         (any(ref.content == "deletes" for ref in request.manifests), "delete files"),
     ]
     for found, feature in unsupported:

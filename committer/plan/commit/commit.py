@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import (
@@ -21,12 +21,13 @@ from committer.iceberg.updates.metadata_update import (
     Update,
 )
 from committer.ledger_entry import Landed, short_fingerprint
-from committer.plan.batch.batch import Batch, PreparedManifest
+from committer.plan.batch.batch import Batch, PreparedManifest, Step
 from committer.plan.cleanup.automatic_tags import due_tag
 from committer.plan.cleanup.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.commit.append_step import produce_append
 from committer.plan.commit.ledger_changes import LedgerChanges, LedgerCleanup, change_ledger
+from committer.plan.commit.operation_step import InConflict, produce_operations
 from committer.plan.commit.step_plan import (
     Attempt,
     StepPlan,
@@ -44,6 +45,7 @@ from committer.plan.operations.head import (
     Objects,
     ObjectsAtHand,
 )
+from committer.plan.operations.step_output import Produced, StepNames
 from committer.ports.pointer_swap import Swap
 from committer.ports.storage import NewObject
 
@@ -92,15 +94,19 @@ def plan_commit(
     cleanup: LedgerCleanup,
     upkeep: Upkeep = _NO_UPKEEP,
     objects: ObjectsAtHand = _NO_OBJECTS,
-) -> CommitPlan | NeedsObjects:
+) -> CommitPlan | NeedsObjects | InConflict:
     """Plan one attempt. `prepared` are the manifests of the batch's appends, `upkeep` what
     background work has finished: what no longer applies to this base is left out. `objects`: what
-    was read, for this plan or an earlier one."""
-    try:
-        head = _base_head(state, batch.branch, objects)
-        planned, merges = _plan_steps(head, batch, prepared, upkeep, attempt)
-    except MissingObjectsError as missing:
-        return NeedsObjects(missing.needs)
+    was read, for this plan or an earlier one. Requests in conflict are named, all that there are:
+    the batch does not land without them, as they may have landed by an earlier attempt.
+    """
+    head = _base_head(state, batch.branch, objects)
+    if isinstance(head, NeedsObjects):
+        return head
+    steps = _plan_steps(head, batch, prepared, upkeep, attempt)
+    if not isinstance(steps, _Planned):
+        return steps
+    planned, merges = steps.steps, steps.merges
     cleanup = cleanup.of_branch(batch.branch)
     landed = _landed(batch, planned)
     ledger = change_ledger(state, batch, landed, cleanup, attempt.now_ms)
@@ -128,8 +134,8 @@ def plan_commit(
     )
 
 
-def _base_head(state: TableState, branch: str, objects: ObjectsAtHand) -> Head:
-    """Return the branch as the attempt finds it. Errors: `MissingObjectsError`."""
+def _base_head(state: TableState, branch: str, objects: ObjectsAtHand) -> Head | NeedsObjects:
+    """Return the branch as the attempt finds it."""
     metadata = state.metadata
     parent = metadata.branch_head(branch)
     if parent is None:
@@ -145,34 +151,62 @@ def _base_head(state: TableState, branch: str, objects: ObjectsAtHand) -> Head:
         wanted = ObjectRange(parent.manifest_list)
         content = objects.find(wanted)
         if content is None:
-            raise MissingObjectsError([wanted])
+            return NeedsObjects(frozenset((wanted,)))
         rows = state.with_head(parent.snapshot_id, content).heads[parent.snapshot_id]
     return Head(metadata, branch, parent, rows, objects)
 
 
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    steps: tuple[StepPlan, ...]
+    merges: tuple[MergedManifest, ...]
+
+
 def _plan_steps(
-    head: Head,
+    base: Head,
     batch: Batch,
     prepared: Sequence[PreparedManifest],
     upkeep: Upkeep,
     attempt: Attempt,
-) -> tuple[list[StepPlan], tuple[MergedManifest, ...]]:
-    """Plan the steps in their order. The last one lists the merged manifests."""
-    planned: list[StepPlan] = []
-    merges: tuple[MergedManifest, ...] = ()
+) -> _Planned | NeedsObjects | InConflict:
+    """Plan the steps in their order. The last one lists the merged manifests.
+
+    A step that lacks bytes or conflicts is passed over, to learn in one go what stands in the way
+    of the others.
+    """
+    head, planned, merges = base, list[StepPlan](), tuple[MergedManifest, ...]()
+    missing, conflicts = frozenset[ObjectRange](), InConflict()
     for number, step in enumerate(batch.steps):
-        if planned:
+        if planned and planned[-1].snapshot is not head.snapshot:
             head = head_after(head, planned[-1])
         names = names_of(head, step, number, batch.commit_uuid, attempt)
-        if not step.is_append:
-            raise UnsupportedError(f"operation `{step.requests[0].request.operation}`")
-        own = [one for one in prepared if one.snapshot_id == step.snapshot_id]
-        produced = produce_append(head, step, own, names)
+        try:
+            produced = _produce(head, base, step, prepared, names)
+        except MissingObjectsError as error:
+            missing |= error.needs
+            continue
+        if isinstance(produced, InConflict):
+            conflicts = conflicts.joined(produced)
+            continue
         if number == len(batch.steps) - 1:
             version = head.metadata.format_version
             merges = applicable_merges(upkeep, batch.branch, produced.manifests, version)
         planned.append(plan_step(head, step, names, produced, merges, attempt))
-    return planned, merges
+    if missing:
+        return NeedsObjects(missing)
+    if len(planned) < len(batch.steps):
+        return conflicts
+    return _Planned(tuple(planned), merges)
+
+
+def _produce(
+    head: Head, base: Head, step: Step, prepared: Sequence[PreparedManifest], names: StepNames
+) -> Produced | InConflict:
+    """Make the manifests of a step. Errors: `MissingObjectsError`."""
+    if not step.is_append:
+        return produce_operations(head, base, step, names)
+    own = [one for one in prepared if one.snapshot_id == step.snapshot_id]
+    return produce_append(head, step, own, names)
 
 
 def _landed(batch: Batch, planned: Sequence[StepPlan]) -> dict[str, Landed]:

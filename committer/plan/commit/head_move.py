@@ -25,6 +25,7 @@ from committer.ledger_entry import parse_property_key
 from committer.plan.batch.batch import Batch, Step, snapshot_id_from
 from committer.plan.commit.commit import NeedsObjects, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
+from committer.plan.commit.operation_step import InConflict
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.head import ObjectsAtHand
@@ -86,5 +87,7 @@ def move_head(
     plan = plan_commit(state, batch, (), attempt, LedgerCleanup(), objects=objects)
     if isinstance(plan, NeedsObjects):
         return plan
+    if isinstance(plan, InConflict):
+        raise InvariantError("a batch without requests conflicts")
     moves = tuple(one for one in plan.swap.updates if isinstance(one, AddSnapshot | SetSnapshotRef))
     return HeadMove(moves, plan.objects)

@@ -162,8 +162,10 @@ def _summary(
     merges: tuple[MergedManifest, ...],
     engine_version: str,
 ) -> dict[str, str]:
-    """Return the summary of the snapshot. `engine_version`: this release; empty: not recorded. The
-    commit that lists a merged manifest creates it."""
+    """Return the summary of the snapshot, with its clients' own entries behind ours.
+    `engine_version`: this release; empty: not recorded. The commit that lists a merged manifest
+    creates it.
+    """
     counts = dict(produced.counts)
     replaced = sum(len(merged.replaced) for merged in merges)
     counts["manifests-created"] += len(merges)
@@ -176,6 +178,9 @@ def _summary(
         **{key: text for key, text in engine.items() if text},
         **produced.extra,
     }
+    for checked in step.requests:
+        for key, text in checked.request.summary.items():
+            extra.setdefault(key, text)
     previous = head.snapshot.summary if head.snapshot else None
     return commit_summary(produced.label, previous, counts, extra=extra)
 

@@ -26,6 +26,11 @@ class ObjectRange:
     offset: int = 0
     length: int | None = None
 
+    def of(self, content: bytes) -> bytes:
+        """Return these bytes of the whole object."""
+        end = len(content) if self.length is None else self.offset + self.length
+        return content[self.offset : end]
+
 
 class MissingObjectsError(Exception):
     """A plan needs these bytes. Raised and caught within planning: outside, it is a value."""
@@ -64,8 +69,7 @@ class WrittenObjects:
         content = self.written.get(wanted.location)
         if content is None:
             return self.others.find(wanted)
-        end = len(content) if wanted.length is None else wanted.offset + wanted.length
-        return content[wanted.offset : end]
+        return wanted.of(content)
 
 
 @dataclass(frozen=True, slots=True)

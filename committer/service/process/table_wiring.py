@@ -27,6 +27,7 @@ from committer.service.table.swap_sender import SwapSender
 from committer.service.table.table_committer import TableCommitter
 from committer.service.table.table_rounds import TableRounds
 from committer.service.table.verdicts import Verdicts
+from committer.service.tasks.recent_objects import RecentObjects, TableObjects
 from committer.service.telemetry.commit_report import CommitReport
 from committer.service.telemetry.table_condition import TableCondition
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
@@ -41,6 +42,7 @@ class TableWiring:
         self._process = process
         self._catalog = catalog
         self._checks = checks
+        self._recent = RecentObjects()
         parts = process.parts
         self._upkeep_parts = UpkeepParts(
             catalog=catalog,
@@ -76,8 +78,11 @@ class TableWiring:
         verdicts = Verdicts(
             waiting, process.endings, parts.inbox, parts.quarantine, cached_table, world
         )
-        planner = CommitPlanner(identifier, parts.storage, world, metrics, upkeep.ledger)
-        batches = BatchSelector(waiting, attempts, planner, pacer, upkeep, world)
+        objects = TableObjects(self._recent)
+        planner = CommitPlanner(identifier, parts.storage, world, metrics, upkeep.ledger, objects)
+        batches = BatchSelector(
+            waiting, attempts, planner, pacer, upkeep, world, catalog.capabilities
+        )
         sender = SwapSender(
             identifier,
             catalog=catalog,
@@ -85,6 +90,7 @@ class TableWiring:
             attempts=attempts,
             condition=condition,
             metrics=metrics,
+            objects=objects,
         )
         report = CommitReport(identifier, metrics, world)
         commit_loop = CommitLoop(

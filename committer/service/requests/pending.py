@@ -80,8 +80,8 @@ class Pending:
     or has waited for a frozen table: it lands only while its inbox object is there. `present_in` is
     the state generation after whose load the inbox object was seen to exist. `is_authentic`: its
     signature was checked, or need not be. `suspicion` is why an attempt with this request alone
-    failed: a verdict once fresh metadata agrees. `named_bytes`: of the manifests that were read for
-    it.
+    failed: a verdict once fresh metadata agrees; `conflict` the code, if it is one. `named_bytes`:
+    of the manifests that were read for it.
     """
 
     key: InboxKey
@@ -95,6 +95,7 @@ class Pending:
     present_in: int | None = None
     is_authentic: bool = False
     suspicion: Refusal | None = None
+    conflict: str | None = None
     deferral_count: int = 0
     named_bytes: int = 0
 
@@ -231,9 +232,10 @@ class Waiting(Collection[str]):
         for pending in self.all():
             pending.is_shared = True
 
-    def suspect(self, key: str, suspicion: Refusal | None) -> None:
+    def suspect(self, key: str, suspicion: Refusal | None, conflict: str | None = None) -> None:
         """Note why an attempt with this request alone failed; None: nothing is held against it."""
-        self._ready[key].suspicion = suspicion
+        pending = self._ready[key]
+        pending.suspicion, pending.conflict = suspicion, conflict
 
     def refused_in_vain(self, pending: Pending, refusal: Refusal) -> None:
         """Note a verdict whose quarantine record could not be written: it may be there, or come

@@ -54,16 +54,22 @@ class Endings:
         """Settle requests that ended before: their inbox objects are not there."""
         self.settler.settle([Outcome.left_before(pending) for pending in ended])
 
-    def quarantined(self, pending: Pending, reason: str, message: str) -> None:
-        """Settle a request that is in quarantine by a verdict of this committer."""
+    def quarantined(
+        self, pending: Pending, reason: str, message: str, conflict: str | None = None
+    ) -> None:
+        """Settle a request that is in quarantine by a verdict of this committer. A conflict says
+        nothing against its producer."""
         self.metrics.quarantined(reason)
-        self.breakers.quarantined(pending.sealed.request, reason)
-        self.quarantined_before(pending, reason, message)
+        if conflict is None:
+            self.breakers.quarantined(pending.sealed.request, reason)
+        self.quarantined_before(pending, reason, message, conflict)
 
-    def quarantined_before(self, pending: Pending, reason: str, message: str) -> None:
+    def quarantined_before(
+        self, pending: Pending, reason: str, message: str, conflict: str | None = None
+    ) -> None:
         """Settle a request that is in quarantine by the verdict of another process."""
         self.recently_quarantined.add(pending.key)
-        receipt = _quarantined(pending.key, reason, message)
+        receipt = _quarantined(pending.key, reason, message, conflict)
         self.settler.settle([Outcome.quarantined(pending, receipt)])
 
     def unreadable(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord) -> None:
@@ -97,7 +103,9 @@ def _committed(request: CommitRequest, landed: Landed) -> Receipt:
     )
 
 
-def _quarantined(key: InboxKey, reason: str, message: str) -> Receipt | None:
+def _quarantined(
+    key: InboxKey, reason: str, message: str, conflict: str | None = None
+) -> Receipt | None:
     """Build the answer to a request in quarantine, of which only the key may be readable; None for
     what is no inbox key.
     """
@@ -105,4 +113,12 @@ def _quarantined(key: InboxKey, reason: str, message: str) -> Receipt | None:
     if parts is None:
         return None
     attempt = str(parts.attempt)
-    return Receipt(parts.producer, parts.epoch, attempt, state, reason=reason, message=message)
+    return Receipt(
+        parts.producer,
+        parts.epoch,
+        attempt,
+        state,
+        reason=reason,
+        message=message,
+        conflict=conflict,
+    )

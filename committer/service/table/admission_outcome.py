@@ -14,11 +14,18 @@ from committer.storage.inbox.inbox import QuarantineRecord
 
 @dataclass(frozen=True, slots=True)
 class QuarantineVerdict:
-    """A request that cannot land, with its reason."""
+    """A request that cannot land, with its reason; of a conflict, with its code."""
 
     pending: Pending
     reason: Reason
     message: str
+    conflict: str | None = None
+
+    @property
+    def is_told_only(self) -> bool:
+        """Whether its client wants the answer, and nothing kept."""
+        needs = self.pending.sealed.request.needs
+        return self.reason is Reason.CONFLICT and needs.on_conflict == "fail"
 
     def record(self, now_ms: int) -> QuarantineRecord:
         return QuarantineRecord(
@@ -27,6 +34,8 @@ class QuarantineVerdict:
             message=self.message,
             quarantined_at_ms=now_ms,
             table=str(self.pending.sealed.request.identifier),
+            conflict=self.conflict,
+            is_told_only=self.is_told_only,
         )
 
 

@@ -14,6 +14,7 @@ from typing import assert_never
 from committer.errors import CatalogUnavailableError
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.commit.landed_commit import CommitObserver, LandedCommit
+from committer.plan.commit.operation_step import InConflict
 from committer.plan.ledger.state import TableState
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Unknown
 from committer.reason import Reason
@@ -54,6 +55,9 @@ class CommitLoop:
             )
         except PlanCrashedError as error:
             self.batches.crashed(inflight, error)
+            return
+        if isinstance(plan, InConflict):
+            self.batches.in_conflict(plan)
             return
         answer = await self.sender.send(inflight, plan)
         self.pacer.swapped()

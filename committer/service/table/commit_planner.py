@@ -5,12 +5,11 @@ An exception while planning is our bug: it is counted and logged, and must not s
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from committer.errors import FrazilError, InvalidMetadataError, NotFoundError
-from committer.group_commit import finish_all
+from committer.errors import FrazilError
 from committer.ledger_entry import property_key
 from committer.plan.batch.batch import (
     Batch,
@@ -22,12 +21,15 @@ from committer.plan.batch.batch import (
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
+from committer.plan.commit.operation_step import InConflict
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
-from committer.plan.operations.head import ObjectRange, Objects
+from committer.plan.operations.batch_steps import Requests
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
+from committer.service.tasks.plan_reads import PlanReads
+from committer.service.tasks.recent_objects import TableObjects
 from committer.service.tasks.steps import off_loop_if_large
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
@@ -56,18 +58,19 @@ class CommitPlanner:
     world: World
     metrics: Metrics
     ledger_upkeep: LedgerUpkeep
+    objects: TableObjects
 
     async def prepare(
-        self, requests: tuple[CheckedRequest, ...], state: TableState
+        self, steps: Sequence[Requests], state: TableState
     ) -> tuple[Batch, tuple[PreparedManifest, ...]]:
-        """Make a batch of these, with its manifests. Errors: `PlanCrashedError`."""
-        steps = (Step(requests, self._new_snapshot_id(state)),)
-        batch = Batch(steps, self.world.uuid())
-        size_bytes = sum(one.size_bytes for one in requests)
+        """Make a batch of these steps, with its manifests. Errors: `PlanCrashedError`."""
+        named = tuple(Step(requests, self._new_snapshot_id(state)) for requests in steps)
+        batch = Batch(named, self.world.uuid())
+        size_bytes = sum(one.size_bytes for one in batch.requests)
         try:
             prepared = await off_loop_if_large(size_bytes, prepare_manifests, batch, state.metadata)
         except Exception as error:  # isolates the request that our own bug trips over
-            raise self._crashed(requests, error) from error
+            raise self._crashed(batch.requests, error) from error
         return batch, prepared
 
     async def plan(
@@ -77,7 +80,7 @@ class CommitPlanner:
         upkeep: Upkeep,
         state: TableState,
         number: int,
-    ) -> CommitPlan:
+    ) -> CommitPlan | InConflict:
         """Plan the attempt of this number. Errors: those of the storage; `InvalidMetadataError` for
         a table whose files do not exist; `PlanCrashedError`.
         """
@@ -86,38 +89,38 @@ class CommitPlanner:
         landing = dict.fromkeys(property_key(one.producer.id, one.branch) for one in requests)
         try:
             cleanup = self.ledger_upkeep.cleanup(state.ledger, landing)
-            read: dict[ObjectRange, bytes] = {}
+            reads = self._reads(batch)
             while True:
-                plan = plan_commit(state, batch, prepared, attempt, cleanup, upkeep, Objects(read))
+                plan = await off_loop_if_large(
+                    self._weight_bytes(batch, state, reads),
+                    plan_commit,
+                    state,
+                    batch,
+                    prepared,
+                    attempt,
+                    cleanup,
+                    upkeep,
+                    reads.at_hand,
+                )
                 if not isinstance(plan, NeedsObjects):
                     return plan
-                read |= await self._read(plan.ranges)
+                await reads.fetch(plan.ranges)
         except FrazilError:
             raise
         except Exception as error:  # our bug must not stop the other requests
             raise self._crashed(batch.requests, error) from error
 
-    async def _read(self, ranges: Collection[ObjectRange]) -> dict[ObjectRange, bytes]:
-        """Read what a plan needs, at once."""
-        found: dict[ObjectRange, bytes] = {}
+    def _reads(self, batch: Batch) -> PlanReads:
+        is_append = all(step.is_append for step in batch.steps)
+        return PlanReads(self.identifier, self.storage, None if is_append else self.objects.use())
 
-        async def read(one: ObjectRange) -> None:
-            found[one] = await self._read_one(one)
-
-        await finish_all(read(one) for one in ranges)
-        return found
-
-    async def _read_one(self, wanted: ObjectRange) -> bytes:
-        try:
-            return await self.storage.get(
-                wanted.location, offset=wanted.offset, length=wanted.length
-            )
-        except NotFoundError as error:
-            raise InvalidMetadataError(
-                f"table {self.identifier}: the file {wanted.location}, which its current snapshot"
-                " needs, does not exist: another tool has deleted it; restore it, or roll the table"
-                " back"
-            ) from error
+    def _weight_bytes(self, batch: Batch, state: TableState, reads: PlanReads) -> int:
+        """Return how many bytes a plan may decode: appends look into no manifest."""
+        if reads.recent is None:
+            return 0
+        head = state.metadata.branch_head(batch.branch)
+        rows = state.heads.get(head.snapshot_id, ()) if head else ()
+        return reads.size_bytes + sum(one.row.manifest_length for one in rows)
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:
         log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))

@@ -80,7 +80,9 @@ class ContentChecks:
             if pending.checked is not None and pending.suspicion is None:
                 outcome.candidates.append(pending.checked)
             elif pending.checked is not None and pending.suspicion is not None:
-                outcome.suspects.append(QuarantineVerdict(pending, *pending.suspicion))
+                outcome.suspects.append(
+                    QuarantineVerdict(pending, *pending.suspicion, pending.conflict)
+                )
 
     async def close(self) -> None:
         """Cancel the checks that are under way."""

@@ -18,7 +18,10 @@ from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.commit.operation_step import InConflict
 from committer.plan.ledger.state import TableState
+from committer.plan.operations.batch_steps import Requests, cut, of_one_swap
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.service.requests.pending import Refusal, Waiting
@@ -73,15 +76,21 @@ class BatchSelector:
     pacer: CommitPacer
     upkeep: TableUpkeep
     world: World
+    capabilities: CatalogCapabilities
 
     def __post_init__(self) -> None:
         self._current: InflightBatch | None = None
         self._batch_max: int | None = None
+        # Requests that conflict with others of their batch: they go after these have landed.
+        self._behind: frozenset[str] = frozenset()
+        self._goes_on = False
 
     @property
     def are_urgent(self) -> bool:
-        """Whether to attempt at once: a retry, or half of a batch that failed."""
-        return self._current is not None or self._batch_max is not None
+        """Whether to attempt at once: a retry, half of a batch that failed, or what is left of one
+        without the requests in conflict.
+        """
+        return self._current is not None or self._batch_max is not None or self._goes_on
 
     async def next(
         self, candidates: Sequence[CheckedRequest], basis: CheckBasis, state: TableState
@@ -92,8 +101,9 @@ class BatchSelector:
         inflight = self._current
         if inflight is None or not self._may_go_again(inflight, candidates, basis, state):
             self.drop()
-            requests = _one_branch(next_batch(candidates, self._policy(state)))
-            inflight = await self._prepared(requests, basis, state) if requests else None
+            steps = self._steps(candidates, state)
+            inflight = await self._prepared(steps, basis, state) if steps else None
+            self._goes_on = False
         if inflight is not None:
             self.waiting.launch(inflight.keys)
         self._current = inflight
@@ -109,6 +119,19 @@ class BatchSelector:
         """Forget the batch in flight: it is in the table."""
         self._current = None
         self._batch_max = None
+        self._behind = frozenset()
+
+    def in_conflict(self, found: InConflict) -> None:
+        """Drop the batch for one without the requests in conflict. Those that conflict with what
+        has landed are suspected: the next round asks the ledger whether they have landed by an
+        earlier attempt. The others wait for the batch to land.
+        """
+        self.drop()
+        self._goes_on = True
+        self._behind |= found.waiting
+        for key, conflict in found.landed.items():
+            refusal = (Reason.CONFLICT, f"{conflict.code}: {conflict.message}")
+            self.waiting.suspect(key, refusal, conflict.code)
 
     def isolate(self, requests: Sequence[CheckedRequest], refusal: Refusal) -> None:
         """Halve the batches until the request at fault stands alone, then suspect it: the next
@@ -143,12 +166,23 @@ class BatchSelector:
             if pending is not None:
                 self.waiting.defer(pending, error.cause)
 
+    def _steps(
+        self, candidates: Sequence[CheckedRequest], state: TableState
+    ) -> tuple[Requests, ...]:
+        """Return the steps of the next batch."""
+        first = [one for one in candidates if one.sealed.key not in self._behind]
+        requests = _one_branch(next_batch(first or candidates, self._policy(state)))
+        return of_one_swap(
+            cut(requests), has_several_snapshots=self.capabilities.has_several_snapshots
+        )
+
     async def _prepared(
-        self, requests: tuple[CheckedRequest, ...], basis: CheckBasis, state: TableState
+        self, steps: Sequence[Requests], basis: CheckBasis, state: TableState
     ) -> InflightBatch | None:
         try:
-            batch, prepared = await self.planner.prepare(requests, state)
+            batch, prepared = await self.planner.prepare(steps, state)
         except PlanCrashedError as error:
+            requests = [one for step in steps for one in step]
             self.isolate(requests, (Reason.PLAN_FAILED, str(error)))
             return None
         now_s, resolved_count = self.world.monotonic_s(), self.attempts.resolved_count
@@ -186,7 +220,7 @@ class BatchSelector:
 
 
 def _one_branch(requests: Sequence[CheckedRequest]) -> tuple[CheckedRequest, ...]:
-    """Return the requests of the first one's branch: a batch makes one snapshot."""
+    """Return the requests of the first one's branch: a batch moves one head."""
     if not requests:
         return ()
     branch = requests[0].request.branch

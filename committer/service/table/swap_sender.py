@@ -12,6 +12,7 @@ from committer.ports.pointer_swap import Committed, Conflict, Rejected, SwapAnsw
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.service.table.inflight_batch import InflightBatch
+from committer.service.tasks.recent_objects import TableObjects
 from committer.service.tasks.steps import create_all, send_swap
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
@@ -31,6 +32,7 @@ class SwapSender:
     attempts: AttemptLog
     condition: TableCondition
     metrics: Metrics
+    objects: TableObjects
 
     async def send(self, inflight: InflightBatch, plan: CommitPlan) -> SwapAnswer:
         """Write what is not there yet, then swap.
@@ -49,6 +51,7 @@ class SwapSender:
         self.attempts.sending(plan, [created.location for created in before])
         fresh = [one for one in plan.objects if one.location not in inflight.written]
         await create_all(self.storage, (*fresh, *before))
+        self.objects.written(fresh)
         inflight.written.update(one.location for one in fresh)
         inflight.metadata_bytes = sum(len(one.content) for one in before) or None
 

@@ -126,14 +126,15 @@ class Verdicts:
             self.waiting.defer(verdict.pending, error)
             return
         try:
-            await self.quarantine.put(one.record(self.world.now_ms()), content)
+            kept = b"" if one.is_told_only else content
+            await self.quarantine.put(one.record(self.world.now_ms()), kept)
         except FrazilError as error:
             self.waiting.refused_in_vain(one.pending, (one.reason, one.message))
             self.waiting.defer(one.pending, error)
             return
         _log_quarantined(one)
         pending = self.waiting.end(one.pending.key, Stage.QUARANTINED)
-        self.endings.quarantined(pending, one.reason.value, one.message)
+        self.endings.quarantined(pending, one.reason.value, one.message, one.conflict)
 
     async def _finish_quarantining(self, pending: Pending) -> None:
         """Finish a quarantine that another process began: it stopped after the record and before
@@ -153,7 +154,7 @@ class Verdicts:
         else:
             log.info("inbox.quarantined_before", key=pending.key)
             ended = self.waiting.end(pending.key, Stage.QUARANTINED)
-            self.endings.quarantined_before(ended, record.reason, record.message)
+            self.endings.quarantined_before(ended, record.reason, record.message, record.conflict)
 
     async def _as_in_inbox(self, one: QuarantineVerdict) -> tuple[QuarantineVerdict, bytes] | None:
         """Return the verdict on the inbox object, not on the doorbell's copy: write access to the

@@ -207,6 +207,7 @@ def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
         Reason.EPOCH_CONTENT_DIFFERS,
         Reason.EPOCH_LANDED_UNPROVEN,
         Reason.PRODUCER_FROZEN,
+        Reason.CONFLICT,
         Reason.COMMIT_REJECTED,
         Reason.PLAN_FAILED,
     }

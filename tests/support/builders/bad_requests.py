@@ -467,21 +467,9 @@ CHECKED = (
     BadRequest(
         "an unknown format version", Reason.MANIFEST_MALFORMED, _header(format_version=b"9")
     ),
-    *(
-        BadRequest(f"{kind}", Reason.UNSUPPORTED, _changed_line(operation=kind))
-        for kind in ("overwrite", "replace-partitions", "row-delta")
-    ),
     BadRequest("adopt-existing", Reason.UNSUPPORTED, _changed_line(adopt_existing=True)),
     BadRequest("a transaction", Reason.UNSUPPORTED, _in_transaction),
     BadRequest("an ordered producer", Reason.UNSUPPORTED, _ordered),
-    BadRequest(
-        "removed data files",
-        Reason.UNSUPPORTED,
-        _changed_line(
-            operation="overwrite",
-            needs=Needs(removed_data_files=("memory://warehouse/db/flights/data/x",)),
-        ),
-    ),
     BadRequest(
         "a staged snapshot",
         Reason.UNSUPPORTED,

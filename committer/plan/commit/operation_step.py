@@ -1,0 +1,95 @@
+"""The step of a batch that does more than append: whether it may land, and what it makes of the
+branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from committer.plan.batch.batch import Step
+from committer.plan.batch.request_check import CheckedRequest
+from committer.plan.file_changes.step_manifests import produce
+from committer.plan.operations.change import Change
+from committer.plan.operations.conflict import Conflict
+from committer.plan.operations.head import Head
+from committer.plan.operations.step_output import Produced, StepNames
+from committer.plan.validation.validate import validate
+
+
+@dataclass(frozen=True, slots=True)
+class InConflict:
+    """The requests of a batch that stand in the way of its plan, by their key.
+
+    `landed`: those that conflict with what has landed, so that they cannot. `waiting`: those that
+    conflict with earlier ones of their batch only: once these have landed, they are planned again.
+    """
+
+    landed: Mapping[str, Conflict] = field(default_factory=dict)
+    waiting: frozenset[str] = frozenset()
+
+    def joined(self, other: InConflict) -> InConflict:
+        return InConflict({**self.landed, **other.landed}, self.waiting | other.waiting)
+
+
+def produce_operations(
+    head: Head, base: Head, step: Step, names: StepNames
+) -> Produced | InConflict:
+    """Plan the operations of a step on `head`, which is `base` after the steps before.
+    Errors: `MissingObjectsError`; those of reading manifests and deletion vectors.
+    """
+    found = [landable(Change.of(checked), head) for checked in step.requests]
+    changes = [one for one in found if isinstance(one, Change)]
+    if len(changes) == len(found):
+        produced = produce(head, changes, names)
+        if isinstance(produced, Produced):
+            return produced
+        at_fault = _at_fault(head, step.requests, changes, names)
+    else:
+        at_fault = [
+            checked
+            for checked, one in zip(step.requests, found, strict=True)
+            if isinstance(one, Conflict)
+        ]
+    return _told(at_fault, base, names)
+
+
+def landable(change: Change, head: Head) -> Change | Conflict:
+    """Return what of a change may land: all of it, or, of a rewrite whose client allows that, the
+    groups that do not conflict. Errors: `MissingObjectsError`.
+    """
+    conflict = validate(change, head)
+    if conflict is None:
+        return change
+    lost = [
+        group
+        for group in change.groups
+        if validate(change.without_groups(one for one in change.groups if one != group), head)
+    ]
+    if len(lost) == len(change.groups):
+        return conflict
+    return change.without_groups(lost)
+
+
+def _at_fault(
+    head: Head, requests: Sequence[CheckedRequest], changes: Sequence[Change], names: StepNames
+) -> list[CheckedRequest]:
+    """Return the requests that conflict alone; all but the first, if they do so with each other."""
+    alone = [
+        checked
+        for checked, change in zip(requests, changes, strict=True)
+        if isinstance(produce(head, [change], names), Conflict)
+    ]
+    return alone or list(requests[1:])
+
+
+def _told(at_fault: Sequence[CheckedRequest], base: Head, names: StepNames) -> InConflict:
+    """Tell those that conflict with what has landed from those that have to wait."""
+    landed: dict[str, Conflict] = {}
+    for checked in at_fault:
+        change = landable(Change.of(checked), base)
+        found = produce(base, [change], names) if isinstance(change, Change) else change
+        if isinstance(found, Conflict):
+            landed[checked.sealed.key] = found
+    keys = (checked.sealed.key for checked in at_fault)
+    return InConflict(landed, frozenset(key for key in keys if key not in landed))

@@ -1,0 +1,172 @@
+"""Operations that may conflict, from the request to its end."""
+
+from __future__ import annotations
+
+from committer.ports.pointer_swap import LoadedTable
+from committer.reason import Reason
+from committer.request.receipt_model import ReceiptState
+from tests.support.builders.operation_requests import base_of, build_operation
+from tests.support.builders.request_builders import build_request
+from tests.support.service.service_harness import ServiceHarness
+
+VIRTUAL_TIME = True
+
+
+async def table_with(harness: ServiceHarness, appends: int = 1) -> LoadedTable:
+    """Return a table with a file of each of so many appends."""
+    table = await harness.create_table()
+    for epoch in range(appends):
+        await harness.publish(build_request(table, producer="loader", epoch=epoch))
+        async with harness.running():
+            await harness.settle(5.0)
+    return await harness.catalog.inner.load(table.identifier)
+
+
+async def live(harness: ServiceHarness) -> set[str]:
+    return {file.file_path for file in await harness.live_files()}
+
+
+def removing(*paths: str, **more: object) -> dict[str, object]:
+    return {"removed-data-files": list(paths), **more}
+
+
+async def test_an_append_and_an_overwrite_of_one_batch_are_two_snapshots_of_one_swap() -> None:
+    harness = ServiceHarness()
+    table = await table_with(harness)
+    (old,) = await live(harness)
+    before = await harness.load()
+    await harness.publish(build_request(table, producer="a"))
+    await harness.publish(
+        build_operation(table, "overwrite", producer="b", files_count=1, needs=removing(old))
+    )
+    await harness.run_until_settled()
+    metadata = await harness.load()
+    added = [one for one in metadata.snapshots if one not in before.snapshots]
+    assert [one.operation for one in added] == ["append", "overwrite"]
+    assert len(metadata.metadata_log) == len(before.metadata_log) + 1
+    assert old not in await live(harness)
+    assert len(await live(harness)) == 2
+    receipts = {one: (await harness.receipts(one))[-1] for one in ("a", "b")}
+    assert [receipts[one].snapshot_id for one in ("a", "b")] == [one.snapshot_id for one in added]
+    assert await harness.outstanding() == []
+
+
+async def test_what_conflicts_with_what_has_landed_is_told_and_kept() -> None:
+    harness = ServiceHarness()
+    table = await table_with(harness)
+    (old,) = await live(harness)
+    for epoch in range(2):
+        await harness.publish(
+            build_operation(
+                table, "overwrite", producer="b", epoch=epoch, files_count=1, needs=removing(old)
+            )
+        )
+    await harness.publish(build_request(table, producer="a"))
+    await harness.run_until_settled()
+    assert len(await live(harness)) == 2
+    (record,) = await harness.quarantined()
+    assert (record.reason, record.conflict) == (Reason.CONFLICT, "missing")
+    assert old in record.message
+    first, second = await harness.receipts("b")
+    assert first.state is ReceiptState.COMMITTED
+    assert second.state is ReceiptState.QUARANTINED
+    assert (second.reason, second.conflict) == (Reason.CONFLICT, "missing")
+    _, content = await harness.quarantine.get(record.key)
+    assert content
+    assert await harness.outstanding() == []
+
+
+async def test_who_asks_to_be_told_only_finds_nothing_kept_but_the_answer() -> None:
+    harness = ServiceHarness(breaker_threshold=1)
+    table = await table_with(harness)
+    gone = "memory://warehouse/db/flights/data/never.parquet"
+    for epoch in range(3):
+        await harness.publish(
+            build_operation(
+                table,
+                "delete",
+                producer="b",
+                epoch=epoch,
+                needs=removing(gone, **{"on-conflict": "fail"}),
+            )
+        )
+    await harness.run_until_settled()
+    records = await harness.quarantined()
+    assert [(one.reason, one.is_told_only) for one in records] == [(Reason.CONFLICT, True)] * 3
+    for record in records:
+        assert (await harness.quarantine.get(record.key))[1] == b""
+    assert [one.conflict for one in await harness.receipts("b")] == ["missing"] * 3
+    assert await harness.outstanding() == []
+
+
+async def test_a_conflict_with_an_earlier_request_of_the_batch_is_told_once_that_has_landed() -> (
+    None
+):
+    harness = ServiceHarness()
+    table = await table_with(harness, 2)
+    one, other = sorted(await live(harness))
+    rests_on = {**base_of(table.metadata), "isolation-level": "serializable"}
+    await harness.publish(build_request(table, producer="a"))
+    await harness.publish(
+        build_operation(
+            table, "overwrite", producer="b", files_count=1, needs=removing(one, **rests_on)
+        )
+    )
+    await harness.publish(build_operation(table, "delete", producer="c", needs=removing(other)))
+    await harness.run_until_settled()
+    # The append came first, and may hold rows that the overwrite would have to see.
+    (record,) = await harness.quarantined()
+    assert record.conflict == "added"
+    assert one in await live(harness)
+    assert other not in await live(harness)
+    assert len(await live(harness)) == 2
+
+
+async def test_an_operation_that_lost_a_race_is_planned_again_on_the_new_head() -> None:
+    harness = ServiceHarness()
+    table = await table_with(harness, 2)
+    one, other = sorted(await live(harness))
+    async with harness.running():
+        await harness.publish(build_request(table, producer="a"))
+        await harness.settle(5.0)
+        rival = ServiceHarness(beside=harness, root="memory://rival")
+        rival.catalog = harness.catalog
+        await rival.publish(
+            build_operation(table, "delete", producer="rival", needs=removing(other))
+        )
+        await rival.run_until_settled()
+        await harness.publish(
+            build_operation(table, "overwrite", producer="b", files_count=1, needs=removing(one))
+        )
+        await harness.settle(10.0)
+    left = await live(harness)
+    assert one not in left
+    assert other not in left
+    assert len(left) == 2
+    assert await harness.quarantined() == []
+
+
+async def test_a_steady_operation_reads_nothing_while_no_other_engine_commits() -> None:
+    harness = ServiceHarness()
+    table = await table_with(harness)
+    gets = []
+    async with harness.running():
+        for epoch in range(5):
+            (old,) = await live(harness)
+            rests_on = {**base_of(await harness.load()), "isolation-level": "serializable"}
+            before = harness.storage.calls["get"]
+            await harness.publish(
+                build_operation(
+                    table,
+                    "overwrite",
+                    producer="b",
+                    epoch=epoch,
+                    files_count=1,
+                    needs=removing(old, **rests_on),
+                )
+            )
+            await harness.settle(5.0)
+            gets.append(harness.storage.calls["get"] - before)
+    assert await harness.quarantined() == []
+    # The first process had committed before: its list and its manifest.
+    assert gets == [2, 0, 0, 0, 0]
