@@ -39,6 +39,7 @@ from committer.request.commit_request import CommitRequest, ManifestReference
 from committer.request.request_format import EncodedRequest, digest
 
 _PATHS_AT_ONCE = 1_000
+_TAKES_DELETES = frozenset({"row-delta", "rewrite-files"})
 _SUPPORTED = frozenset(
     {"append", "overwrite", "replace-partitions", "delete", "row-delta", "rewrite-files"}
 )
@@ -244,7 +245,7 @@ class Checker:
         attempt, seen = str(request.attempt), 0
         names: set[str] = set()
         for manifest in manifests:
-            paths = manifest.walked.paths
+            paths = _own_paths(manifest)
             for start in range(0, len(paths), _PATHS_AT_ONCE):
                 some = paths[start : start + _PATHS_AT_ONCE]
                 plain = self.basis.places.plain_names(some)
@@ -269,6 +270,15 @@ class Checker:
                     f"the file name of `{path}` does not have the attempt {attempt} as its last"
                     " uuid",
                 )
+
+
+def _own_paths(manifest: CheckedManifest) -> Sequence[str]:
+    """Return the path of each file; the deletion vectors of one Puffin file have one."""
+    deletes = manifest.walked.delete_files
+    if not deletes:
+        return manifest.walked.paths
+    puffins = dict.fromkeys(one.file_path for one in deletes if one.is_deletion_vector)
+    return [*puffins, *(one.file_path for one in deletes if not one.is_deletion_vector)]
 
 
 def _refuse_place(path: str, what: str, refusal: str | None) -> None:
@@ -299,7 +309,11 @@ def _check_operation(request: CommitRequest) -> None:
         (request.producer.ordered, "an ordered producer of appends"),
         (request.transaction is not None, "`transaction`"),
         (request.stage_only, "`stage-only`"),
-        (any(ref.content == "deletes" for ref in request.manifests), "delete files"),
+        (
+            request.operation not in _TAKES_DELETES
+            and any(ref.content == "deletes" for ref in request.manifests),
+            f"delete files of operation `{request.operation}`",
+        ),
     ]
     for found, feature in unsupported:
         if found:
