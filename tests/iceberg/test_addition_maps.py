@@ -16,6 +16,7 @@ from committer.iceberg.entry.entry_parts import Unexpected
 from committer.iceberg.schema.bound_forms import ANY_BOUNDS, BoundForms, bound_forms, is_utf8
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.addition_maps import AdditionMaps
+from committer.iceberg.splice.any_order import BoundMaps
 from committer.iceberg.splice.layout_pattern import MapColumns, SixMaps
 from committer.iceberg.splice.map_patterns import merged
 from committer.iceberg.values.type_json import parse_type
@@ -338,6 +339,24 @@ def test_texts_at_known_places_are_looked_at_one_by_one(
     wrong = content(b"a\xc3", b"\xa9b")
     assert maps.match(wrong, 0) is not None
     assert end_of(maps, wrong, 0) is None
+
+
+def test_a_half_letter_is_handed_on_whatever_texts_were_before() -> None:
+    def content(first: bytes, second: bytes) -> bytes:
+        return encoded([*5 * [None], Map([(5, first), (1, bytes(8)), (2, second)], False)])
+
+    bounds = BoundMaps(FORMS)
+    bounds.learn(10)
+    # Maps beyond ASCII, so many that they get a pattern of their own, and others in between.
+    for text in ("é", "漢字", "é", "ab", "x" * 70, "𝄞", "ü", "b", "ü", "ü"):
+        right, texts = content(text.encode(), b"a"), list[bytes]()
+        found = bounds.read(right, 5, texts)
+        assert found == ((LONGS[5] + LONGS[1] + LONGS[2], False), len(right))
+        assert is_utf8(b"".join(texts))
+        for wrong in (b"a\xc3", b"\xa9b"):
+            assert bounds.read(content(wrong, text.encode()), 5, texts) is not None
+            assert not is_utf8(b"".join(texts))
+            texts.clear()
 
 
 @pytest.mark.parametrize("count", [2, 9])

@@ -251,8 +251,15 @@ CHECKS = (
     Mutant(
         "texts_in_any_order_are_any_bytes",
         "committer/iceberg/splice/any_order.py",
-        "            texts += patterns.texts(body)\n",
-        "            pass\n",
+        "            texts += pieces\n",
+        "",
+        _MAPS,
+    ),
+    Mutant(
+        "texts_behind_many_beyond_ascii_are_any_bytes",
+        "committer/iceberg/splice/any_order.py",
+        'b"(?:%b|(%b))*+" % (others, text)',
+        'b"(?:%b|%b)*+(\\xff)?+" % (others, text)',
         _MAPS,
     ),
     Mutant(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 
 from committer.iceberg.avro.binary import LONGS
 from committer.iceberg.schema.bound_forms import ANY_BYTES, BoundForm, BoundForms
@@ -38,6 +38,8 @@ _EMPTY = b"", False
 _MAPS_OF_LONGS = 4
 # Compiling takes as much time as it saves for so many pairs, which are read one by one.
 _COMPILING_COSTS = 30_000
+# And one more pattern as much as it saves for so many maps.
+_MAPS_A_PATTERN = 1_000
 
 
 def _map(pairs: bytes) -> bytes:
@@ -103,11 +105,13 @@ class BoundMaps:
     """Reads maps of bounds of one table's columns. Mutable; may be shared by threads, which at
     worst compile a pattern twice."""
 
-    __slots__ = ("_forms", "_pairs", "_patterns")
+    __slots__ = ("_beyond_ascii", "_forms", "_is_beyond_ascii", "_pairs", "_patterns")
 
     def __init__(self, forms: BoundForms) -> None:
         self._forms, self._pairs = forms, 0
         self._patterns: _Patterns | None = None
+        # How many maps had texts beyond ASCII, and whether the next one is taken for such a map.
+        self._beyond_ascii, self._is_beyond_ascii = 0, False
 
     def read(self, raw: bytes, position: int, texts: list[bytes]) -> tuple[MapLayout, int] | None:
         """Return how a map of bounds is laid out that have their columns' forms, and where it ends;
@@ -121,19 +125,26 @@ class BoundMaps:
                 return None
             self._patterns = _Patterns(self._forms)
         patterns = self._patterns
-        match = patterns.map(raw, position)
+        match = (patterns.any_texts if self._is_beyond_ascii else patterns.map)(raw, position)
         if match is None:
             return None
-        present, plain, sized, size, body, beyond_ascii = match.groups()
+        present, plain, sized, size, body, text = match.groups()
         if body is None:
             return None if present is None else _EMPTY, match.end()
         found = patterns.ids(body)
         count = len(found)
         if len(set(found)) != count or not _says(plain, sized, size, count, body):
             return None
-        if beyond_ascii is not None:
-            texts += patterns.texts(body)
+        if text is not None:
+            pieces = patterns.texts(body)
+            texts += pieces
+            self._expect(is_ascii=b"".join(pieces).isascii())
         return (b"".join(found), plain is None), match.end()
+
+    def _expect(self, *, is_ascii: bool) -> None:
+        """Have the next map matched by the pattern that suits one with such texts."""
+        self._beyond_ascii += not is_ascii
+        self._is_beyond_ascii = not is_ascii and self._beyond_ascii > _MAPS_A_PATTERN
 
     def learn(self, pairs: int) -> None:
         """Note that so many pairs were read one by one."""
@@ -142,9 +153,8 @@ class BoundMaps:
 
 class _Patterns:
     """`map` matches a map of bounds, and in its last group a text beyond ASCII, if it has any.
-    `texts` and `ids` find those of its pairs."""
-
-    __slots__ = ("ids", "map", "texts")
+    `any_texts` has any text there, and is faster where some are beyond ASCII, as it tries each
+    once. `texts` and `ids` find those of its pairs."""
 
     def __init__(self, forms: BoundForms) -> None:
         columns, texts = defaultdict[BoundForm, list[int]](list), list[int]()
@@ -157,8 +167,13 @@ class _Patterns:
         piece = rb"%b*+(?:%b%b|\Z)" % (others, ID, text_piece())
         is_wide = any(column >= SHORT_ID_LIMIT for column, _ in forms.columns_below(ID_LIMIT))
         self.map = re.compile(_map(pairs), re.DOTALL).match
+        self._any_pairs = b"(?:%b|(%b))*+" % (others, text)
         self.texts = re.compile(piece, re.DOTALL).findall
         self.ids = _ids_of_bounds(ID if is_wide else SHORT_ID)
+
+    @cached_property
+    def any_texts(self) -> _Match:
+        return re.compile(_map(self._any_pairs), re.DOTALL).match
 
 
 def _bound(form: BoundForm, byte: bytes = ANY_BYTE) -> bytes:
