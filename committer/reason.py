@@ -52,6 +52,7 @@ class Reason(StrEnum):
     FILE_NAME_TOO_LONG = "file_name_too_long"
     PATH_WITHOUT_ATTEMPT = "path_without_attempt"
     PATH_REPEATED = "path_repeated"
+    VECTOR_REPEATED = "vector_repeated"
     FILTER_UNBOUND = "filter_unbound"
     EPOCH_CONTENT_DIFFERS = "epoch_content_differs"
     EPOCH_LANDED_UNPROVEN = "epoch_landed_unproven"
@@ -157,7 +158,11 @@ _MEANING: Mapping[Reason, str] = {
         "A file name without the attempt, or in which another uuid follows the attempt."
     ),
     Reason.PATH_REPEATED: (
-        "Two data files of one name, in whatever folders, upper and lower case alike."
+        "Two files of one name, in whatever folders, upper and lower case alike; or one to add that"
+        " is also named to be removed."
+    ),
+    Reason.VECTOR_REPEATED: (
+        "Two deletion vectors for one data file, or at one place of a Puffin file."
     ),
     Reason.FILTER_UNBOUND: (
         "A filter names a column that the table does not have, or compares it with a value of"
@@ -259,6 +264,7 @@ _ADVICE: Mapping[Reason, str] = {
         "Make the attempt the last uuid in every file name and publish again."
     ),
     Reason.PATH_REPEATED: "Give each data file of a request a name of its own and publish again.",
+    Reason.VECTOR_REPEATED: _CLIENT,
     Reason.FILTER_UNBOUND: _REPLAY,
     Reason.EPOCH_CONTENT_DIFFERS: _EPOCH,
     Reason.EPOCH_LANDED_UNPROVEN: (

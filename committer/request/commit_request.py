@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from committer.request.alterations import TableChanges
 from committer.request.attempt import attempt_number, attempt_of, nonce_ms
-from committer.request.needs import Needs, Operation, check_needs
+from committer.request.needs import TAKE_DELETES, Needs, Operation, check_needs
 from committer.request.request_key import inbox_key, path_segment
 from committer.request.request_model import Count, Document, Model, Name, Printable
 from committer.request.table_identifier import TableIdentifier
@@ -148,6 +148,9 @@ class CommitRequest(Model):
 
     def _check_operation(self) -> None:
         check_needs(self.operation, self.needs, adds_files=bool(self.manifests or self.files))
+        holds_deletes = any(one.content == "deletes" for one in self.manifests)
+        if holds_deletes and self.operation not in TAKE_DELETES:
+            raise ValueError(f"expected no manifest of deletes with operation `{self.operation}`")
         if (self.operation == "alter") != bool(self.changes):
             raise ValueError("expected `changes` with operation `alter`, and with no other")
         if self.stage_only and self.operation not in _STAGED:

@@ -28,6 +28,7 @@ Operation = Literal[
     "cherry-pick",
     "alter",
 ]
+TAKE_DELETES: frozenset[Operation] = frozenset({"row-delta", "rewrite-files"})
 FilePath = Annotated[str, Field(min_length=1, max_length=4096)]
 FilePaths = Annotated[tuple[FilePath, ...], Field(max_length=FILES_NAMED_MAX)]
 SnapshotId = Annotated[int, Field(ge=0, le=2**63 - 1)]

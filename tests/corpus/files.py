@@ -118,8 +118,8 @@ FILES: tuple[Hostile, ...] = (
         for key, values in _WRONG_FILES.items()
         for value in values
     ),
-    _inline("content", "position-deletes", Reason.UNSUPPORTED),
-    _inline("content", "equality-deletes", Reason.UNSUPPORTED),
+    _inline("content", "position-deletes", Reason.REQUEST_MALFORMED),
+    _inline("content", "equality-deletes", Reason.MANIFEST_CONTENT_MISMATCH),
     _inline("file-path", "memory://warehouse/db/other/data/x.parquet", Reason.PATH_NOT_ALLOWED),
     _inline("file-path", "{t}/x.parquet", Reason.PATH_WITHOUT_ATTEMPT),
 )

@@ -84,7 +84,7 @@ TYPES = tuple(
             "key-id": ("key", ""),
             "not-after-ms": (1, "1", -1),
             "manifests": (..., None, {}, "x", [None], [[]], [{}], ["x"]),
-            "manifests.0.content": (..., "equality", 5, None, "DATA"),
+            "manifests.0.content": (..., "equality", 5, None, "DATA", "deletes"),
             "manifests.0.partition-spec-id": (..., -1, "0", True, None, 1.0),
             "manifests.0.length": (..., 0, -1, "5", 1.0, 2**62, None),
             "manifests.0.added-files-count": (..., -1, "1", True, 1e3, 2**63, None),

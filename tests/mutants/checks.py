@@ -11,6 +11,7 @@ _VALUES = ("tests/iceberg/entry/test_bound_values.py",)
 _PAIRS = ("tests/iceberg/splice/test_pair_patterns.py",)
 _LINE = ("tests/request/test_request.py -k twice",)
 _CHECK = ("tests/plan/batch/test_request_check.py",)
+_DELETES = "tests/plan/batch/test_delete_files.py -k "
 
 CHECKS = (
     # --- The line ---
@@ -45,7 +46,7 @@ CHECKS = (
     Mutant(
         "files_are_written_unchecked",
         "committer/plan/batch/submitted_manifest.py",
-        "            check_added_file(file, ManifestContent.DATA, format_version, forms)\n",
+        "            check_added_file(file, file.manifest_content, format_version, forms)\n",
         "",
         _CHECK,
     ),
@@ -332,5 +333,62 @@ CHECKS = (
         '                self.metrics.crashed("check")\n',
         "                pass\n",
         ("tests/service/ingest/test_bad_input.py -k counted",),
+    ),
+    # --- Delete files ---
+    Mutant(
+        "older_manifest_brings_position_deletes_into_version_3",
+        "committer/plan/batch/delete_files.py",
+        "        elif self.format_version > 2:\n",
+        "        elif self.format_version > 3:\n",
+        (_DELETES + "older_version",),
+    ),
+    Mutant(
+        "vector_may_lie_behind_its_file",
+        "committer/plan/batch/delete_files.py",
+        "size < _VECTOR_BYTES_MIN or offset + size > file.file_size_in_bytes",
+        "size < _VECTOR_BYTES_MIN",
+        (_DELETES + "behind",),
+    ),
+    Mutant(
+        "data_file_may_have_two_vectors_in_a_request",
+        "committer/plan/batch/delete_files.py",
+        "    if named in vectors:\n",
+        "    if not named:\n",
+        (_DELETES + "each_is_alone",),
+    ),
+    Mutant(
+        "equality_deletes_compare_any_column",
+        "committer/plan/batch/delete_files.py",
+        "not any(_is_comparable(one, it) for it in self.schemas)]",
+        "not any(it.field(one) for it in self.schemas)]",
+        (_DELETES + "refused_with_its_reason",),
+    ),
+    Mutant(
+        "delete_file_may_be_listed_twice",
+        "committer/plan/batch/request_check.py",
+        "        yield [file.file_path for file in deletes if not file.is_deletion_vector]\n",
+        "        yield sorted({one.file_path for one in deletes if not one.is_deletion_vector})\n",
+        (_DELETES + "a_name_each",),
+    ),
+    Mutant(
+        "file_is_added_and_removed",
+        "committer/plan/batch/operation_files.py",
+        "        if path in added:\n",
+        "        if not path:\n",
+        (_DELETES + "removed_at_once",),
+    ),
+    Mutant(
+        "filter_is_not_bound",
+        "committer/plan/batch/checked_filters.py",
+        "            bind(expression, self.schema, case_sensitive=self.is_case_sensitive)\n",
+        "",
+        _CHECK,
+    ),
+    Mutant(
+        "needs_of_other_operations_are_taken",
+        "committer/request/needs.py",
+        "needs.said() - _OF_OPERATION[operation] - _OF_ALL",
+        "needs.said() - needs.said()",
+        ("tests/request/test_needs.py",),
     ),
 )

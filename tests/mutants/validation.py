@@ -143,7 +143,7 @@ VALIDATION = (
     Mutant(
         "deletes_of_another_partition_are_taken",
         _PLACE + "named_files.py",
-        "    return named is not None and partition_of(named.data_file) != partition_of(delete)\n",
+        "    return named is not None and partition_of(named) != partition_of(delete)\n",
         "    return False\n",
         (_TESTS + "of_its_partition",),
     ),

@@ -7,7 +7,7 @@ an `InvalidRequestError` with its reason code; the caller quarantines that reque
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -28,6 +28,8 @@ from committer.plan.batch.data_locations import (
     is_name_too_long,
     names_attempt,
 )
+from committer.plan.batch.delete_files import DeleteFileCheck
+from committer.plan.batch.operation_files import check_operation_files
 from committer.plan.batch.submitted_manifest import (
     CheckedManifest,
     HeaderCheck,
@@ -36,10 +38,10 @@ from committer.plan.batch.submitted_manifest import (
 from committer.plan.ledger.former_catalogs import parse_former_catalogs
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest, ManifestReference
+from committer.request.needs import TAKE_DELETES
 from committer.request.request_format import EncodedRequest, digest
 
 _PATHS_AT_ONCE = 1_000
-_TAKES_DELETES = frozenset({"row-delta", "rewrite-files"})
 _SUPPORTED = frozenset(
     {"append", "overwrite", "replace-partitions", "delete", "row-delta", "rewrite-files"}
 )
@@ -169,7 +171,7 @@ class Checker:
             raise InvariantError(f"request `{request.inbox_key}` is checked without its files")
         self.check_target(request)
         filters = check_filters(request.needs, self.current_schema)
-        _check_operation(request)
+        _check_version(request, self.basis.format_version)
         named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
         for path in named:
             _refuse_place(path, "manifest", self.basis.places.refusal(path))
@@ -177,7 +179,8 @@ class Checker:
         if missing:
             return NeedsManifests(missing)
         manifests = tuple(self._manifests(sealed, read or {}, left))
-        self._check_paths(request, manifests)
+        self._check_added(request, manifests)
+        _check_operation(request)
         return CheckedRequest(sealed, self.basis, manifests, filters)
 
     def check_target(self, request: CommitRequest) -> None:
@@ -218,8 +221,8 @@ class Checker:
                 self.basis.partition_specs,
                 self._forms,
             )
-            for manifest in encoded:
-                yield self._headers.check(manifest, "data", "`files`")
+            for kind, manifest in encoded:
+                yield self._headers.check(manifest, kind, "`files`")
 
     def _content(
         self,
@@ -237,6 +240,14 @@ class Checker:
             )
         return memoryview(content)
 
+    def _check_added(self, request: CommitRequest, manifests: tuple[CheckedManifest, ...]) -> None:
+        """Check the files of a request together: each manifest is right by itself."""
+        if any(manifest.walked.delete_files for manifest in manifests):
+            _check_takes_deletes(request)
+            DeleteFileCheck(self.basis.format_version, self.basis.schemas).check(manifests)
+        check_operation_files(request, manifests)
+        self._check_paths(request, manifests)
+
     def _check_paths(self, request: CommitRequest, manifests: tuple[CheckedManifest, ...]) -> None:
         if request.adopt_existing:
             adopted = (path for manifest in manifests for path in manifest.walked.paths)
@@ -244,8 +255,7 @@ class Checker:
             return
         attempt, seen = str(request.attempt), 0
         names: set[str] = set()
-        for manifest in manifests:
-            paths = _own_paths(manifest)
+        for paths in _distinct_paths(manifests):
             for start in range(0, len(paths), _PATHS_AT_ONCE):
                 some = paths[start : start + _PATHS_AT_ONCE]
                 plain = self.basis.places.plain_names(some)
@@ -272,13 +282,18 @@ class Checker:
                 )
 
 
-def _own_paths(manifest: CheckedManifest) -> Sequence[str]:
-    """Return the path of each file; the deletion vectors of one Puffin file have one."""
-    deletes = manifest.walked.delete_files
-    if not deletes:
-        return manifest.walked.paths
-    puffins = dict.fromkeys(one.file_path for one in deletes if one.is_deletion_vector)
-    return [*puffins, *(one.file_path for one in deletes if not one.is_deletion_vector)]
+def _distinct_paths(manifests: Iterable[CheckedManifest]) -> Iterator[Sequence[str]]:
+    """Yield the paths of each manifest. The vectors of one Puffin file share its path."""
+    puffins: set[str] = set()
+    for manifest in manifests:
+        deletes = manifest.walked.delete_files
+        if not deletes:
+            yield manifest.walked.paths
+            continue
+        vectors = {file.file_path for file in deletes if file.is_deletion_vector}
+        yield [file.file_path for file in deletes if not file.is_deletion_vector]
+        yield sorted(vectors - puffins)
+        puffins |= vectors
 
 
 def _refuse_place(path: str, what: str, refusal: str | None) -> None:
@@ -309,15 +324,26 @@ def _check_operation(request: CommitRequest) -> None:
         (request.producer.ordered, "an ordered producer of appends"),
         (request.transaction is not None, "`transaction`"),
         (request.stage_only, "`stage-only`"),
-        (
-            request.operation not in _TAKES_DELETES
-            and any(ref.content == "deletes" for ref in request.manifests),
-            f"delete files of operation `{request.operation}`",
-        ),
     ]
     for found, feature in unsupported:
         if found:
             raise _refused(Reason.UNSUPPORTED, f"not supported by this version: {feature}")
+
+
+def _check_takes_deletes(request: CommitRequest) -> None:
+    if request.operation not in TAKE_DELETES:
+        raise _refused(
+            Reason.REQUEST_MALFORMED,
+            f"operation `{request.operation}` with delete files: it adds data files only",
+        )
+
+
+def _check_version(request: CommitRequest, format_version: int) -> None:
+    if format_version < 2 and request.needs.data_sequence_number is not None:
+        raise _refused(
+            Reason.FORMAT_VERSION_MISMATCH,
+            "`data-sequence-number` for a table of format version 1, which has no such numbers",
+        )
 
 
 def _check_counts(checked: CheckedManifest, reference: ManifestReference, place: str) -> None:

@@ -237,31 +237,35 @@ def _contains(table_schema: Schema, written: Schema) -> bool:
     return True
 
 
+Kind = Literal["data", "deletes"]
+
+
 def encode_inline_files(
     files: Sequence[object],
     format_version: int,
     schema: Schema,
     partition_specs: Sequence[PartitionSpec],
     forms: BoundForms,
-) -> Iterator[bytes]:
-    """Encode the manifests of files that a request lists as JSON, one for each spec.
+) -> Iterator[tuple[Kind, bytes]]:
+    """Encode the manifests of files that a request lists as JSON, one for each spec and kind.
 
     Errors: `InvalidRequestError` naming the file's position and the key.
     """
     specs = {spec.spec_id: spec for spec in partition_specs}
-    by_spec: dict[int, list[DataFile]] = defaultdict(list)
+    groups: dict[tuple[int, ManifestContent], list[DataFile]] = defaultdict(list)
     for position, document in enumerate(files):
         try:
             file = _inline_file(document, specs, schema)
             # Before it is written: a manifest cannot hold all that a client may say.
-            check_added_file(file, ManifestContent.DATA, format_version, forms)
+            check_added_file(file, file.manifest_content, format_version, forms)
         except InvalidRequestError as error:
             raise InvalidRequestError(error.reason, f"`files` {position}: {error}") from None
-        by_spec[file.spec_id].append(with_order(file))
-    for spec_id, group in sorted(by_spec.items()):
+        groups[file.spec_id, file.manifest_content].append(with_order(file))
+    for (spec_id, content), group in sorted(groups.items()):
         _check_writable(specs[spec_id], (schema,))
-        context = ManifestContext(format_version, schema, specs[spec_id])
-        yield encode_additions(group, context, sync=_INLINE_SYNC).content
+        context = ManifestContext(format_version, schema, specs[spec_id], content)
+        encoded = encode_additions(group, context, sync=_INLINE_SYNC).content
+        yield "data" if content is ManifestContent.DATA else "deletes", encoded
 
 
 def _inline_file(document: object, specs: Mapping[int, PartitionSpec], schema: Schema) -> DataFile:
@@ -269,12 +273,9 @@ def _inline_file(document: object, specs: Mapping[int, PartitionSpec], schema: S
     if unknown:
         raise InvalidRequestError(Reason.FILE_KEY_UNKNOWN, f"unknown keys {_shown(unknown)}")
     try:
-        file = parse_content_file(document, specs, schema)
+        return parse_content_file(document, specs, schema)
     except (InvalidMetadataError, UnsupportedError) as error:
         raise InvalidRequestError(Reason.REQUEST_MALFORMED, str(error)) from None
-    if file.manifest_content is not ManifestContent.DATA:
-        raise InvalidRequestError(Reason.UNSUPPORTED, "delete files of an append")
-    return file
 
 
 def _shown(keys: Sequence[str]) -> str:

@@ -74,17 +74,18 @@ class LiveCheck:
 @dataclass(frozen=True, slots=True)
 class PlaceCheck:
     """Refuses delete files that name a data file of another spec or partition: readers fail on
-    these, or do not apply them."""
+    these, or do not apply them. `added`: data files of the change itself, by their paths."""
 
     files: NamedFiles
     deletes: Sequence[DataFile]
+    added: Mapping[str, DataFile]
 
     def rows(self) -> Iterable[ManifestFile]:
         return self.files.rows()
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
-        live = self.files.find(loaded)
-        wrong = [one for one in self.deletes if _is_elsewhere(one, live)]
+        live = {path: one.data_file for path, one in self.files.find(loaded).items()}
+        wrong = [one for one in self.deletes if _is_elsewhere(one, {**live, **self.added})]
         if not wrong:
             return None
         first = wrong[0]
@@ -97,6 +98,6 @@ class PlaceCheck:
         )
 
 
-def _is_elsewhere(delete: DataFile, live: Mapping[str, ManifestEntry]) -> bool:
+def _is_elsewhere(delete: DataFile, live: Mapping[str, DataFile]) -> bool:
     named = live.get(referenced_data_file(delete) or "")
-    return named is not None and partition_of(named.data_file) != partition_of(delete)
+    return named is not None and partition_of(named) != partition_of(delete)

@@ -8,13 +8,14 @@ Source: docs/reference/iceberg-notes.md 12.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from committer.iceberg.deletes.delete_index import partition_of
 from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression, Or
+from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_row import RowCheck
 from committer.plan.batch.batch import schema_of_spec
@@ -98,9 +99,10 @@ def _of_replaced_partitions(change: Change, head: Head, since: Since | None) -> 
 
 def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
     deletes = list(_added_deletes(change))
-    referenced = _referenced(change, head, deletes)
+    added = _added_data(change, deletes)
+    referenced = _referenced(change, head, deletes, added)
     yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "it deletes rows of")
-    yield PlaceCheck(referenced, deletes)
+    yield PlaceCheck(referenced, deletes, added)
     removed = _removed(change, head)
     if since is not None:
         scope = _scope(change, head)
@@ -114,13 +116,14 @@ def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[C
 
 def _of_rewrite(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
     deletes = list(_added_deletes(change))
-    referenced = _referenced(change, head, deletes)
+    added = _added_data(change, deletes)
+    referenced = _referenced(change, head, deletes, added)
     removed = _removed(change, head)
     if since is not None and removed.paths:
         by_position = change.data_sequence_number is not None
         yield FileDeletesCheck(head, since, removed, by_position)
     yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "its delete files are of")
-    yield PlaceCheck(referenced, deletes)
+    yield PlaceCheck(referenced, deletes, added)
     yield _missing(removed)
     if since is not None and removed.paths:
         yield RewrittenRowsCheck(change, since, removed)
@@ -165,12 +168,27 @@ def _added_deletes(change: Change) -> Iterator[DataFile]:
             yield replace(file, spec_id=manifest.spec_id)
 
 
-def _referenced(change: Change, head: Head, deletes: list[DataFile]) -> NamedFiles:
+def _referenced(
+    change: Change, head: Head, deletes: list[DataFile], added: Mapping[str, DataFile]
+) -> NamedFiles:
     """Return the data files that have to be live: those that are named, and those that added
-    delete files are for alone."""
+    delete files are for alone. Not those of the change itself."""
     named = {path for one in deletes if (path := referenced_data_file(one)) is not None}
-    paths = change.referenced_data_files | named
+    paths = (change.referenced_data_files | named) - added.keys()
     return NamedFiles(head, paths, _holds_one_of(head, deletes))
+
+
+def _added_data(change: Change, deletes: list[DataFile]) -> dict[str, DataFile]:
+    """Return the data files that a change adds, where its delete files may be for them."""
+    if not deletes:
+        return {}
+    manifests = [one for one in change.added if not one.walked.delete_files]
+    files = (
+        replace(entry.data_file, spec_id=one.spec_id)
+        for one in manifests
+        for entry in iter_entries(one.part.content)
+    )
+    return {file.file_path: file for file in files}
 
 
 def _holds_one_of(head: Head, deletes: list[DataFile]) -> MayHold:

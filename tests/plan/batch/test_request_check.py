@@ -188,6 +188,7 @@ def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
     elsewhere = {
         # read_request, the ledger, the catalog, or reading a named manifest give these
         Reason.REQUEST_TRUNCATED,
+        Reason.VECTOR_REPEATED,  # test_delete_files.py
         Reason.JSON_KEY_REPEATED,
         Reason.REQUEST_VERSION_UNKNOWN,
         Reason.REQUEST_KEY_MISMATCH,

@@ -664,6 +664,16 @@ def test_deletes_of_a_file_have_to_be_of_its_partition() -> None:
     assert world.code(right) is None
 
 
+def test_a_vector_may_be_for_a_file_of_its_own_request() -> None:
+    # Flink deletes rows of the same checkpoint so.
+    world = build_world(3)
+    own = world.vectors("d1", x=[0])[0]
+    assert world.code(world.change("row-delta", data_file("x"), own)) is None
+    wrong = world.change("row-delta", data_file("x", "BB"), own)
+    assert world.code(wrong) == "partition"
+    assert world.code(world.change("row-delta", data_file("y"), own)) == "exist"
+
+
 # --- Added and rewritten rows --------------------------------------------------------------------
 
 

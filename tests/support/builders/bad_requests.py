@@ -459,7 +459,6 @@ CHECKED = (
     BadRequest("too many files said", Reason.COUNT_MISMATCH, _said(added_files_count=2)),
     BadRequest("too few rows said", Reason.COUNT_MISMATCH, _said(added_rows_count=9)),
     BadRequest("a delete file", Reason.MANIFEST_CONTENT_MISMATCH, _delete_file),
-    BadRequest("delete files announced", Reason.UNSUPPORTED, _said(kind="deletes")),
     BadRequest("a truncated manifest", Reason.MANIFEST_TRUNCATED, _cut_manifest),
     BadRequest("not a manifest", Reason.MANIFEST_MALFORMED, _no_manifest),
     BadRequest("no schema", Reason.MANIFEST_MALFORMED, _header(schema=b"{")),
@@ -467,7 +466,7 @@ CHECKED = (
     BadRequest(
         "an unknown format version", Reason.MANIFEST_MALFORMED, _header(format_version=b"9")
     ),
-    BadRequest("adopt-existing", Reason.UNSUPPORTED, _changed_line(adopt_existing=True)),
+    BadRequest("adopt-existing", Reason.PATH_NOT_ALLOWED, _changed_line(adopt_existing=True)),
     BadRequest("a transaction", Reason.UNSUPPORTED, _in_transaction),
     BadRequest("an ordered producer", Reason.UNSUPPORTED, _ordered),
     BadRequest(
@@ -508,7 +507,7 @@ CHECKED = (
     BadRequest("`files` of an unknown spec", Reason.REQUEST_MALFORMED, _inline(**{"spec-id": 9})),
     BadRequest(
         "`files` that deletes",
-        Reason.UNSUPPORTED,
+        Reason.REQUEST_MALFORMED,
         _inline(content="position-deletes"),
     ),
     BadRequest(
