@@ -9,6 +9,7 @@ from tests.mutants.checks import CHECKS
 from tests.mutants.command import COMMAND
 from tests.mutants.decisions import DECISIONS
 from tests.mutants.disk import DISK
+from tests.mutants.file_changes import FILE_CHANGES
 from tests.mutants.file_tables import FILE_TABLES
 from tests.mutants.format import FORMAT
 from tests.mutants.groups import GROUPS
@@ -31,6 +32,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *FILE_TABLES,
     *DISK,
     *FORMAT,
+    *FILE_CHANGES,
     *CHECKS,
     *PATHS,
     *ADOPTION,

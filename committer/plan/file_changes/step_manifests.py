@@ -7,6 +7,7 @@ right result. Source: docs/reference/iceberg-notes.md 5.2, 7, 8.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
@@ -49,7 +50,7 @@ def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced
     """Return the branch after the changes of one step.
 
     A rewrite of manifests is alone in its step. Only manifests that list a removed file are written
-    anew. No two changes of a step remove one file.
+    anew. Two changes that remove one file conflict, but for a vector in whose place both have one.
     Errors: `MissingObjectsError`; those of reading manifests and vectors.
     """
     if any(change.operation == "rewrite-manifests" for change in changes):
@@ -68,7 +69,7 @@ def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced
     if isinstance(vectors, Conflict):
         return vectors
     chosen = named_deletes(changes) | vectors.superseded
-    missing = _missing_deletes(chosen - vectors.gone, live)
+    missing = _missing_deletes(chosen - vectors.gone, live) or _removed_twice(changes, vectors)
     if missing is not None:
         return missing
     deletes = _without_deletes(head, live, chosen, removal, new)
@@ -186,6 +187,27 @@ def _missing_deletes(wanted: frozenset[RemovedDelete], live: _Entries) -> Confli
         ConflictCode.MISSING,
         f"delete files that it removes are not live: {', '.join(paths)}",
         paths=paths,
+    )
+
+
+def _removed_twice(changes: Sequence[Change], vectors: StepVectors) -> Conflict | None:
+    """Find a file that two changes of a step remove: for one of them it is not live any more."""
+    both = vectors.superseded | vectors.gone
+    removed = Counter(
+        path
+        for change in changes
+        for path in (
+            *change.removed_data_files,
+            *(one.file_path for one in change.removed_delete_files - both),
+        )
+    )
+    paths = sorted(path for path, count in removed.items() if count > 1)[:PATHS_MAX]
+    if not paths or len(changes) == 1:
+        return None
+    return Conflict(
+        ConflictCode.MISSING,
+        f"files that it removes are removed by another request too: {', '.join(paths)}",
+        paths=tuple(paths),
     )
 
 

@@ -12,32 +12,34 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from committer.errors import InvalidMetadataError
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
-from committer.iceberg.deletes.deletion_vector import DeletionVector, decode_deletion_vector
+from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import (
     decode_vector_of,
     encode_deletion_vectors,
-    vector_range,
 )
 from committer.iceberg.deletes.position_deletes import referenced_data_file
-from committer.iceberg.deletes.puffin import decode_puffin_footer
 from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestEntry
-from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.values.locations import data_folder
 from committer.plan.operations.change import Change, RemovedDelete, removed_delete
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head, ObjectRange
 from committer.plan.operations.step_output import StepNames
+from committer.plan.validation.history import removed_since
+from committer.plan.validation.since import Since, since_base
 from committer.ports.storage import NewObject
 
 _CREATED_BY = "Frazil"
+# As bits, the positions of half a billion rows.
+_VECTOR_BYTES_MAX = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class StepVectors:
     """`added`: the vectors that the step lists, one for each data file. `superseded`: the delete
-    files whose place they take. `gone`: those that a request names, but whose place another vector
-    has taken, that is superseded now.
+    files whose place they take. `gone`: those that a request names, but in whose place the branch
+    has a vector by now, which is superseded.
     """
 
     added: tuple[DataFile, ...] = ()
@@ -51,15 +53,6 @@ def added_deletes(change: Change) -> Iterable[DataFile]:
     for manifest in change.added:
         for file in manifest.walked.delete_files:
             yield replace(file, spec_id=manifest.spec_id)
-
-
-def base_number(change: Change, head: Head) -> int | None:
-    """Return the sequence number of the state that the client has read; None: it has read nothing.
-    If only an id is known, and its snapshot not any more, anything may have happened since."""
-    if change.base.sequence_number is not None or change.base.snapshot_id is None:
-        return change.base.sequence_number
-    snapshot = head.metadata.snapshot_by_id(change.base.snapshot_id)
-    return 0 if snapshot is None else snapshot.sequence_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +73,7 @@ def unite_vectors(
     to the data files of its vectors, and those that the changes name.
 
     Vectors are read only where two have to be united: not where a change names the one that it
-    replaces. Errors: `MissingObjectsError`; `InvalidMetadataError` for a vector that is none.
+    replaces. Errors: `MissingObjectsError`.
     """
     wanted: defaultdict[str, list[_Wanted]] = defaultdict(list)
     for change in changes:
@@ -92,38 +85,29 @@ def unite_vectors(
     if conflict is not None:
         return conflict
     to_unite = {path: vectors for path, vectors in wanted.items() if live.differs(path, vectors)}
-    united = _Union(head, to_unite, live).united()
+    union = _Union(head, to_unite, live)
+    united = union.united()
     if isinstance(united, Conflict):
         return united
     plain = [one.file for path in wanted for one in wanted[path] if path not in to_unite]
-    kept, written = _listed(to_unite, united)
-    path = f"{data_folder(head.metadata.location, head.metadata.properties)}/"
-    path += f"{names.attempt_uuid}-{names.of_step(0)}.puffin"
+    kept = [one for one in united.values() if isinstance(one, DataFile)]
+    written = [
+        (replace(to_unite[path][0].file, file_path=path), one)
+        for path, one in united.items()
+        if isinstance(one, DeletionVector)
+    ]
     objects: tuple[NewObject, ...] = ()
     if written:
-        encoded = encode_deletion_vectors(written, file_path=path, created_by=_CREATED_BY)
+        location = _puffin_location(head, names)
+        encoded = encode_deletion_vectors(written, file_path=location, created_by=_CREATED_BY)
         kept += encoded.delete_files
-        objects = (NewObject(path, encoded.content),)
-    return StepVectors((*plain, *kept), live.superseded, _replaced(to_unite, united), objects)
+        objects = (NewObject(location, encoded.content),)
+    return StepVectors((*plain, *kept), live.superseded, union.replaced(), objects)
 
 
-def _listed(
-    to_unite: _ByPath, united: Mapping[str, _United]
-) -> tuple[list[DataFile], list[tuple[DataFile, DeletionVector]]]:
-    """Return the vectors that hold all positions as they are, and those to write, with the data
-    files that they are for."""
-    kept: list[DataFile] = []
-    written: list[tuple[DataFile, DeletionVector]] = []
-    for path, one in united.items():
-        if one.whole is not None:
-            kept.append(one.whole)
-        else:
-            written.append((replace(to_unite[path][0].file, file_path=path), one.vector))
-    return kept, written
-
-
-def _replaced(to_unite: _ByPath, united: Mapping[str, _United]) -> frozenset[RemovedDelete]:
-    return frozenset[RemovedDelete]().union(*(united[path].bases for path in to_unite))
+def _puffin_location(head: Head, names: StepNames) -> str:
+    folder = data_folder(head.metadata.location, head.metadata.properties)
+    return f"{folder}/{names.attempt_uuid}-{names.of_step(0)}.puffin"
 
 
 # --- What the branch has -------------------------------------------------------------------------
@@ -176,6 +160,12 @@ class _LiveDeletes:
         return now is not None and removed_delete(now.data_file) not in named
 
 
+def _since(change: Change, head: Head) -> Since | Conflict | None:
+    """Return what came after a change's base; None: its client has read nothing."""
+    has_base = change.base.snapshot_id is not None or change.base.sequence_number is not None
+    return since_base(change.base, head) if has_base else None
+
+
 def _uncovered_positions(head: Head, wanted: _ByPath, live: _LiveDeletes) -> Conflict | None:
     """Find position deletes of before version 3 that a new vector may lack: readers ignore them
     once there is a vector, and only the files themselves say what they delete.
@@ -187,11 +177,13 @@ def _uncovered_positions(head: Head, wanted: _ByPath, live: _LiveDeletes) -> Con
             continue
         for one in vectors:
             deletes = [*live.positions.get(path, ()), *live.shared.get(partition_of(one.file), ())]
-            base = base_number(one.change, head)
-            if not deletes or (base is None and path in _added_data(one.change)):
+            since = _since(one.change, head) if deletes else None
+            if isinstance(since, Conflict):
+                return since
+            if not deletes or (since is None and path in _added_data(one.change)):
                 continue
             for entry in deletes:
-                if base is None or (entry.sequence_number or 0) > base:
+                if since is None or since.is_new(entry):
                     return Conflict(
                         ConflictCode.SECOND_VECTOR,
                         f"data file {path} has position deletes in {entry.data_file.file_path} that"
@@ -210,31 +202,26 @@ def _added_data(change: Change) -> frozenset[str]:
 # --- The union -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _United:
-    """All positions of one data file. `whole`: an added vector that has them all. `bases`: the
-    vectors that its changes name, and that the branch has no more."""
-
-    vector: DeletionVector
-    whole: DataFile | None
-    bases: frozenset[RemovedDelete]
-
-
-# What a client has read and its change names: the vector of a data file.
-_Base = tuple[RemovedDelete, DeletionVector]
-
-
 class _Union:
     """Unites vectors, with the bytes of all of them read at once."""
 
     def __init__(self, head: Head, to_unite: _ByPath, live: _LiveDeletes) -> None:
         self._head, self._to_unite, self._live = head, to_unite, live
-        self._bases: dict[tuple[int, str], _Base] = {}
         self._vectors: dict[RemovedDelete, DeletionVector] = {}
+        # Of the data files to unite, the deletes that changes name and the branch has no more.
+        self._former: dict[RemovedDelete, DataFile] = {}
 
-    def united(self) -> dict[str, _United] | Conflict:
-        self._read()
-        united: dict[str, _United] = {}
+    def united(self) -> dict[str, DeletionVector | DataFile] | Conflict:
+        """Return for each data file a vector to write, or an added one that has all positions."""
+        if not self._to_unite:
+            return {}
+        live = filter(None, map(self._live.vectors.get, self._to_unite))
+        files = [entry.data_file for entry in live]
+        files += (one.file for vectors in self._to_unite.values() for one in vectors)
+        conflict = self._find_former() or self._read(files)
+        if conflict is not None:
+            return conflict
+        united: dict[str, DeletionVector | DataFile] = {}
         for path, vectors in self._to_unite.items():
             one = self._unite(path, vectors)
             if isinstance(one, Conflict):
@@ -242,63 +229,70 @@ class _Union:
             united[path] = one
         return united
 
-    def _read(self) -> None:
-        files = [one.file for vectors in self._to_unite.values() for one in vectors]
-        live = (self._live.vectors.get(path) for path in self._to_unite)
-        files += (entry.data_file for entry in live if entry is not None)
-        changes = {id(one.change): one.change for v in self._to_unite.values() for one in v}
-        named = [(key, one) for key, change in changes.items() for one in self._not_live(change)]
-        ranges = [ObjectRange(file.file_path, *vector_range(file)) for file in files]
-        # The footer says which data file a vector is for.
-        ranges += [ObjectRange(one.file_path, one.content_offset or 0) for _, one in named]
-        contents = self._head.contents(ranges)
-        for file, content in zip(files, contents, strict=False):
-            self._vectors[removed_delete(file)] = decode_vector_of(file, content)
-        for (key, one), content in zip(named, contents[len(files) :], strict=True):
-            for path, vector in _vector_at(one, content):
-                self._bases[key, path] = (one, vector)
+    def replaced(self) -> frozenset[RemovedDelete]:
+        """Return the named deletes in whose place the branch has the vectors that are united."""
+        return frozenset(self._former)
 
-    def _not_live(self, change: Change) -> list[RemovedDelete]:
-        """Return the vectors that a change names and the branch has no more."""
-        gone = change.removed_delete_files - self._live.keys
-        return sorted(one for one in gone if one.content_offset is not None)
+    def _find_former(self) -> Conflict | None:
+        """Look up the deletes that changes name and the branch has no more: the entry by which a
+        snapshot has removed one says which data file it was for."""
+        for change in {id(o.change): o.change for v in self._to_unite.values() for o in v}.values():
+            gone = change.removed_delete_files - self._live.keys
+            since = _since(change, self._head) if gone else None
+            if isinstance(since, Conflict):
+                return since
+            if since is None:
+                continue
+            for entry in removed_since(self._head, since) or ():
+                key = removed_delete(entry.data_file)
+                if key in gone and referenced_data_file(entry.data_file) in self._to_unite:
+                    self._former[key] = entry.data_file
+        return None
 
-    def _unite(self, path: str, vectors: Sequence[_Wanted]) -> _United | Conflict:
+    def _read(self, files: Sequence[DataFile]) -> Conflict | None:
+        large = [one for one in files if (one.content_size_in_bytes or 0) > _VECTOR_BYTES_MAX]
+        if large:
+            return _unreadable(large[0], f"one has {large[0].content_size_in_bytes} bytes")
+        contents = self._head.contents([_range_of(file) for file in files])
+        for file, content in zip(files, contents, strict=True):
+            try:
+                self._vectors[removed_delete(file)] = decode_vector_of(file, content)
+            except InvalidMetadataError as error:
+                # Whoever wrote it: this change cannot land, and no other is in its way.
+                return _unreadable(file, str(error))
+        return None
+
+    def _unite(self, path: str, vectors: Sequence[_Wanted]) -> DeletionVector | DataFile | Conflict:
         live = self._live.vectors.get(path)
         now = DeletionVector() if live is None else self._vectors[removed_delete(live.data_file)]
-        bases = [found for one in vectors if (found := self._bases.get((id(one.change), path)))]
         others_update = False
         for one in vectors:
             new = self._vectors[removed_delete(one.file)]
-            conflict = self._conflict(path, one.change, live, now, new, others_update)
-            if conflict is not None:
-                return conflict
+            if now & new:
+                conflict = self._disagreement(path, one.change, now, new, others_update)
+                if conflict is not None:
+                    return conflict
             now = now | new
             others_update = others_update or one.change.updates_rows
         added = (one.file for one in vectors)
-        whole = next((one for one in added if self._vectors[removed_delete(one)] == now), None)
-        return _United(now, whole, frozenset(one for one, _ in bases))
+        return next((one for one in added if self._vectors[removed_delete(one)] == now), now)
 
-    def _conflict(
-        self,
-        path: str,
-        change: Change,
-        live: ManifestEntry | None,
-        now: DeletionVector,
-        new: DeletionVector,
-        others_update: bool,
+    def _disagreement(
+        self, path: str, change: Change, now: DeletionVector, new: DeletionVector, updates: bool
     ) -> Conflict | None:
         """Compare what others and this change have deleted since its base: the same rows only if
-        none of them writes those again."""
-        number = base_number(change, self._head)
-        if live is not None and number is not None and (live.sequence_number or 0) <= number:
-            base = self._vectors[removed_delete(live.data_file)]
-        else:
-            base = self._bases.get((id(change), path), (None, DeletionVector()))[1]
+        none of them writes those again. `updates`: a change before it in the step does."""
+        since = _since(change, self._head)
+        if isinstance(since, Conflict):
+            return since
+        if not (change.updates_rows or updates or (since is not None and _has_updates(since))):
+            return None
+        base = self._base(path, change, since)
+        if isinstance(base, Conflict):
+            return base
         if not (now - base) & (new - base):
             return None
-        if not change.updates_rows and not others_update and not _has_updates(self._head, number):
-            return None
+        live = self._live.vectors.get(path)
         return Conflict(
             ConflictCode.SECOND_VECTOR,
             f"rows of data file {path} were deleted by this change and by one since its base, and"
@@ -307,34 +301,35 @@ class _Union:
             (path,),
         )
 
-
-def _vector_at(one: RemovedDelete, content: bytes) -> Iterable[tuple[str, DeletionVector]]:
-    """Yield the data file and the vector of a delete file that is not live any more. `content`:
-    from its place to the end of the file; empty if the file is gone, then there is none."""
-    if not content:
-        return
-    where = f"{one.file_path}: the deletion vector at {one.content_offset}"
-    for blob in decode_puffin_footer(content, where=where).blobs:
-        path = blob.properties.get("referenced-data-file")
-        place = blob.offset, blob.length
-        if path is not None and place == (one.content_offset, one.content_size_in_bytes):
-            yield path, decode_deletion_vector(content[: blob.length], where=where)
+    def _base(self, path: str, change: Change, since: Since | None) -> DeletionVector | Conflict:
+        """Return the positions that were deleted when the client has read the table."""
+        live = self._live.vectors.get(path)
+        if live is not None and since is not None and not since.is_new(live):
+            return self._vectors[removed_delete(live.data_file)]
+        for key in change.removed_delete_files & self._former.keys():
+            file = self._former[key]
+            if file.is_deletion_vector and file.referenced_data_file == path:
+                return self._read([file]) or self._vectors[key]
+        return DeletionVector()
 
 
-def _has_updates(head: Head, since: int | None) -> bool:
-    """Return whether rows that were deleted since a sequence number may have been written again.
+def _unreadable(file: DataFile, why: str) -> Conflict:
+    path = file.referenced_data_file or file.file_path
+    message = f"deletion vectors of data file {path} cannot be united: {why}"
+    return Conflict(ConflictCode.SECOND_VECTOR, message, paths=(path,))
+
+
+def _range_of(file: DataFile) -> ObjectRange:
+    return ObjectRange(file.file_path, file.content_offset or 0, file.content_size_in_bytes or 0)
+
+
+def _has_updates(since: Since) -> bool:
+    """Return whether rows that were deleted since a base may have been written again.
 
     No label is asked: a snapshot that adds data and deletes may have moved rows. What has expired
-    may have done anything. None: the client has read nothing that others could have moved.
+    may have done anything.
     """
-    if since is None:
-        return False
-    snapshot: Snapshot | None = head.snapshot
-    while snapshot is not None and snapshot.sequence_number > since:
-        summary = snapshot.summary or {"added-data-files": "", "added-delete-files": ""}
-        if "added-data-files" in summary and "added-delete-files" in summary:
-            return True
-        if snapshot.parent_snapshot_id is None:
-            return False
-        snapshot = head.metadata.snapshot_by_id(snapshot.parent_snapshot_id)
-    return snapshot is None and head.snapshot is not None
+    both = {"added-data-files", "added-delete-files"}
+    return not since.is_whole or any(
+        one.summary is None or both <= one.summary.keys() for one in since.later
+    )

@@ -27,6 +27,7 @@ from committer.iceberg.manifest.manifest import (
     encode_additions,
     iter_entries,
 )
+from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from committer.iceberg.metadata.summary import commit_summary
 from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -237,6 +238,16 @@ class Branch:
             schema_id=self.metadata.current_schema_id,
             first_row_id=first if is_v3 else None,
             added_rows=next_row_id - first if is_v3 else None,
+        )
+        self.objects[snapshot.manifest_list or ""] = encode_manifest_list(
+            [encode_manifest_file(one.row, self.metadata.format_version) for one in listed],
+            format_version=self.metadata.format_version,
+            snapshot_id=snapshot.snapshot_id,
+            parent_snapshot_id=snapshot.parent_snapshot_id,
+            sequence_number=snapshot.sequence_number,
+            first_row_id=snapshot.first_row_id,
+            sync=bytes(16),
+            extra_metadata={},
         )
         self.update(
             AddSnapshot(snapshot),

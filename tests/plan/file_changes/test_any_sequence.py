@@ -206,8 +206,15 @@ class Run:
                 assert set(self.branch.positions(name)) == positions
         if self.version > 1:
             for name, deletes in self.applied().items():
-                vectorless = {one for one in applied.get(name, ()) if "@" not in one}
-                assert vectorless <= deletes
+                assert {one for one in applied.get(name, ()) if one not in deletes} <= (
+                    self.replaceable(name, applied.get(name, set()), deletes)
+                )
+
+    def replaceable(self, name: str, before: set[str], after: set[str]) -> set[str]:
+        """Return what a vector takes the place of: one before it, and position deletes of its data
+        file alone, which a table has from before version 3."""
+        has_vector = any("@" in one for one in after)
+        return {one for one in before if has_vector and ("@" in one or one.endswith(f"-{name}"))}
 
     def check_totals(self, live: Mapping[str, ManifestEntry]) -> None:
         files = [one.data_file for one in live.values()]

@@ -96,7 +96,7 @@ def test_the_removal_of_a_vector_that_was_replaced_meanwhile_is_pointed_to_the_n
 
 
 def test_a_vector_whose_removed_one_was_of_another_file_is_missing() -> None:
-    """Only the Puffin file says of which data file a vector was that is not live any more."""
+    """The entry that says it was removed also says of which data file it was."""
     branch = branch_of("a1", "a2")
     branch.land(delta(branch, "v1", branch.base, a2=[1]))
     base, of_a2 = branch.base, branch.identity("v1@a2")
@@ -113,17 +113,56 @@ def test_a_vector_whose_removed_one_was_of_another_file_is_missing() -> None:
     assert conflict.paths == (of_a2.file_path,)
 
 
-def test_a_removed_vector_whose_puffin_file_is_gone_is_missing() -> None:
+def test_a_removed_vector_is_not_read_and_may_be_gone_where_only_rows_are_deleted() -> None:
     branch = branch_of("a1")
     branch.land(delta(branch, "v1", branch.base, a1=[1]))
     base, read = branch.base, frozenset({branch.identity("v1@a1")})
     branch.land(replace(delta(branch, "v2", base, a1=[1, 2]), removed_delete_files=read))
     (gone,) = {one.file_path for one in read}
-    branch.objects[gone] = b""
+    del branch.objects[gone]
 
-    change = replace(delta(branch, "v3", base, a1=[1, 3]), removed_delete_files=read)
+    branch.land(replace(delta(branch, "v3", base, a1=[1, 3]), removed_delete_files=read))
 
-    assert conflict_of(branch, change).code is ConflictCode.MISSING
+    assert branch.positions("a1") == [1, 2, 3]
+
+
+def test_an_update_beside_a_vector_that_is_gone_conflicts() -> None:
+    branch = branch_of("a1")
+    branch.land(delta(branch, "v1", branch.base, a1=[1]))
+    base, read = branch.base, frozenset({branch.identity("v1@a1")})
+    branch.land(replace(delta(branch, "v2", base, a1=[1, 2]), removed_delete_files=read))
+    (gone,) = {one.file_path for one in read}
+    branch.objects[gone] = b""  # as the planner answers
+
+    change = updates(branch, "v3", base, data_file("n1"), a1=[1, 3])
+
+    conflict = conflict_of(branch, replace(change, removed_delete_files=read))
+    assert conflict.code is ConflictCode.SECOND_VECTOR
+
+
+def test_a_vector_that_is_none_conflicts_alone() -> None:
+    """Whether its client has damaged it or another writer: other requests land."""
+    branch = branch_of("a1", "a2")
+    branch.land(delta(branch, "v1", Base(), a1=[1]))
+    damaged = delta(branch, "v2", branch.base, a1=[2])
+    (path,) = (one for one in branch.objects if one.endswith("v2.puffin"))
+    branch.objects[path] = branch.objects[path][:8] + b"not a vector at all: these are no bitmaps"
+
+    assert conflict_of(branch, damaged).code is ConflictCode.SECOND_VECTOR
+    branch.land(delta(branch, "v3", branch.base, a1=[3], a2=[4]))
+
+
+def test_a_vector_that_claims_to_be_large_is_not_read() -> None:
+    branch = branch_of("a1")
+    branch.land(delta(branch, "v1", Base(), a1=[1]))
+    (vector,) = branch.vectors("v2", a1=[2])
+    size = 65 * 1024 * 1024
+    vector = replace(vector, content_size_in_bytes=size, file_size_in_bytes=2 * size)
+
+    conflict = conflict_of(branch, branch.change("row-delta", vector))
+
+    assert conflict.code is ConflictCode.SECOND_VECTOR
+    assert not any(one.location.endswith(".puffin") for one in branch.reads)
 
 
 def test_a_vector_that_lacks_the_older_one_is_united_with_it_at_any_base() -> None:
@@ -288,7 +327,10 @@ def test_position_deletes_rewritten_as_vectors_meet_a_vector_that_was_added_mean
         "rewrite-files", *branch.vectors("v2", a1=[0]), base=base, removed_delete_files={p1}
     )
 
-    assert conflict_of(branch, rewrite).code is ConflictCode.MISSING
+    branch.land(rewrite)
+
+    assert branch.positions("a1") == [0, 5]
+    assert "p1" not in branch.names()
 
 
 @pytest.mark.parametrize("names_it", [True, False])
