@@ -11,8 +11,8 @@ FILE_CHANGES = (
     Mutant(
         "rewritten_files_do_not_count_for_dangling_deletes",
         f"{_PLAN}/step_manifests.py",
-        "    return min((*found, *(one for one in given if one is not None), ",
-        "    return min((*found, *(one for one in given if one is None), ",
+        "    given = (explicit_number(new.metadata, change) for change in changes)\n",
+        "    given: tuple[int | None, ...] = ()\n",
         (f"{_TESTS}/test_delete_removal.py -k older_number",),
     ),
     Mutant(
@@ -20,7 +20,7 @@ FILE_CHANGES = (
         f"{_PLAN}/step_manifests.py",
         "    found = [one.row.min_sequence_number for one in kept]\n",
         "    found = [one.row.sequence_number for one in kept]\n",
-        (f"{_TESTS}/test_delete_removal.py -k older_number", f"{_TESTS}/test_any_sequence.py"),
+        (f"{_TESTS}/test_delete_removal.py -k written_anew",),
     ),
     Mutant(
         "vector_of_a_removed_file_stays",

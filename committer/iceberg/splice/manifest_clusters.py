@@ -2,7 +2,7 @@
 of few partitions and readers can leave most of them out.
 
 Entries are moved as in a merge, and cut apart: no statistics are decoded. Source:
-docs/reference/iceberg-notes.md 7.
+docs/reference/iceberg-notes.md 13.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Manifests without the files that a snapshot removes: those become DELETED, the others EXISTING.
 
 Which files those are is decided elsewhere (`plan/file_changes/`). Source:
-docs/reference/iceberg-notes.md 7.
+docs/reference/iceberg-notes.md 13.
 """
 
 from __future__ import annotations

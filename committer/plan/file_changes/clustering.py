@@ -1,7 +1,7 @@
 """Manifests of data written anew in the order of partitions: the operation `rewrite-manifests`.
 
 No file is added or removed. Manifests of deletes stay as they are.
-Source: docs/reference/iceberg-notes.md 7.
+Source: docs/reference/iceberg-notes.md 13.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which data files of a branch an operation removes: those that it names, those whose rows its
 filter matches, those of the partitions that it replaces.
 
-A manifest is read only if it can hold such a file. Source: docs/reference/iceberg-notes.md 7, 8.
+A manifest is read only if it can hold such a file. Source: docs/reference/iceberg-notes.md 13.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Nothing is left for upkeep where a manifest's row tells that it has such a file:
 sequence number, or its partitions. A position delete file of one removed data file stays until it
 is older than all data, and the deletes of a removed data file's partition likewise: readers never
 apply them, and to find them each commit would read every manifest of deletes.
-Source: docs/reference/iceberg-notes.md 6.7, 7.
+Source: docs/reference/iceberg-notes.md 6.7, 13.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The manifests that a step writes: their names and rows, and those of the files that it adds.
 
-Source: docs/reference/iceberg-notes.md 6.6, 6.9, 7.
+Source: docs/reference/iceberg-notes.md 6.6, 6.9, 13.
 """
 
 from __future__ import annotations

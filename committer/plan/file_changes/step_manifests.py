@@ -2,7 +2,7 @@
 of itself.
 
 Whether they may land is decided in `plan/validation/`; here they conflict only where there is no
-right result. Source: docs/reference/iceberg-notes.md 5.2, 7, 8.
+right result. Source: docs/reference/iceberg-notes.md 5.2, 13.
 """
 
 from __future__ import annotations

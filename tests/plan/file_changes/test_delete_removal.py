@@ -63,6 +63,18 @@ def test_deletes_that_are_older_than_all_data_are_removed(format_version: int) -
 
 
 @WITH_DELETES
+def test_deletes_of_a_file_whose_manifest_is_written_anew_are_kept(format_version: int) -> None:
+    branch = Branch.build(format_version)
+    branch.append(data_file("a1"), data_file("a2"))
+    branch.land(branch.change("row-delta", equality_delete("e2", ids=(1, 2))))
+    branch.append(data_file("a3"))
+
+    branch.land(branch.change("delete", removed=["a1"]))
+
+    assert branch.names() == {"a2", "a3", "e2"}
+
+
+@WITH_DELETES
 def test_a_rewrite_with_an_older_number_keeps_the_deletes_that_apply_to_it(
     format_version: int,
 ) -> None:
