@@ -258,7 +258,10 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.SPLIT_OFFSETS_MALFORMED: _CLIENT,
     Reason.PARTITION_TYPE_MISMATCH: _CLIENT,
     Reason.COUNT_MISMATCH: _CLIENT,
-    Reason.PATH_NOT_ALLOWED: "Write files below the table's data location and publish again.",
+    Reason.PATH_NOT_ALLOWED: (
+        "Write files below the table's data location and publish again; allow a folder of files"
+        " that others wrote by the table property `frazil.adopt.locations`."
+    ),
     Reason.FILE_NAME_TOO_LONG: "Give the files shorter names and publish again.",
     Reason.PATH_WITHOUT_ATTEMPT: (
         "Make the attempt the last uuid in every file name and publish again."

@@ -295,6 +295,18 @@ CHANGE_A_SCHEMA = Walk(
     ],
 )
 
+ADD_FILES = Walk(
+    f"{_HOW_TO}/add-files.md",
+    [
+        Run(block=1),
+        Run(block=2),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(block=3),
+        Type(command="frazil table add-files db.trips old", exit_code=1),
+        Interrupt(),
+    ],
+)
+
 TUNE = Walk(f"{_HOW_TO}/tune.md", [LeftOut(block=1, reason="a picture")])
 
 MAINTAIN_TABLES = Walk(
@@ -380,6 +392,7 @@ USE_TRINO = Walk(
 
 WALKS = (
     README,
+    ADD_FILES,
     CHANGE_A_SCHEMA,
     CHOOSE_A_CATALOG,
     HANDLE_QUARANTINE,

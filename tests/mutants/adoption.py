@@ -10,6 +10,11 @@ _PARTITION = ("tests/workers/adoption/test_partition_values.py",)
 _METRICS = ("tests/workers/arrow/test_footer_metrics.py",)
 _PATHS = ("tests/plan/batch/test_adopted_paths.py",)
 _LIVE = ("tests/plan/operations/test_live_files.py",)
+_SERVICE = ("tests/service/table/test_adopted_files.py",)
+_EXPIRER = (
+    "tests/service/upkeep/test_expirer.py::test_files_outside_the_tables_folders_are_left_to_their_owners",
+    "tests/service/upkeep/test_expirer.py::test_a_file_that_a_waiting_request_may_adopt_stays",
+)
 _FIND = ("tests/workers/adoption/test_adopter.py",)
 
 ADOPTION = (
@@ -186,5 +191,41 @@ ADOPTION = (
         "    if own.contains_null and listed.contains_null:\n",
         "    if own.contains_null and not listed.contains_null:\n",
         _LIVE,
+    ),
+    Mutant(
+        "a_look_up_reads_without_end",
+        "committer/plan/operations/live_files.py",
+        "    if size_bytes > READ_BYTES_MAX:\n",
+        "    if size_bytes > 2**60:\n",
+        _LIVE,
+    ),
+    Mutant(
+        "adopted_files_are_not_looked_up",
+        "committer/plan/commit/commit.py",
+        "    if step.adopts:\n",
+        "    if step.adopts and not step.requests:\n",
+        _SERVICE,
+    ),
+    Mutant(
+        "a_file_of_the_same_batch_is_told_before_it_has_landed",
+        "committer/plan/commit/operation_step.py",
+        "    landed = check_not_live(added, base)\n",
+        "    landed = check_not_live(added, head)\n",
+        _SERVICE,
+    ),
+    # --- What becomes of them ---
+    Mutant(
+        "files_of_others_are_deleted",
+        "committer/plan/cleanup/reachability.py",
+        "            if any(comparable_location(path).is_within(place) for place in places)\n",
+        "            if places\n",
+        _EXPIRER,
+    ),
+    Mutant(
+        "a_file_that_waits_to_be_adopted_is_deleted",
+        "committer/service/upkeep/expirer.py",
+        "        return found.within(() if is_adopted else places_of(metadata))\n",
+        "        return found.within(places_of(metadata) if is_adopted in (True, False) else ())\n",
+        _EXPIRER,
     ),
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from committer.cli.adoption.add_files import add_files
 from committer.cli.context.command_session import read_settings, run_with_parts
 from committer.cli.context.common_options import AsJson
 from committer.cli.context.option_groups import grouped
@@ -33,6 +34,7 @@ app.command()(rename)
 app.command()(drop)
 app.command()(migrate)
 app.command()(purge)
+app.command("add-files")(add_files)
 app.command("set")(set_)
 app.command()(accept)
 app.command()(grouped(inspect))

@@ -14,6 +14,7 @@ import typer
 
 from committer.cli.context.property_changes import parse_pairs
 from committer.ledger_entry import LEDGER_PREFIX
+from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY, adopt_locations
 from committer.plan.batch.batch_policy import INTERVAL_PROPERTY
 from committer.plan.cleanup.automatic_tags import (
     EVERY_PROPERTY,
@@ -50,6 +51,14 @@ def _number(least: int, most: int = 2**63 - 1) -> tuple[str, _Check]:
 
 _FLAG = _one_of("true", "false")
 _PERIOD = "minutes, hours or days, as 15m, 1h or 7d", lambda text: parse_period_ms(text) is not None
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+[^/]|/[^/]")
+
+
+def _are_folders(text: str) -> bool:
+    found = adopt_locations({ADOPT_LOCATIONS_PROPERTY: text})
+    return bool(found) and all(map(_SCHEME.match, found))
+
+
 _KNOWN: Mapping[str, tuple[str, _Check]] = {
     EXPIRE_PROPERTY: _FLAG,
     REQUIRE_PROPERTY: _FLAG,
@@ -57,6 +66,7 @@ _KNOWN: Mapping[str, tuple[str, _Check]] = {
     GAP_PROPERTY: _number(0, 60_000),
     EVERY_PROPERTY: _PERIOD,
     KEEP_PROPERTY: _PERIOD,
+    ADOPT_LOCATIONS_PROPERTY: ("folders with commas between them, each a URI", _are_folders),
     "gc.enabled": _FLAG,
     "commit.manifest-merge.enabled": _FLAG,
     "commit.manifest.min-count-to-merge": _number(1),

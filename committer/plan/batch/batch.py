@@ -38,6 +38,11 @@ class Step:
         """Whether it only adds files, as all of its requests then do."""
         return not self.requests or self.requests[0].request.operation == "append"
 
+    @property
+    def adopts(self) -> bool:
+        """Whether it adds files that others wrote, as the one request of such a step does."""
+        return any(checked.request.adopt_existing for checked in self.requests)
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:

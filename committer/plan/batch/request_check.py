@@ -320,7 +320,6 @@ def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:
 def _check_operation(request: CommitRequest) -> None:
     unsupported = [
         (request.operation not in _SUPPORTED, f"operation `{request.operation}`"),
-        (request.adopt_existing, "`adopt-existing`"),
         (request.producer.ordered, "an ordered producer of appends"),
         (request.transaction is not None, "`transaction`"),
         (request.stage_only, "`stage-only`"),

@@ -27,6 +27,7 @@ from committer.iceberg.manifest.manifest_paths import NamedFile, iter_named_file
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.metadata.table_statistics import StatisticsFile
+from committer.iceberg.values.locations import comparable_location
 from committer.plan.batch.data_locations import attempt_named
 from committer.plan.ledger.evidence import is_ours
 
@@ -65,6 +66,16 @@ class Unreachable:
     def without(self, attempts: Collection[str]) -> Unreachable:
         """Remove the data files of these attempts, by their names."""
         kept = (path for path in self.data_files if attempt_named(path) not in attempts)
+        return replace(self, data_files=tuple(kept))
+
+    def within(self, folders: Iterable[str]) -> Unreachable:
+        """Remove the data files outside these folders: others wrote them, and may need them."""
+        places = [comparable_location(folder) for folder in folders]
+        kept = (
+            path
+            for path in self.data_files
+            if any(comparable_location(path).is_within(place) for place in places)
+        )
         return replace(self, data_files=tuple(kept))
 
 

@@ -27,7 +27,7 @@ from committer.plan.cleanup.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.commit.append_step import produce_append
 from committer.plan.commit.ledger_changes import LedgerChanges, LedgerCleanup, change_ledger
-from committer.plan.commit.operation_step import InConflict, produce_operations
+from committer.plan.commit.operation_step import InConflict, produce_operations, refuse_live
 from committer.plan.commit.step_plan import (
     Attempt,
     StepPlan,
@@ -205,6 +205,10 @@ def _produce(
     """Make the manifests of a step. Errors: `MissingObjectsError`."""
     if not step.is_append:
         return produce_operations(head, base, step, names)
+    if step.adopts:
+        live = refuse_live(head, base, step.requests[0])
+        if live is not None:
+            return live
     own = [one for one in prepared if one.snapshot_id == step.snapshot_id]
     return produce_append(head, step, own, names)
 

@@ -13,6 +13,7 @@ from committer.plan.file_changes.step_manifests import produce
 from committer.plan.operations.change import Change
 from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import Head
+from committer.plan.operations.live_files import AddedFiles, check_not_live
 from committer.plan.operations.step_output import Produced, StepNames
 from committer.plan.validation.validate import validate
 
@@ -52,6 +53,18 @@ def produce_operations(
             if isinstance(one, Conflict)
         ]
     return _told(at_fault, base, names)
+
+
+def refuse_live(head: Head, base: Head, checked: CheckedRequest) -> InConflict | None:
+    """Return the conflict of a request that adopts a file which is live on `head`, the branch
+    `base` after the steps before. Errors: `MissingObjectsError`.
+    """
+    added = [AddedFiles.of(manifest) for manifest in checked.manifests]
+    if check_not_live(added, head) is None:
+        return None
+    landed = check_not_live(added, base)
+    key = checked.sealed.key
+    return InConflict({key: landed}) if landed else InConflict(waiting=frozenset({key}))
 
 
 def landable(change: Change, head: Head) -> Change | Conflict:

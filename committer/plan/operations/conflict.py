@@ -40,6 +40,8 @@ class ConflictCode(StrEnum):
     """Its base is no ancestor of the branch's head."""
     PICKED = "picked"
     """The snapshot was picked before, or its WAP id published."""
+    UNDECIDED = "undecided"
+    """Only more manifests than are read could say whether a file that it adds is live."""
     INCOMPATIBLE = "incompatible"
     """The table, as it is now, does not take the change: a name that is taken, or is not there, or
     a change that the format's rules of evolution forbid."""

@@ -27,6 +27,9 @@ from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, ObjectRange
 
+# So many bytes of manifests are in memory for one look-up: those of a million files or two.
+READ_BYTES_MAX = 256 * 1024 * 1024
+
 _MayHold = Callable[[ManifestFile], bool]
 
 
@@ -57,6 +60,14 @@ def check_not_live(added: Sequence[AddedFiles], head: Head) -> Conflict | None:
         and one.row.has_live_files
         and _may_hold(one.row, tests)
     ]
+    size_bytes = sum(row.manifest_length for row in rows)
+    if size_bytes > READ_BYTES_MAX:
+        return Conflict(
+            ConflictCode.UNDECIDED,
+            f"whether its files are live is in {len(rows)} manifests of {size_bytes} bytes, and at"
+            f" most {READ_BYTES_MAX} bytes are read: add the files of fewer partitions at a time,"
+            " or have the table's manifests clustered by partition",
+        )
     contents = head.contents([ObjectRange(row.manifest_path) for row in rows])
     found = [
         file
@@ -73,8 +84,8 @@ def _conflict(found: Sequence[NamedFile]) -> Conflict:
     more = f" and {len(found) - len(paths)} more" if len(found) > len(paths) else ""
     return Conflict(
         ConflictCode.ALREADY_LIVE,
-        f"{len(found)} of its files are live already, the first since snapshot"
-        f" {found[0].snapshot_id}: {shown}{more}; leave them out",
+        f"{len(found)} of its files {'is' if len(found) == 1 else 'are'} live already, the first"
+        f" since snapshot {found[0].snapshot_id}: {shown}{more}",
         found[0].snapshot_id,
         paths,
     )

@@ -111,8 +111,8 @@ class CommitPlanner:
             raise self._crashed(batch.requests, error) from error
 
     def _reads(self, batch: Batch) -> PlanReads:
-        is_append = all(step.is_append for step in batch.steps)
-        return PlanReads(self.identifier, self.storage, None if is_append else self.objects.use())
+        looks = any(step.adopts or not step.is_append for step in batch.steps)
+        return PlanReads(self.identifier, self.storage, self.objects.use() if looks else None)
 
     def _weight_bytes(self, batch: Batch, state: TableState, reads: PlanReads) -> int:
         """Return how many bytes a plan may decode: appends look into no manifest."""

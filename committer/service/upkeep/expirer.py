@@ -24,6 +24,7 @@ from committer.plan.cleanup.expiry import (
     still_expirable,
 )
 from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.cleanup.orphan_search import places_of
 from committer.plan.cleanup.reachability import (
     Gone,
     Unreachable,
@@ -227,7 +228,10 @@ class Expirer:
         if await self._is_given_up(entry, metadata):
             return None
         gone = Gone(entry.snapshots, entry.statistics)
-        return await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
+        found = await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
+        # Files that others wrote, for this table perhaps: a request that waits may add one of them.
+        is_adopted = any(one.sealed.request.adopt_existing for one in self._waiting.all())
+        return found.within(() if is_adopted else places_of(metadata))
 
     async def _is_given_up(self, entry: ExpiryEntry, metadata: TableMetadata) -> bool:
         """Return whether the files have to stay because they may be needed."""

@@ -9,6 +9,7 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.updates.metadata_update import AddPartitionSpec, SetDefaultPartitionSpec
+from committer.plan.operations import live_files
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, MissingObjectsError, ObjectRange, Objects
 from committer.plan.operations.live_files import AddedFiles, check_not_live
@@ -118,6 +119,21 @@ def test_manifests_of_other_specs_are_read() -> None:
     unpartitioned = replace(at(OUTSIDE), spec_id=1, partition=())
     conflict, reads = asked(branch, unpartitioned)
     assert conflict is not None and reads == 1
+
+
+def test_a_look_up_that_would_read_too_much_is_refused_with_the_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    branch = Branch.build()
+    branch.append(data_file("one", "AA"))
+    branch.append(data_file("two", "ZZ"))
+    one, two = (listed.row.manifest_length for listed in branch.manifests)
+    monkeypatch.setattr(live_files, "READ_BYTES_MAX", one + two - 1)
+    found, reads = asked(branch, at(OUTSIDE, "AA"), at(f"{OUTSIDE}2", "ZZ"))
+    assert found is not None and reads == 0
+    assert found.code is ConflictCode.UNDECIDED
+    assert "2 manifests" in found.message and "fewer partitions" in found.message
+    assert asked(branch, at(OUTSIDE, "AA")) == (None, 1)
 
 
 def test_manifests_without_live_files_and_of_deletes_are_not_read() -> None:

@@ -26,11 +26,13 @@ from committer.iceberg.updates.metadata_update import (
     SetSnapshotRef,
     Update,
 )
+from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
 from committer.plan.cleanup import expiry
 from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.ports.storage import NewObject, ObjectInfo, Storage
 from committer.request.needs import Needs
+from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.flights import foreign_swap
@@ -39,6 +41,7 @@ from tests.support.builders.request_builders import (
     build_line,
     build_manifest,
     build_request,
+    changed_line,
     seal,
 )
 from tests.support.faults.counting_storage import CountingStorage
@@ -586,6 +589,78 @@ async def test_an_expiry_that_never_landed_deletes_nothing_of_a_table_that_was_p
     await harness.catalog.inner.drop_table(NAME)
     await harness.catalog.inner.create_table(newest)
     assert await needed(harness) <= await left(harness)
+
+
+OLD = "memory://old/flights"
+
+
+def adopting(table: LoadedTable, *paths: str, producer: str) -> EncodedRequest:
+    line = build_line(table, producer=producer, one_shot=True)
+    files = [replace(build_file(table.metadata, line.attempt), file_path=path) for path in paths]
+    manifest = build_manifest(table.metadata, files)
+    return seal(changed_line(line, adopt_existing=True), [manifest])
+
+
+async def roll_back_adoption(
+    harness: ServiceHarness, table: LoadedTable, traffic: Traffic, paths: Sequence[str]
+) -> str:
+    """Adopt files, put the table back, and allow that; return the list that is lost then."""
+    await harness.storage.inner.create([NewObject(path, b"rows") for path in paths])
+    await traffic.commit(2, every_s=90.0)
+    head = (await harness.load()).current_snapshot_id or 0
+    await harness.publish(adopting(table, *paths, producer="adopter"))
+    await harness.settle(90.0)
+    lost = (await harness.load()).current_snapshot
+    assert lost is not None and set(paths) <= {one.file_path for one in await harness.live_files()}
+    await swap_in(
+        harness,
+        SetSnapshotRef(MAIN, SnapshotRef(head)),
+        SetProperties({"frazil.expire.enabled": "true"}),
+        RemoveProperties(("frazil.producer.adopter",)),
+    )
+    await harness.accept()
+    return lost.manifest_list or ""
+
+
+async def test_files_outside_the_tables_folders_are_left_to_their_owners() -> None:
+    harness, _, table = await open_harness(
+        EXPIRING | {"frazil.expire.enabled": "false", ADOPT_LOCATIONS_PROPERTY: OLD}
+    )
+    inside, outside = f"{table.metadata.location}/data/a.parquet", f"{OLD}/a.parquet"
+    traffic = Traffic(harness, table)
+    async with harness.running():
+        lost = await roll_back_adoption(harness, table, traffic, [inside, outside])
+        await traffic.commit(20)
+        assert {lost, inside} & await objects(harness) == set()
+        assert await objects(harness, OLD) == {outside}
+
+
+async def test_a_file_that_a_waiting_request_may_adopt_stays() -> None:
+    made: list[Hooked] = []
+
+    def wrap(inner: Storage) -> Storage:
+        made.append(Hooked(inner))
+        return made[0]
+
+    harness = ServiceHarness(wrap=wrap, min_interval_ms=60_000)
+    table = await harness.create_table(properties=EXPIRING | {"frazil.expire.enabled": "false"})
+    inside = f"{table.metadata.location}/data/a.parquet"
+    traffic = Traffic(harness, table)
+
+    waited: list[bool] = []
+
+    async def waits() -> None:
+        await harness.publish(adopting(table, inside, producer="again"))
+        await harness.settle(2.0)
+        waited.append(await harness.outstanding() != [])
+
+    async with harness.running():
+        lost = await roll_back_adoption(harness, table, traffic, [inside])
+        made[0].location, made[0].then = lost, waits
+        await traffic.commit(20, every_s=90.0)
+        assert waited == [True] and lost not in await objects(harness)
+        assert inside in {one.file_path for one in await harness.live_files()}
+        assert inside in await objects(harness)
 
 
 # --- Crashes -------------------------------------------------------------------------------------

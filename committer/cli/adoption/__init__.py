@@ -1,0 +1,1 @@
+"""`frazil table add-files`: files that others wrote, added to a table as they are."""

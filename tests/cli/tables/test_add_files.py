@@ -1,0 +1,154 @@
+"""`frazil table add-files`: what does not fit is named, and nothing is published then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from committer.iceberg.schema.name_mapping import NAME_MAPPING_PROPERTY
+from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import read_request
+from committer.service.process.composition import Parts
+from committer.storage.inbox.inbox import skips_of
+from tests.cli.commands import Frazil
+from tests.workers.adoption.parquet_files import with_ids, write_encrypted
+
+ROWS = pa.table({"id": [1, 2], "day": pa.array([20513, 20513], pa.date32())})
+
+
+@pytest.fixture
+def folder(frazil: Frazil) -> Path:
+    """Return a folder below the location of a new table `db.flights`."""
+    made = frazil(
+        *("table", "create", "db.flights", "--partition", "month(day)"),
+        *("--schema", "id long not null, day date"),
+    )
+    assert made.code == 0, made.err
+    place = Path(frazil.load().metadata.location.removeprefix("file://")) / "old"
+    place.mkdir()
+    return place
+
+
+def published(frazil: Frazil) -> list[CommitRequest]:
+    async def work(parts: Parts) -> list[CommitRequest]:
+        keys = [one.key async for one in parts.inbox.list(skips=skips_of())]
+        return [read_request(await parts.inbox.get(key), key=key).request for key in keys]
+
+    return frazil.with_parts(work)
+
+
+def refused(frazil: Frazil, *arguments: str) -> str:
+    """Run a command that is refused, and see that nothing has changed."""
+    before = frazil.load()
+    answer = frazil("table", "add-files", "db.flights", *arguments)
+    assert answer.code == 1, answer
+    assert published(frazil) == []
+    assert frazil.load() == before
+    return answer.err
+
+
+def test_a_dry_run_shows_the_files_and_changes_nothing(frazil: Frazil, folder: Path) -> None:
+    pq.write_table(ROWS, folder / "a.parquet")
+    pq.write_table(ROWS.slice(0, 0), folder / "none.parquet")
+    before = frazil.load()
+    shown = frazil("table", "add-files", "db.flights", str(folder), "--dry-run", "--json")
+    assert shown.code == 0
+    size = (folder / "a.parquet").stat().st_size
+    assert shown.lines == [
+        {
+            "file_path": f"file://{folder}/a.parquet",
+            "record_count": 2,
+            "file_size_in_bytes": size,
+            "partition_path": "day_month=2026-03",
+        }
+    ]
+    said = frazil("table", "add-files", "db.flights", str(folder), "--dry-run")
+    assert "day_month=2026-03" in said.out
+    assert "none.parquet" in said.err
+    assert "nothing was added; 1 file with 2 rows would be" in said.err
+    assert NAME_MAPPING_PROPERTY in said.err
+    assert (frazil.load(), published(frazil)) == (before, [])
+
+
+def test_a_request_says_what_it_adopts(frazil: Frazil, folder: Path) -> None:
+    pq.write_table(ROWS, folder / "a.parquet")
+    answer = frazil("table", "add-files", "db.flights", str(folder), "--timeout", "0s")
+    assert answer.code == 1
+    assert "is durable" in answer.err and "frazil status" in answer.err
+    [request] = published(frazil)
+    assert (request.adopt_existing, request.operation) == (True, "append")
+    assert (request.producer.one_shot, request.needs.on_conflict) == (True, "fail")
+    mapping = orjson.loads(frazil.load().metadata.properties[NAME_MAPPING_PROPERTY])
+    assert mapping == [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["day"]}]
+
+
+def test_files_with_ids_need_no_name_mapping(frazil: Frazil, folder: Path) -> None:
+    pq.write_table(with_ids(ROWS, 1, 2), folder / "a.parquet")
+    said = frazil("table", "add-files", "db.flights", str(folder), "--dry-run")
+    assert said.code == 0 and NAME_MAPPING_PROPERTY not in said.err
+
+
+def test_a_folder_of_files_without_rows_adds_nothing(frazil: Frazil, folder: Path) -> None:
+    pq.write_table(ROWS.slice(0, 0), folder / "none.parquet")
+    answer = frazil("table", "add-files", "db.flights", str(folder))
+    assert answer.code == 0 and published(frazil) == []
+    assert "left out, it has no rows" in answer.err
+
+
+def test_every_file_that_does_not_fit_is_named(frazil: Frazil, folder: Path) -> None:
+    pq.write_table(ROWS, folder / "a.parquet")
+    pq.write_table(pa.table({"id": ["x"], "day": ROWS["day"][:1]}), folder / "b.parquet")
+    days = pa.array([20513, 20700], pa.date32())
+    pq.write_table(ROWS.set_column(1, "day", days), folder / "c.parquet")
+    (folder / "d.parquet").write_text("no parquet")
+    write_encrypted(folder / "e.parquet", ROWS, plaintext_footer=True)
+    said = refused(frazil, str(folder))
+    assert "4 of 5 files cannot be added" in said and "nothing was added" in said
+    for part in (
+        "b.parquet\n  column id: found string, expected long",
+        "c.parquet\n  partition field day_month (month): the values of column day",
+        "d.parquet\n  it is no Parquet file",
+        "e.parquet\n  its columns are encrypted",
+    ):
+        assert part in said
+    assert "a.parquet" not in said
+
+
+def test_what_is_not_there_is_named(frazil: Frazil, folder: Path) -> None:
+    assert "found none" in refused(frazil, str(folder / "absent.parquet"))
+    assert "found none" in refused(frazil, str(folder))
+
+
+def test_a_file_that_is_named_twice_is_refused(frazil: Frazil, folder: Path) -> None:
+    pq.write_table(ROWS, folder / "a.parquet")
+    for again in (folder, folder / "a.parquet", f"file:{folder}/a.parquet"):
+        assert "is named twice" in refused(frazil, str(folder), str(again))
+
+
+def test_a_place_outside_the_table_needs_its_property(
+    frazil: Frazil, folder: Path, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    pq.write_table(ROWS, outside / "a.parquet")
+    said = refused(frazil, str(outside))
+    assert ADOPT_LOCATIONS_PROPERTY in said
+    allowed = f"{ADOPT_LOCATIONS_PROPERTY}=file://{outside}"
+    assert frazil("table", "set", "db.flights", allowed).code == 0
+    assert frazil("table", "add-files", "db.flights", str(outside), "--dry-run").code == 0
+    relative = f"{ADOPT_LOCATIONS_PROPERTY}=outside"
+    assert "expected folders" in frazil("table", "set", "db.flights", relative).err
+
+
+def test_extra_columns_are_added_only_if_that_is_asked_for(frazil: Frazil, folder: Path) -> None:
+    pq.write_table(ROWS.append_column("rest", ROWS["id"]), folder / "a.parquet")
+    assert "column rest: found a column that" in refused(frazil, str(folder))
+    asked = frazil(
+        *("table", "add-files", "db.flights", str(folder), "--dry-run", "--allow-extra-columns")
+    )
+    assert asked.code == 0
