@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from committer.ports.storage import NewObject
@@ -15,6 +16,7 @@ from tests.cli.reading import ASKING_THE_CATALOG, READING
 from tests.support.builders.request_builders import build_file, build_request
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
+from tests.workers.adoption.parquet_files import parquet_bytes
 
 pytestmark = pytest.mark.server
 
@@ -111,3 +113,21 @@ def test_orphans_are_listed_and_removed_on_s3_and_what_waits_stays(frazil: Frazi
     removed = frazil(*wanted, "--remove", "--yes")
     assert (removed.code, "removed 1 object" in removed.err) == (0, True)
     assert sorted(frazil.with_parts(there)) == sorted([table.metadata_location, named])
+
+
+def test_files_in_a_bucket_are_described_by_their_footers(frazil: Frazil) -> None:
+    create(frazil)
+    rows = pa.table({"id": [1, 2], "name": ["a", None]})
+    location = f"{frazil.load().metadata.location}/old/part-0.parquet"
+    content = parquet_bytes(rows)
+
+    async def work(parts: Parts) -> None:
+        await parts.storage.create([NewObject(location, content)])
+
+    frazil.with_parts(work)
+    folder = location.rpartition("/")[0]
+    shown = frazil("table", "add-files", "db.flights", folder, "--dry-run", "--json")
+    assert shown.object["file_path"] == location
+    assert (shown.object["record_count"], shown.object["file_size_in_bytes"]) == (2, len(content))
+    absent = frazil("table", "add-files", "db.flights", f"{folder}/absent.parquet", "--dry-run")
+    assert absent.code == 1 and "found none" in absent.err

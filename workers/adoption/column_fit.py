@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow.parquet as pq
 
-from committer.iceberg.schema.name_mapping import MappedField
+from committer.iceberg.schema.name_mapping import NAME_MAPPING_PROPERTY, MappedField
 from committer.iceberg.schema.schema import FIELD_ID_MAX, nested_fields
 from committer.iceberg.values.promotion import is_promotion_allowed
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
@@ -92,7 +92,7 @@ class _Fit:
             at = prefix + column.name
             fitting = None if column.field_id is None else fields.get(column.field_id)
             if fitting is None:
-                self._unknown(column, at)
+                self._unknown(column, at, wanted)
             elif fitting.field_id in seen:
                 self._report(at, "a second column of one field", "one")
             elif self.has_ids and column.name not in self.target.names[fitting.field_id]:
@@ -109,10 +109,15 @@ class _Fit:
             if one.field_id not in seen:
                 self._missing(one, prefix + one.name)
 
-    def _unknown(self, column: FileColumn, at: str) -> None:
+    def _unknown(self, column: FileColumn, at: str, wanted: Sequence[NestedField]) -> None:
         field_id = column.field_id
+        alike = [one.name for one in wanted if one.name.lower() == column.name.lower()]
         if field_id is not None and field_id > FIELD_ID_MAX:
             self._report(at, "a column of metadata", "none: readers would take it for the table's")
+        elif alike and field_id not in self.target.names:
+            # Readers would find nulls there, whatever extra columns may be.
+            found = "no field id" if self.has_ids else f"no `{NAME_MAPPING_PROPERTY}` for this name"
+            self._report(at, found, f"one that finds the table's column `{alike[0]}`")
         elif field_id not in self.target.names and not self.target.allows_extra_columns:
             self._report(at, "a column that the table does not have", "no such column")
 

@@ -94,6 +94,18 @@ def test_a_column_without_an_id_among_others_with_ids_is_not_found_by_name() -> 
     assert "column name" in problems(adopt(mixed, target_of(PLAIN)))[0]
 
 
+def test_a_column_that_is_called_like_the_tables_is_no_extra_column() -> None:
+    shouted = problems(adopt(pa.table({"ID": [1]}), target_of(PLAIN, extra=True)))
+    assert shouted == (
+        f"column ID: found no `{NAME_MAPPING_PROPERTY}` for this name, expected one that finds the"
+        " table's column `id`",
+    )
+    old = with_mapping(target_of(PLAIN, extra=True), '[{"field-id": 2, "names": ["name"]}]')
+    assert "column id: found no" in problems(adopt(pa.table({"id": [1]}), old))[0]
+    mixed = with_ids(pa.table({"id": [1]}), 1).append_column("name", pa.array(["a"]))
+    assert "found no field id" in problems(adopt(mixed, target_of(PLAIN, extra=True)))[0]
+
+
 def test_extra_columns_are_refused_unless_they_are_allowed_or_were_dropped() -> None:
     table = pa.table({"id": [1], "rest": [2]})
     assert problems(adopt(table, target_of(PLAIN))) == (
