@@ -323,6 +323,7 @@ def test_every_page_and_module_that_a_text_names_exists() -> None:
     assert missing == []
 
 
+@pytest.mark.thorough
 def test_every_section_that_a_text_cites_exists() -> None:
     missing = [
         f"{place}: {name} {section}"

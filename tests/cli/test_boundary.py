@@ -97,6 +97,7 @@ def run(program: str, home: Path, before: Callable[[], None] | None = None) -> t
     return ended.returncode, ended.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["key new a", "--help", "--version"])
 def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path, command: str) -> None:
     assert run(f"FRAZIL {command} | true; exit ${{PIPESTATUS[0]}}", tmp_path) in ((1, ""), (0, ""))

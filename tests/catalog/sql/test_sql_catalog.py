@@ -428,6 +428,7 @@ async def test_two_processes_that_swap_one_table_lose_nothing_and_leave_one_chai
     await storage.close()
 
 
+@pytest.mark.thorough
 async def test_new_database_may_be_opened_by_several_at_once(tmp_path: Path) -> None:
     storage = InterferedStorage()
     for number in range(10):

@@ -270,6 +270,7 @@ def test_a_file_that_cannot_be_made_is_one_line_on_stderr(frazil: Frazil, tmp_pa
 # --- Pipes ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_reader_that_goes_away_is_no_error_to_speak_of() -> None:
     command = [
         sys.executable,

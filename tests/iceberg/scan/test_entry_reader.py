@@ -116,6 +116,7 @@ def test_any_entries_are_read_as_the_decoder_reads_them(
     assert read(content, row, field_ids) == decoded(content, row, field_ids)
 
 
+@pytest.mark.thorough
 def test_files_alike_but_for_their_values_are_read_one_after_the_other() -> None:
     some = [
         data_file(number, upper_bounds={1: struct.pack("<q", number), 2: b"x" * (number % 40)})

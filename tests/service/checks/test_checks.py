@@ -90,6 +90,7 @@ def comparable(checked: CheckedRequest | NeedsManifests | Inflates) -> object:
 # --- The same verdicts ---------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 async def test_a_process_says_of_each_request_what_a_check_here_says() -> None:
     checker = checker_of(TABLE)
     requests = [one.make(TABLE, "bad") for one in (*CHECKED, *ASKED)]

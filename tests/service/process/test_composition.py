@@ -196,6 +196,7 @@ async def test_no_tables_are_made_on_a_database_server_while_requests_wait(
     )
 
 
+@pytest.mark.thorough
 def test_parts_without_a_queue_import_neither_its_client_nor_the_log() -> None:
     """Most commands need neither; both take longer to import than such a command to run."""
     program = (

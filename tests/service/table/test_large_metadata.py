@@ -14,6 +14,7 @@ from tests.support.service.service_harness import ServiceHarness
 VIRTUAL_TIME = True
 
 
+@pytest.mark.thorough
 async def test_commits_come_more_slowly_and_the_log_says_why_once(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
