@@ -17,8 +17,6 @@ from committer.plan.batch.submitted_manifest import CheckedManifest
 
 # In the order in which Java prints those of a partition.
 _KEYS = (
-    "added-files-size",
-    "removed-files-size",
     "added-data-files",
     "deleted-data-files",
     "added-equality-delete-files",
@@ -31,6 +29,8 @@ _KEYS = (
     "removed-dvs",
     "added-records",
     "deleted-records",
+    "added-files-size",
+    "removed-files-size",
     "added-position-deletes",
     "removed-position-deletes",
     "added-equality-deletes",

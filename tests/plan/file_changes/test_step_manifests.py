@@ -249,8 +249,8 @@ def test_the_summary_has_each_partition_where_the_table_asks_for_it() -> None:
     branch.land(branch.change("overwrite", data_file("a2", rows=4), removed=["a1"]))
     assert branch.summary["partition-summaries-included"] == "true"
     assert branch.summary["partitions.carrier=AA"] == (
-        "added-files-size=1000,removed-files-size=1000,added-data-files=1,deleted-data-files=1,"
-        "added-records=4,deleted-records=10"
+        "added-data-files=1,deleted-data-files=1,added-records=4,deleted-records=10,"
+        "added-files-size=1000,removed-files-size=1000"
     )
     assert "partitions.carrier=BB" not in branch.summary
 
