@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from tests.conformance.operations.case import Answer, Case, read_cases
+from tests.conformance.__main__ import main, run_group
+from tests.conformance.check import Outcome
+from tests.conformance.operations.case import Answer, Case, live_names, read_cases
+from tests.conformance.operations.checks import operation_checks, operation_files
+from tests.conformance.operations.differences import DIFFERENCES, unused
+from tests.conformance.operations.directed_cases import directed_cases
 from tests.conformance.operations.findings import findings, line_findings
+from tests.conformance.operations.frazil_table import UNSUPPORTED, frazil_answers, together
 from tests.conformance.operations.lines import parse_line, read_lines
 from tests.conformance.operations.named import BASE_STEPS
 from tests.conformance.operations.random_cases import BASES, random_cases
+from tests.conformance.suite import groups
 from tests.support.builders.fixtures import operations_dir
 
+ROOT = Path(__file__).parent.parent
 LINES = {"pairs.txt": 1250, "pairs-rewrite-one.txt": 58, "sequences.txt": 500}
-CASES = 660
+RANDOM_CASES = 648
 
 
 def case_of(*steps: dict[str, object], spec: str = "p") -> Case:
@@ -88,10 +97,11 @@ def test_the_last_operation_was_built_on_the_base_and_the_others_each_on_the_one
 
 def test_packed_cases_are_those_of_their_seed_and_have_an_answer_to_every_step() -> None:
     packed = list(read_cases(operations_dir() / "cases.jsonl"))
-    assert [case.name for case, _ in packed] == [one.name for one in random_cases(7, CASES)]
+    made = [*directed_cases(), *random_cases(7, RANDOM_CASES)]
+    assert [case for case, _ in packed] == made
     assert all(len(answers) == len(case.steps) for case, answers in packed)
     assert {case.version for case, _ in packed} == {1, 2, 3}
-    assert {case.name.split()[1] for case, _ in packed} == set(BASES)
+    assert {case.name.split()[1] for case, _ in packed} >= set(BASES)
 
 
 def test_java_has_refused_packed_cases_with_every_code() -> None:
@@ -140,3 +150,58 @@ def test_a_line_differs_where_its_last_files_do() -> None:
     answers = [answer_of() for _ in line.case.steps]
     (found,) = line_findings(line, answers)
     assert (found.what, found.java, found.frazil) == ("live", ["f2"], ["f1"])
+
+
+# --- Frazil --------------------------------------------------------------------------------------
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+def test_frazil_answers_as_java_but_where_it_is_expected_not_to() -> None:
+    total = Outcome()
+    for group in groups(operations_dir()):
+        outcome = run_group(group)
+        assert outcome.shown == [], group.name
+        total.add(outcome)
+    assert total.passed == sum(LINES.values()) + len(list(directed_cases())) + RANDOM_CASES
+    assert unused(total.differences) == []
+
+
+def test_frazil_answers_some_of_the_lines_and_cases_as_java() -> None:
+    for path in operation_files(operations_dir()):
+        outcome = Outcome()
+        outcome.run(islice(operation_checks(path), 7, None, 200))
+        assert outcome.shown == [], path.name
+
+
+@pytest.mark.thorough
+@pytest.mark.timeout(300)
+def test_operations_of_one_batch_have_the_outcome_that_they_have_one_after_another() -> None:
+    for line in islice(read_lines(operations_dir() / "pairs.txt"), 0, None, 4):
+        answers = frazil_answers(line.case)
+        if answers[-1]["code"] == UNSUPPORTED:
+            continue
+        codes, live = together(line.case, 2)
+        assert codes == [one["code"] for one in answers[-2:]], line.case.name
+        last = next(one for one in reversed(answers) if "snapshot" in one)
+        assert live == live_names(last), line.case.name
+
+
+def test_an_answer_that_is_not_java_s_is_a_failure_that_names_line_and_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pairs.txt").write_text("2|append a|append a|ok append {A,B,a1,a2}\n")
+    assert main([str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "FAILED pairs.txt:1 2|append a|append a|ok append {A,B,a1,a2}: step 5 (append)" in out
+    assert out.endswith("0 passed, 1 failed\n")
+
+
+def test_an_expected_difference_that_nothing_has_any_more_is_a_failure() -> None:
+    assert unused([one.name for one in DIFFERENCES]) == []
+    assert unused([one.name for one in DIFFERENCES[1:]]) == [DIFFERENCES[0].name]
+
+
+def test_the_page_has_each_difference_with_its_reason() -> None:
+    rows = [f"| {one.name} | {one.reason} |" for one in DIFFERENCES]
+    assert "\n".join(rows) in (ROOT / "docs/format.md").read_text()

@@ -1,6 +1,7 @@
 """`python -m tests.conformance [FOLDER]`: the suite on a folder, the packed fixtures by default.
 
-A line for each table and file of vectors, the failures below it, and the sum as the last line.
+A line for each table, file of vectors and file of operations, below it the failures and how many
+differ from Iceberg Java as they are expected to, and the sum as the last line.
 Exit codes: 0 all passed, 1 some failed, 2 the folder holds nothing to check.
 """
 
@@ -10,27 +11,42 @@ import sys
 from pathlib import Path
 
 from tests.conformance.check import Check, Outcome
+from tests.conformance.operations.differences import unused
 from tests.conformance.suite import Group, groups
-from tests.support.builders.fixtures import fixtures_dir
+from tests.support.builders.fixtures import fixtures_dir, operations_dir
 
 
 def main(arguments: list[str]) -> int:
-    folder = Path(arguments[0]) if arguments else fixtures_dir()
+    folders = [Path(arguments[0])] if arguments else [fixtures_dir(), operations_dir()]
     try:
-        found = groups(folder)
+        found = [group for folder in folders for group in groups(folder)]
     except FileNotFoundError as error:
         print(error, file=sys.stderr)
         return 2
     total = Outcome()
     for group in found:
         outcome = run_group(group)
-        print(f"{group.name}: {outcome.closing}", flush=True)
-        for failure in outcome.shown:
-            print(f"  FAILED {failure}", flush=True)
-        total.passed += outcome.passed
-        total.failures += outcome.failures
+        show(group.name, outcome)
+        total.add(outcome)
+    if not arguments:
+        check_used(total)
     print(total.closing)
     return 1 if total.failures else 0
+
+
+def check_used(total: Outcome) -> None:
+    """Count each expected difference that none of the packed operations has as a failure."""
+    for name in unused(total.differences):
+        total.failures.append(name)
+        print(f"  FAILED nothing differs any more as expected: {name}", flush=True)
+
+
+def show(name: str, outcome: Outcome) -> None:
+    print(f"{name}: {outcome.closing}", flush=True)
+    for failure in outcome.shown:
+        print(f"  FAILED {failure}", flush=True)
+    for difference, count in sorted(outcome.differences.items()):
+        print(f"  {count} differ from Java as expected: {difference}", flush=True)
 
 
 def run_group(group: Group) -> Outcome:

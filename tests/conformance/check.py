@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,29 +21,40 @@ class Mismatch(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`run` returns where everything is as expected, and raises where not."""
+    """`run` returns where everything is as expected, and raises where not. It may name differences
+    that are expected.
+    """
 
     name: str
-    run: Callable[[], None]
+    run: Callable[[], Iterable[str] | None]
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How many checks have passed, and one line for each that has failed."""
+    """How many checks have passed, and one line for each that has failed. `differences`: in how
+    many of those that have passed each expected difference is.
+    """
 
     passed: int = 0
     failures: list[str] = field(default_factory=list)
+    differences: Counter[str] = field(default_factory=Counter)
 
     def run(self, checks: Iterable[Check]) -> None:
         """Run all of them; whatever one raises is its failure."""
         for check in checks:
             try:
-                check.run()
+                expected = check.run()
             except Exception as error:  # noqa: BLE001  # a fault of one check is its result
                 text = str(error) if isinstance(error, Mismatch) else repr(error)
                 self.failures.append(f"{check.name}: {text[: 4 * _TEXT_MAX]}")
             else:
                 self.passed += 1
+                self.differences.update(set(expected or ()))
+
+    def add(self, other: Outcome) -> None:
+        self.passed += other.passed
+        self.failures += other.failures
+        self.differences += other.differences
 
     @property
     def shown(self) -> list[str]:

@@ -27,6 +27,21 @@ FORMAT = (
         "",
         ("tests/plan/batch/test_request_check.py -k void",),
     ),
+    # --- Summaries ---
+    Mutant(
+        "an_unpartitioned_spec_has_no_partition",
+        "committer/iceberg/splice/manifest_walk.py",
+        "        partitions or ((),) * bool(added),\n",
+        "        partitions,\n",
+        ("tests/plan/commit/test_commit.py -k one_changed_partition",),
+    ),
+    Mutant(
+        "sizes_of_a_partition_come_first",
+        "committer/plan/file_changes/tally.py",
+        " for key in _KEYS if counts[key])",
+        " for key in sorted(_KEYS, reverse=True) if counts[key])",
+        ("tests/plan/file_changes/test_step_manifests.py -k each_partition",),
+    ),
     # --- Manifests that belie their row of the manifest list ---
     Mutant(
         "counts_of_a_manifest_are_not_compared",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Self
 from uuid import UUID
 
 from committer.catalog.staging import metadata_object
@@ -38,7 +39,7 @@ class Table:
     _ids: count[int] = field(default_factory=lambda: count(1))
 
     @classmethod
-    def of(cls, table: LoadedTable) -> Table:
+    def of(cls, table: LoadedTable) -> Self:
         return cls(TableState.of(table))
 
     def batch(self, *requests: EncodedRequest) -> tuple[Batch, tuple[PreparedManifest, ...]]:

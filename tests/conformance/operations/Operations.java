@@ -40,6 +40,7 @@ public class Operations {
   /** How an exception's message begins, and the code of it. */
   static final String[][] CODES = {
     {"Deletes are supported in V2 and above", "version"},
+    {"Must use DVs for position deletes", "version"},
     {"Found conflicting files", "added"},
     {"Found conflicting deleted files", "deleted"},
     {"Found new conflicting delete files", "newdel"},

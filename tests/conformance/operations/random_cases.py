@@ -56,6 +56,8 @@ class CaseMaker:
         self.branches = {"main": _Live()}
         self.staged: list[int] = []
         self.setup = 0
+        # The sequence number after the setup.
+        self.number = 0
         self.named = 0
 
     # --- Files ---
@@ -246,7 +248,7 @@ class CaseMaker:
         added["records"] = 10 * len(removed)
         step: Step = {"do": "rewrite", "remove": removed, "add": [added], **self.start()}
         if self.version >= 2 and self.random.random() < 0.5:
-            step["number"] = self.setup
+            step["number"] = self.number
         return step
 
     def rewrite_deletes(self, live: _Live) -> Step:
@@ -255,7 +257,7 @@ class CaseMaker:
             return self.rewrite(live)
         removed = self.random.choice(names)
         old = live.deletes[removed]
-        added = {**old, "name": self.name("d"), "number": self.setup}
+        added = {**old, "name": self.name("d"), "number": self.number}
         step: Step = {"do": "rewrite", "remove-deletes": [removed], "add-deletes": [added]}
         return step | self.start()
 
@@ -305,18 +307,30 @@ class CaseMaker:
             "no-merging": _NEVER_MERGE,
             "partitions-told": _TELL_PARTITIONS,
         }.get(self.base, {})
-        return Case(name, self.version, self.specs[0], dict(properties), tuple(self.steps))
+        steps = tuple(self.steps)
+        return Case(name, self.first_version, self.specs[0], dict(properties), steps)
+
+    @property
+    def first_version(self) -> int:
+        """The format version of the table before it is upgraded."""
+        return self.version - (self.base == "upgraded")
 
     def _begin(self) -> None:
-        for p in "aab":
-            self.add({"do": "append", "fast": True, "add": [self.file(p)]})
+        # A manifest with several files is filtered; one with a single file is gone with it.
+        for places in self.random.choice((("a", "a", "b"), ("aab",), ("ab", "a"), ("aa", "ab"))):
+            add = [self.file(p) for p in places]
+            self.add({"do": "append", "fast": True, "add": add})
         live = self.branches["main"]
         if self.base == "deletes" and self.version >= 2:
             self._begin_with_deletes(live)
+        if self.base == "upgraded":
+            self.steps.append({"do": "upgrade", "version": self.version})
         if self.base == "other-spec":
             self._change_spec()
             self.add({"do": "append", "fast": True, "add": [self.file("a")]})
         self.setup = len(self.steps)
+        if self.first_version >= 2:
+            self.number = sum(one["do"] not in ("change-spec", "upgrade") for one in self.steps)
         if self.base == "branch":
             self.steps.append({"do": "create-branch", "name": _BRANCH, "step": self.setup})
             self.branches[_BRANCH] = live.copy()
@@ -324,7 +338,7 @@ class CaseMaker:
             self.add(self.stage(live))
 
     def _begin_with_deletes(self, live: _Live) -> None:
-        first, second, _ = live.data.items()
+        first, second, *_ = live.data.items()
         for delete in (
             self.delete_of(*first, self.position_kind()),
             self.delete_of("", second[1], "equality"),
@@ -359,7 +373,7 @@ class CaseMaker:
 _ON_BRANCHES = {"append", "overwrite", "replace-partitions", "delete", "row-delta", "rewrite"}
 BASES = (
     *("plain", "unpartitioned", "merging", "no-merging", "partitions-told", "other-spec"),
-    *("branch", "deletes", "staged", "moved", "expired"),
+    *("branch", "deletes", "staged", "moved", "expired", "upgraded"),
 )
 
 
@@ -369,4 +383,6 @@ def random_cases(seed: int, count: int) -> Iterator[Case]:
         random = Random(f"{seed}-{number}")
         base = BASES[number % len(BASES)]
         version = (2, 3, 1, 3, 2, 3)[number // len(BASES) % 6]
+        if base == "upgraded":
+            version = max(2, version)
         yield CaseMaker(random, version, base).make(f"{seed}-{number} {base} v{version}")

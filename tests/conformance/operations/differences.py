@@ -1,0 +1,266 @@
+"""Where Frazil answers otherwise than Iceberg Java on purpose: each with its reason.
+
+A finding that no entry takes is a failure; an entry that takes none of the packed cases is one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from tests.conformance.operations.case import OK, Step
+from tests.conformance.operations.findings import Finding
+from tests.conformance.operations.frazil_table import UNSUPPORTED
+
+_Takes = Callable[[Finding], bool]
+_Steps = Callable[[Finding], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`takes`: whether a finding is of this kind."""
+
+    name: str
+    reason: str
+    takes: _Takes
+
+
+def difference_of(finding: Finding) -> Difference | None:
+    """Return the first entry that takes the finding; None: it is not expected."""
+    if finding.java is None or finding.frazil is None:
+        return None  # only one of both has made a snapshot
+    return next((one for one in DIFFERENCES if one.takes(finding)), None)
+
+
+def unused(names: Collection[str]) -> list[str]:
+    """Return the names of the entries that are not among these."""
+    return [one.name for one in DIFFERENCES if one.name not in names]
+
+
+def _code(java: set[str], frazil: set[str], where: _Steps = lambda _: True) -> _Takes:
+    """Take an outcome for another, at steps that are so."""
+
+    def takes(finding: Finding) -> bool:
+        is_so = finding.what == "code" and finding.java in java and finding.frazil in frazil
+        return is_so and where(finding)
+
+    return takes
+
+
+# --- What a step is about ------------------------------------------------------------------------
+
+
+def _adds_vector(finding: Finding) -> bool:
+    return finding.has_vectors and bool(finding.step.get("add-deletes"))
+
+
+def _target_is_gone(finding: Finding) -> bool:
+    """Whether a data file that the step deletes rows of is not live."""
+    return not finding.live_before() >= _targets(finding.step)
+
+
+def _targets(step: Step) -> set[str]:
+    of = {one["of"] for one in step.get("add-deletes", ()) if "of" in one}
+    return of.union(step.get("exist", ()))
+
+
+def _named_is_gone(finding: Finding) -> bool:
+    """Whether a file that the step removes by its name is not live."""
+    named = {*finding.step.get("remove", ()), *finding.step.get("remove-deletes", ())}
+    return not finding.live_before() >= named
+
+
+def _has_no_new_data(finding: Finding) -> bool:
+    """Whether all data files that are live were live at the start, too."""
+    return finding.live_before() <= finding.live_at_start()
+
+
+def _is_after(*does: str) -> _Steps:
+    """Whether a step of this kind came before."""
+    return lambda finding: any(one["do"] in does for one in finding.steps_before)
+
+
+def _is_after_two_rewrites(finding: Finding) -> bool:
+    since = finding.steps_before[finding.step.get("from", 0) :]
+    return len([one for one in since if one["do"] == "rewrite"]) >= 2
+
+
+def _read_beside_its_filter(finding: Finding) -> bool:
+    """Whether an overwrite has a conflict filter beside what it removes, and a conflict in that."""
+    step = finding.step
+    if step["do"] != "overwrite" or step.get("conflict-filter", True) is True:
+        return False
+    codes = {"added", "newdel", "deleted"} if "filter" in step else {"filedel"}
+    return _code({OK}, codes)(finding)
+
+
+def _updates(finding: Finding) -> bool:
+    return bool(finding.step.get("update"))
+
+
+# --- Files, manifests, row ids -------------------------------------------------------------------
+
+
+def _has_united(finding: Finding) -> bool:
+    if finding.what == "readable":
+        return bool(finding.frazil) and finding.has_vectors
+    if finding.what == "live":
+        return bool("united" in finding.frazil)
+    return finding.what == "files" and "united" in {one[1] for one in finding.frazil}
+
+
+def _is_late_equality_delete(finding: Finding) -> bool:
+    """Whether Java drops equality deletes, and nothing else differs."""
+    if finding.what != "files":
+        return False
+    java, frazil = set(finding.java), set(finding.frazil)
+    dropped = {one[1] for one in java - frazil if one[2] == "removed"}
+    kept = {one[1] for one in frazil - java if one[2] == "kept"}
+    return dropped == kept and len(java - frazil) == len(dropped) == len(frazil - java)
+
+
+def _is_grouping(finding: Finding) -> bool:
+    return finding.what == "manifests" and (
+        "commit.manifest.min-count-to-merge" in finding.case.properties
+        or _is_after("change-spec", "rewrite-manifests")(finding)
+        or finding.step["do"] == "rewrite-manifests"
+    )
+
+
+def _carries_dead_manifests(finding: Finding) -> bool:
+    """Whether an append differs only in manifests of files that are all gone."""
+    if finding.what != "manifests" or finding.step["do"] != "append":
+        return False
+    live = [one for one in finding.frazil[0] if one["own"] or any(one["counts"][:2])]
+    return bool(live != finding.frazil[0] and live == finding.java[0])
+
+
+def _are_ids_kept(finding: Finding) -> bool:
+    """Whether Java takes more row ids for the same files, which all have the same."""
+    if finding.what != "row ids":
+        return False
+    (java, java_files), (frazil, frazil_files) = finding.java, finding.frazil
+    more = bool(java[0] == frazil[0] and java[1] > frazil[1])
+    return more and bool(java_files == frazil_files)
+
+
+def _refused_for_another(finding: Finding) -> bool:
+    return finding.what == "code" and (finding.java, finding.frazil) in _ANOTHER_CODE
+
+
+# --- The list ------------------------------------------------------------------------------------
+
+_IN_RANGE = {"added", "newdel", "filedel", "filepos", "deleted", "dv"}
+# Java's code, and Frazil's.
+_ANOTHER_CODE = {
+    *(("added", "missing"), ("added", "exist"), ("added", "deleted"), ("newdel", "deleted")),
+    *(("filedel", "missing"), ("filedel", "newdel"), ("filepos", "missing"), ("dv", "exist")),
+    *(("missing", "exist"), ("missing", "ancestor"), ("history", "ancestor")),
+    *(("incompatible", "picked"), ("incompatible", "added")),
+}
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        "not supported yet",
+        "Frazil quarantines the request as `unsupported`.",
+        lambda finding: finding.what == "code" and finding.frazil == UNSUPPORTED,
+    ),
+    Difference(
+        "vectors united",
+        "Java refuses a second vector of a data file. Frazil unites vectors of disjoint rows, and"
+        " of the same rows where all only delete.",
+        _code({"dv"}, {OK}, _adds_vector),
+    ),
+    Difference(
+        "update beside deletes of other rows",
+        "Java refuses an update beside any delete file in its filter. Frazil unites vectors of"
+        " disjoint rows, and lets deletes of other files be, unless the update is serializable.",
+        _code({"newdel"}, {OK}, _updates),
+    ),
+    Difference(
+        "one vector a file",
+        "Java lets a second vector in where the start is later than the first, or a rewrite adds"
+        " it, and no scan works any more. Frazil unites them.",
+        _has_united,
+    ),
+    Difference(
+        "target of a delete is gone",
+        "Java's DELETE does not look at files that a delete has removed: its vector or position"
+        " delete dangles, and a row that an update has moved survives it.",
+        _code({OK}, {"exist"}, _target_is_gone),
+    ),
+    Difference(
+        "named file is gone",
+        "Java skips a named file that is not live, unless a check is asked for: rows double, or"
+        " live on. Frazil refuses it always.",
+        _code({OK}, {"missing"}, _named_is_gone),
+    ),
+    Difference(
+        "start has expired",
+        "Java refuses where the start has expired. Frazil decides by the head alone where it can.",
+        _code({"history", "ancestor"}, {OK, "exist", "missing", *_IN_RANGE}, _is_after("expire")),
+    ),
+    Difference(
+        "another code",
+        "Both refuse, for another of several reasons: Java tells what came after the start and"
+        " went again, Frazil what the head has or lacks.",
+        _refused_for_another,
+    ),
+    Difference(
+        "nothing is left of it",
+        "Java refuses because of a data file that was added after the start, though a later commit"
+        " has removed all such files.",
+        _code({"added"}, {OK}, _has_no_new_data),
+    ),
+    Difference(
+        "rewritten twice",
+        "Java takes a snapshot's word for being a rewrite. Frazil believes one that has put fewer"
+        " files in the place of older ones; a file that was rewritten twice since the start is new"
+        " to it.",
+        _code({OK, "deleted"}, {"added"}, _is_after_two_rewrites),
+    ),
+    Difference(
+        "rewrite numbered back",
+        "Java lets a rewrite have a sequence number below that of a file which it replaces: rows"
+        " come under older equality deletes.",
+        _code({OK}, {"rows"}, lambda finding: "number" in finding.step),
+    ),
+    Difference(
+        "narrow conflict filter",
+        "Java looks for conflicts in the conflict filter alone. Frazil looks at all that an"
+        " overwrite removes, too: its writer has read it.",
+        _read_beside_its_filter,
+    ),
+    Difference(
+        "equality delete of a rewritten file",
+        "Java drops an equality delete that a rewrite's new files, under their older sequence"
+        " number, are still under: deleted rows return.",
+        _is_late_equality_delete,
+    ),
+    Difference(
+        "refused as a request",
+        "Java's writer throws for delete files that the format version does not have. Frazil"
+        " quarantines the request.",
+        _code(
+            {"version"}, {"refused format_version_mismatch", "refused manifest_content_mismatch"}
+        ),
+    ),
+    Difference(
+        "grouping of manifests",
+        "Java regroups manifests by spec, and merges them within a commit. Frazil merges them"
+        " beside commits, and a filtered manifest stays at its place.",
+        _is_grouping,
+    ),
+    Difference(
+        "appends carry every manifest",
+        "Java's plain append leaves out manifests whose files are all gone. Frazil's appends are"
+        " fast appends, which carry them; a commit that removes files drops them.",
+        _carries_dead_manifests,
+    ),
+    Difference(
+        "row ids are not burnt",
+        "Java gives merged and rewritten manifests row ids for rows that have some. The format"
+        " allows to skip them.",
+        _are_ids_kept,
+    ),
+)
