@@ -197,4 +197,18 @@ FILE_CHANGES = (
         "    return None\n",
         (f"{_TESTS}/test_clustering.py -k order_of_partitions",),
     ),
+    Mutant(
+        "decoded_manifest_of_another_row",
+        "committer/plan/operations/decoded_manifests.py",
+        "        key = (content, row)\n",
+        "        key = (content, self._known and next(iter(self._known))[1] or row)\n",
+        ("tests/plan/operations/test_decoded_manifests.py -k another_row",),
+    ),
+    Mutant(
+        "decoded_manifests_are_kept_without_bound",
+        "committer/plan/operations/decoded_manifests.py",
+        "            if len(found) <= self._entries_max:\n",
+        "            if found:\n",
+        ("tests/plan/operations/test_decoded_manifests.py -k than_allowed",),
+    ),
 )

@@ -43,7 +43,15 @@ from committer.request.request_format import EncodedRequest, digest
 
 _PATHS_AT_ONCE = 1_000
 _SUPPORTED = frozenset(
-    {"append", "overwrite", "replace-partitions", "delete", "row-delta", "rewrite-files"}
+    {
+        "append",
+        "overwrite",
+        "replace-partitions",
+        "delete",
+        "row-delta",
+        "rewrite-files",
+        "rewrite-manifests",
+    }
 )
 
 

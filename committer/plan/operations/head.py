@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from committer.iceberg.entry.data_file import ManifestEntry
-from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.ledger.state import ListedManifest
+from committer.plan.operations.decoded_manifests import DECODED
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -103,7 +103,4 @@ class Head:
         Errors: also `InvalidMetadataError` for a manifest that is not what its row says.
         """
         contents = self.contents([ObjectRange(row.manifest_path) for row in rows])
-        return [
-            tuple(iter_entries(content, manifest_file=row))
-            for row, content in zip(rows, contents, strict=True)
-        ]
+        return [DECODED.entries(content, row) for row, content in zip(rows, contents, strict=True)]

@@ -167,3 +167,13 @@ def test_names_of_what_depends_on_the_base_differ_between_attempts() -> None:
     prepared = {one.location for one in prepare_manifests(batch, table.state.metadata)}
     assert names[0] & names[1] == prepared
     assert len(prepared) == 1
+
+
+@VERSIONS
+def test_manifests_are_clustered_by_request(format_version: int) -> None:
+    table = table_of(format_version)
+    before = live(table)
+    plan = landed(table, build_operation(table.table, "rewrite-manifests", producer="c"))
+    assert plan.snapshot.operation == "replace"
+    assert sorted(live(table)) == sorted(before)
+    assert len(table.manifests()) == 1
