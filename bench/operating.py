@@ -71,8 +71,8 @@ class OperatingWriter:
 
     def landed(self, written: WrittenEpoch, receipt: Receipt) -> None:
         """Note the change: the next one rests on it."""
-        assert receipt.snapshot_id is not None
-        assert receipt.sequence_number is not None
+        assert receipt.snapshot_id is not None, receipt
+        assert receipt.sequence_number is not None, receipt
         self._base = receipt.snapshot_id, receipt.sequence_number
         if self.kind == "vectors":
             self._vectors[self._turn] = written.files[0]

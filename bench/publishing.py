@@ -118,7 +118,8 @@ class Publishing:
         self._table = await self._open_publisher(table)
         if appends:
             await self._publisher.publish(first_epoch(self._table, writers), _COMMITTED)
-            self._table = await self._publisher.load_table(TableIdentifier.parse(table))
+        # With its snapshots, which a publisher does not read.
+        self._table = await self._catalog.load(TableIdentifier.parse(table))
         return {}
 
     async def operate(
