@@ -44,8 +44,12 @@ class CommitLoop:
         # In a row: a catalog that is at fault for all batches is asked ever less often.
         self._set_apart = 0
 
-    async def attempt(self, inflight: InflightBatch, state: TableState) -> None:
-        """Try to land it on this state. Errors: those of the ports, where nothing was swapped."""
+    async def attempt(self, inflight: InflightBatch, state: TableState, *, is_fresh: bool) -> None:
+        """Try to land it on this state. Errors: those of the ports, where nothing was swapped.
+
+        Not `is_fresh`: the state was not loaded since the batch was selected, so it may lack what a
+        client has read. A conflict with it proves nothing: the table is loaded, and planned again.
+        """
         inflight.attempts += 1
         if inflight.attempts == 1:
             inflight.started_ms = self.pacer.started()
@@ -55,6 +59,10 @@ class CommitLoop:
             )
         except PlanCrashedError as error:
             self.batches.crashed(inflight, error)
+            return
+        if isinstance(plan, InConflict) and plan.landed and not is_fresh:
+            self.batches.plan_again()
+            self.cached_table.forget()
             return
         if isinstance(plan, InConflict):
             self.batches.in_conflict(plan)

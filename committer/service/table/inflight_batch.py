@@ -121,13 +121,17 @@ class BatchSelector:
         self._batch_max = None
         self._behind = frozenset()
 
+    def plan_again(self) -> None:
+        """Drop the batch for the same requests, at once."""
+        self.drop()
+        self._goes_on = True
+
     def in_conflict(self, found: InConflict) -> None:
         """Drop the batch for one without the requests in conflict. Those that conflict with what
         has landed are suspected: the next round asks the ledger whether they have landed by an
         earlier attempt. The others wait for the batch to land.
         """
-        self.drop()
-        self._goes_on = True
+        self.plan_again()
         self._behind |= found.waiting
         for key, conflict in found.landed.items():
             refusal = (Reason.CONFLICT, f"{conflict.code}: {conflict.message}")

@@ -43,6 +43,7 @@ class TableRounds:
     async def run_one(self) -> None:
         """Run one round. Errors: `TableFrozenError`; those of the ports."""
         try:
+            loads = self.cached_table.generation
             state, outcome = await self._admit_on_fresh_enough()
         except NoSuchTableError:
             await self._refuse_all()
@@ -52,7 +53,8 @@ class TableRounds:
         await self.verdicts.conclude(outcome)
         inflight = await self.batches.next(outcome.candidates, self.admission.basis, state)
         if inflight is not None:
-            await self.commit_loop.attempt(inflight, state)
+            is_fresh = self.cached_table.generation > loads
+            await self.commit_loop.attempt(inflight, state, is_fresh=is_fresh)
 
     async def _refuse_all(self) -> None:
         self.is_gone = True

@@ -146,6 +146,35 @@ async def test_an_operation_that_lost_a_race_is_planned_again_on_the_new_head() 
     assert await harness.quarantined() == []
 
 
+async def test_a_client_that_has_read_more_than_the_committer_meets_no_conflict_with_the_past() -> (
+    None
+):
+    """The committer's copy of the table is older than the request's base: a file that it removes
+    is not there yet, and the base seems never to have been.
+    """
+    harness = ServiceHarness()
+    table = await table_with(harness)
+    async with harness.running():
+        await harness.publish(build_request(table, producer="a"))
+        await harness.settle(5.0)
+        known = await live(harness)
+        rival = ServiceHarness(beside=harness, root="memory://rival")
+        rival.catalog = harness.catalog
+        await rival.publish(build_request(table, producer="rival"))
+        await rival.run_until_settled()
+        (theirs,) = await live(harness) - known
+        rests_on = {**base_of(await harness.load()), "isolation-level": "serializable"}
+        await harness.publish(
+            build_operation(
+                table, "overwrite", producer="b", files_count=1, needs=removing(theirs, **rests_on)
+            )
+        )
+        await harness.settle(10.0)
+    assert await harness.quarantined() == []
+    assert theirs not in await live(harness)
+    assert len(await live(harness)) == 3
+
+
 async def test_a_steady_operation_reads_nothing_while_no_other_engine_commits() -> None:
     harness = ServiceHarness()
     table = await table_with(harness)
