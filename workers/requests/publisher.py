@@ -306,7 +306,10 @@ class Publisher:
                 " once the committer gets to it. Does it run? See `frazil status`"
             )
         if receipt.state == ReceiptState.QUARANTINED:
+            is_told_only = receipt.reason == Reason.CONFLICT and request.needs.on_conflict == "fail"
             message = f"{where} went to quarantine: {_why(receipt)}"
+            if is_told_only:
+                message = f"{where} did not land, and is not kept: {receipt.message}"
             if policy.on_quarantine == "fail":
                 raise PublishError(message)
             _log.warning("%s", message)

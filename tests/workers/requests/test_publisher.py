@@ -357,6 +357,15 @@ async def test_other_rows_under_a_landed_epoch_are_not_said_to_be_committed() ->
         await bench.publisher.publish(written, COMMITTED)
 
 
+async def test_a_conflict_that_is_only_told_is_not_said_to_be_in_quarantine() -> None:
+    storage = _Committer()
+    storage.reason = "conflict"
+    bench = await build_bench(with_queue=False, storage=storage)
+    told = replace(bench.written(epoch=1), needs=Needs(on_conflict="fail"))
+    with pytest.raises(PublishError, match="did not land, and is not kept: because"):
+        await bench.publisher.publish(told, COMMITTED)
+
+
 async def test_an_epoch_that_landed_long_ago_is_committed_once_its_request_has_left() -> None:
     """The committer finds the proof in a manifest list; or none, and refuses it."""
     storage = _Committer()
