@@ -204,7 +204,7 @@ ADOPTION = (
         "committer/plan/commit/commit.py",
         "    if step.adopts:\n",
         "    if step.adopts and not step.requests:\n",
-        _SERVICE,
+        (*_SERVICE, "tests/simulation/test_actors.py -k adopt"),
     ),
     Mutant(
         "a_file_of_the_same_batch_is_told_before_it_has_landed",

@@ -33,6 +33,8 @@ from tests.support.builders.request_builders import (
     sealed_manifests,
 )
 
+# So many files are adopted again and again.
+POOL = 6
 # A request, and why it must not land, if it must not.
 Sent = tuple[EncodedRequest, Reason | None]
 
@@ -192,6 +194,52 @@ class Repeater:
 
     async def _ring(self, one: EncodedRequest, ports: Ports) -> None:
         await send(ports, one, None, is_rung=self._chance("rings") < 0.7)
+
+    def _chance(self, what: str) -> float:
+        return draws(self._seed, f"{self.name} {what} {self._begun}")[0]
+
+
+class Adopter:
+    """Adopts files of a small pool, whose names hold no attempt: the same ones again and again,
+    each time as a new producer. Each is live once at most, whoever comes first.
+    """
+
+    def __init__(
+        self, name: str, identifier: TableIdentifier, *, count: int, pause_s: float, seed: int
+    ) -> None:
+        self.name = name
+        self._identifier = identifier
+        self._count = count
+        self._pause_s = pause_s
+        self._seed = seed
+        self._begun = 0
+
+    async def run(self, ports: Ports) -> None:
+        while self._begun < self._count:
+            await ports.world.sleep(self._pause_s * 2 * ports.world.jitter())
+            self._begun += 1
+            table = await ports.catalog.load(self._identifier)
+            first, size = int(self._chance("first") * POOL), 1 + int(self._chance("size") * 2)
+            files = [self._file(table, (first + each) % POOL) for each in range(size)]
+            for file in files:
+                with suppress(AlreadyExistsError):
+                    await write_files(ports, [file])
+            line = build_line(
+                table,
+                producer=f"{self.name}-{self._begun}",
+                nonce=timed_nonce(ports.world.now_ms(), ports.world.uuid()),
+                one_shot=True,
+            )
+            adopting = line.model_copy(update={"adopt_existing": True})
+            # Two requests at once are often of one batch.
+            is_rung = self._chance("rings") < 0.7
+            await send(ports, sealed(table, adopting, *files), None, is_rung=is_rung)
+
+    def _file(self, table: LoadedTable, number: int) -> DataFile:
+        file = build_data_file(table.metadata, UUID(int=0), "pool", rows=ROWS)
+        folder = file.file_path.rpartition("/")[0]
+        path = f"{folder}/pool-{number}.parquet"
+        return replace(file, file_path=path, file_size_in_bytes=len(path))
 
     def _chance(self, what: str) -> float:
         return draws(self._seed, f"{self.name} {what} {self._begun}")[0]

@@ -24,6 +24,7 @@ from committer.ledger_entry import (
     property_key,
     short_fingerprint,
 )
+from committer.plan.batch.data_locations import attempt_named
 from committer.plan.ledger.evidence import COUNT_KEY
 from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.request.attempt import nonce_ms
@@ -200,7 +201,9 @@ class LedgerModel:
             yield "I2", f"snapshot {snapshot_id} adds a file twice"
         for path in added:
             before = self.added.setdefault(path, snapshot_id)
-            if before != snapshot_id:
+            # A file that was adopted may come again once it is live no more: its name holds no
+            # attempt, and that it is not live twice is checked of each snapshot.
+            if before != snapshot_id and attempt_named(path):
                 yield "I2", f"{path} was added by snapshot {before}, and again by {snapshot_id}"
 
     # --- The ledger ------------------------------------------------------------------------------

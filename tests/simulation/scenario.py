@@ -23,7 +23,7 @@ from committer.settings.service_settings import Settings
 from tests.simulation.actor import Actor
 from tests.simulation.catalogs import WAREHOUSE, SimCatalog
 from tests.simulation.chance import rng
-from tests.simulation.doublers import Claimant, Repeater
+from tests.simulation.doublers import Adopter, Claimant, Repeater
 from tests.simulation.faults import Call, Fault
 from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
@@ -172,9 +172,10 @@ def draw_scenario(
     return _with_doublers(drawn)
 
 
-# Of all seeds: those with a client that claims others' files, and with one that sends again what
-# has been forgotten, which takes so long.
+# Of all seeds: those with a client that claims others' files, with two that adopt the same files,
+# and with one that sends again what has been forgotten, which takes so long.
 _CLAIMS = 0.05
+_ADOPTS = 0.06
 _REPEATS = 0.04
 _REPEATS_S = 20.0
 
@@ -186,6 +187,9 @@ def _with_doublers(scenario: Scenario) -> Scenario:
     table, pause_s = chance.randrange(len(scenario.tables)), chance.choice((0.1, 0.5, 1.0))
     if drawn < _CLAIMS:
         return replace(scenario, roles=(*roles, claimant_role("claimant", 10, pause_s, table)))
+    if drawn < _CLAIMS + _ADOPTS:
+        roles = (*roles, *(adopter_role(f"adopter-{one}", 8, pause_s, table) for one in "ab"))
+        return replace(scenario, roles=roles)
     if drawn < 1.0 - _REPEATS:
         return scenario
     service = scenario.settings.service.model_copy(update={"reconcile_interval_s": 1.0})
@@ -387,6 +391,16 @@ def claimant_role(name: str, count: int, pause_s: float, table: int = 0) -> Role
     return Role(
         name,
         lambda seed, tables: Claimant(
+            name, tables[table].identifier, count=count, pause_s=pause_s, seed=seed
+        ),
+    )
+
+
+def adopter_role(name: str, count: int, pause_s: float, table: int = 0) -> Role:
+    """Return a client that adopts the same few files again and again."""
+    return Role(
+        name,
+        lambda seed, tables: Adopter(
             name, tables[table].identifier, count=count, pause_s=pause_s, seed=seed
         ),
     )

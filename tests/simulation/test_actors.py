@@ -12,7 +12,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.storage.inbox.inbox import Quarantine, QuarantineRecord
 from tests.simulation.actor import Actor
-from tests.simulation.doublers import Again, Claim, Claimant, Repeater
+from tests.simulation.doublers import POOL, Adopter, Again, Claim, Claimant, Repeater
 from tests.simulation.foreign import HARMLESS, SETTING_BACK, Deed, Foreign, ForeignPlan
 from tests.simulation.invariants import at_once
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
@@ -67,6 +67,30 @@ def test_who_claims_the_files_of_others_is_refused_for_that_and_lands_its_own_on
     landed = simulation.invariants.view(name).ledger.attempts.values()
     twins = [one for one in landed if one.request.producer.id.startswith("claimant")]
     assert len(twins) == claimant.sent.count(Claim.TWINS)
+
+
+def test_of_requests_that_adopt_the_same_files_each_file_is_live_once() -> None:
+    table = build_sim_table(7)
+    name = table.identifier
+    actors: list[Actor] = [
+        SparkProducer("query", name, ProducerPlan(epochs=6, trigger_s=0.5), seed=7),
+        *(Adopter(f"adopter-{one}", name, count=12, pause_s=0.2, seed=7) for one in "ab"),
+    ]
+    roles = tuple(Role(actor.name, _always(actor)) for actor in actors)
+    simulation = Simulation(Scenario(seed=7, tables=(table,), roles=roles, play_s=60.0))
+    assert simulation.run().violations == ()
+    view = simulation.invariants.view(name)
+    pool = [path for path in view.live(view.metadata) if "/pool-" in path]
+    landed = [one.request for one in view.ledger.attempts.values() if one.request.adopt_existing]
+    quarantine = Quarantine(simulation.servers.storage, INBOX)
+    keys = at_once(_keys(quarantine))
+    reasons = {at_once(quarantine.record(key)).reason for key in keys}
+    assert len(pool) == POOL and len(landed) >= POOL // 2
+    assert len(landed) + len(keys) == 24 and reasons == {Reason.CONFLICT.value}
+
+
+async def _keys(quarantine: Quarantine) -> list[str]:
+    return [one.key async for one in quarantine.list()]
 
 
 def test_one_shot_requests_land_once_whatever_of_them_is_forgotten() -> None:
