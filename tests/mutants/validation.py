@@ -59,19 +59,26 @@ VALIDATION = (
         "        return False\n",
         (_TESTS + "another_spec",),
     ),
+    Mutant(
+        "narrow_conflict_filter_voids_serializable",
+        _PLACE + "added.py",
+        "        if all(self.scope.may_match(one.data_file) for one in read):\n",
+        "        if True:\n",
+        (_TESTS + "less_than_was_read",),
+    ),
     # --- Rewrites ---
     Mutant(
         "label_of_a_rewrite_is_trusted",
         _PLACE + "rewrites.py",
-        "        and old.is_old\n",
-        "",
+        "            if is_new and (adder, content) not in known:\n",
+        "            if is_new and adder is None:\n",
         (_TESTS + "newer_than_the_base",),
     ),
     Mutant(
         "rewrite_may_add_rows_unseen",
         _PLACE + "rewrites.py",
-        "        and (count <= old.rows or key[1] is ManifestContent.DELETES)\n",
-        "",
+        "(content is ManifestContent.DELETES or added_rows <= rows)",
+        "rows >= 0",
         (_TESTS + "more_rows",),
     ),
     Mutant(
@@ -86,9 +93,10 @@ VALIDATION = (
         "added_files_conflict_under_snapshot_too",
         _PLACE + "validate.py",
         '        if change.isolation_level == "serializable":\n'
-        "            yield AddedCheck(head, since, scope)\n"
+        "            yield AddedCheck(head, since, scope, referenced)\n"
         "        if change.updates_rows:\n",
-        "        yield AddedCheck(head, since, scope)\n        if change.updates_rows:\n",
+        "        yield AddedCheck(head, since, scope, referenced)\n"
+        "        if change.updates_rows:\n",
         (_TESTS + "in_scope_only",),
     ),
     Mutant(

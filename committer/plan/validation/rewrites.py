@@ -1,13 +1,13 @@
 """Files that came after a base and hold no other rows than the base had: those of rewrites.
 
 That a snapshot is labeled `replace` proves nothing: what it removed has to be older than the base,
-and must not have fewer rows than what it added.
+or of a rewrite again, and must not have fewer rows than what it added.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
@@ -17,14 +17,10 @@ from committer.plan.validation.history import added_by, removed_by
 from committer.plan.validation.since import Since
 
 _REPLACE = "replace"
-
-
-@dataclass(frozen=True, slots=True)
-class _Replaced:
-    """What a snapshot took out of a table, by the kind of files."""
-
-    is_old: bool
-    rows: int
+# A snapshot, and the kind of its files: it may rewrite data and add deletes.
+_Kind = tuple[int | None, ManifestContent]
+# Whether a removed file was added after the base, and by which snapshot where that is known.
+_Origin = Callable[[ManifestEntry], tuple[bool, int | None]]
 
 
 def without_rewritten(
@@ -36,13 +32,12 @@ def without_rewritten(
     is labeled as one has put them in the place of older files.
     """
     others = [one for one in found if not _is_numbered_back(one, since)]
-    labeled = [one for one in _snapshots(others, head) if one.operation == _REPLACE]
-    if not labeled:
-        return others
+    labeled = [one for one in reversed(since.later) if one.operation == _REPLACE]
     ids = {one.snapshot_id for one in labeled}
+    if not any(one.snapshot_id in ids for one in others):
+        return others
     removed = removed_by(head, labeled)
-    replaced = _replaced(removed, _NewFiles.of(head, since, removed))
-    rewrites = _true_rewrites(ids, replaced, others)
+    rewrites = _Rewrites(removed, others, _origins(head, since, removed)).true_ones(labeled)
     return [one for one in others if (one.snapshot_id, _kind(one)) not in rewrites]
 
 
@@ -51,68 +46,74 @@ def _is_numbered_back(entry: ManifestEntry, since: Since) -> bool:
     return not since.is_all and number is not None and 0 < number <= since.sequence_number
 
 
-def _snapshots(entries: Iterable[ManifestEntry], head: Head) -> list[Snapshot]:
-    """Return the snapshots that have added these files, as far as they are retained."""
-    ids = sorted({one.snapshot_id for one in entries if one.snapshot_id is not None})
-    found = map(head.metadata.snapshot_by_id, ids)
-    return [one for one in found if one is not None]
+@dataclass(frozen=True, slots=True)
+class _Rewrites:
+    """What snapshots that are labeled as rewrites have removed, and what of theirs is live now."""
+
+    removed: Sequence[ManifestEntry]
+    live: Sequence[ManifestEntry]
+    origin: _Origin
+
+    def true_ones(self, labeled: Iterable[Snapshot]) -> set[_Kind]:
+        """Return those of these snapshots, oldest first, that have only replaced what is older."""
+        removed = _by_kind(self.removed)
+        added = self._rows_added()
+        found: set[_Kind] = set()
+        for snapshot in labeled:
+            for content in ManifestContent:
+                key = snapshot.snapshot_id, content
+                if self._is_true(removed.get(key, ()), added[key], content, found):
+                    found.add(key)
+        return found
+
+    def _is_true(
+        self,
+        removed: Sequence[ManifestEntry],
+        added_rows: int,
+        content: ManifestContent,
+        known: set[_Kind],
+    ) -> bool:
+        for one in removed:
+            is_new, adder = self.origin(one)
+            if is_new and (adder, content) not in known:
+                return False
+        rows = sum(one.data_file.record_count for one in removed)
+        return bool(removed) and (content is ManifestContent.DELETES or added_rows <= rows)
+
+    def _rows_added(self) -> defaultdict[_Kind, int]:
+        """Count the rows that each snapshot has added, of files that are live or were rewritten."""
+        rows: defaultdict[_Kind, int] = defaultdict(int)
+        for one in self.live:
+            rows[one.snapshot_id, _kind(one)] += one.data_file.record_count
+        for one in self.removed:
+            rows[self.origin(one)[1], _kind(one)] += one.data_file.record_count
+        return rows
 
 
-_Kind = tuple[int | None, ManifestContent]
-
-
-def _true_rewrites(
-    labeled: set[int], replaced: Mapping[_Kind, _Replaced], added: Iterable[ManifestEntry]
-) -> set[_Kind]:
-    """Return the snapshots, with the kind of their files, that have only replaced what is older."""
-    rows: defaultdict[_Kind, int] = defaultdict(int)
-    for one in added:
-        rows[one.snapshot_id, _kind(one)] += one.data_file.record_count
-    return {
-        key
-        for key, count in rows.items()
-        if key[0] in labeled
-        and (old := replaced.get(key)) is not None
-        and old.is_old
-        and (count <= old.rows or key[1] is ManifestContent.DELETES)
-    }
-
-
-def _replaced(removed: Iterable[ManifestEntry], new: _NewFiles) -> Mapping[_Kind, _Replaced]:
-    found: dict[_Kind, _Replaced] = {}
-    for one in removed:
-        before = found.get((one.snapshot_id, _kind(one)), _Replaced(True, 0))
-        is_old = before.is_old and not new.holds(one)
-        rows = before.rows + one.data_file.record_count
-        found[one.snapshot_id, _kind(one)] = _Replaced(is_old, rows)
+def _by_kind(entries: Iterable[ManifestEntry]) -> Mapping[_Kind, list[ManifestEntry]]:
+    found: defaultdict[_Kind, list[ManifestEntry]] = defaultdict(list)
+    for one in entries:
+        found[one.snapshot_id, _kind(one)].append(one)
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _NewFiles:
-    """The removed files that had been added after the base. Their entries name the snapshot that
-    has removed them, so only their numbers tell.
-
-    `unnumbered`: the paths of those without a number, of format version 1; None: all may be new.
+def _origins(head: Head, since: Since, removed: Sequence[ManifestEntry]) -> _Origin:
+    """Return the function from a removed file to its origin. Its entry names the snapshot that has
+    removed it: its number tells which one has added it, and in format version 1 the history.
     """
-
-    sequence_number: int
-    unnumbered: frozenset[str] | None
-
-    @classmethod
-    def of(cls, head: Head, since: Since, removed: Iterable[ManifestEntry]) -> _NewFiles:
-        if all(map(_number, removed)):
-            return cls(since.sequence_number, frozenset())
-        if not since.is_whole:
-            return cls(since.sequence_number, None)
+    by_number = {one.sequence_number: one.snapshot_id for one in since.later}
+    by_path: dict[str, int | None] = {}
+    if not all(map(_number, removed)) and since.is_whole:
         added = added_by(head, since.later)
-        return cls(since.sequence_number, frozenset(one.data_file.file_path for one in added))
+        by_path = {one.data_file.file_path: one.snapshot_id for one in added}
 
-    def holds(self, entry: ManifestEntry) -> bool:
-        number = _number(entry)
+    def origin(entry: ManifestEntry) -> tuple[bool, int | None]:
+        number, path = _number(entry), entry.data_file.file_path
         if number:
-            return number > self.sequence_number
-        return self.unnumbered is None or entry.data_file.file_path in self.unnumbered
+            return number > since.sequence_number, by_number.get(number)
+        return not since.is_whole or path in by_path, by_path.get(path)
+
+    return origin
 
 
 def _number(entry: ManifestEntry) -> int:

@@ -76,7 +76,7 @@ def _of_overwrite(change: Change, head: Head, since: Since | None) -> Iterator[C
     removed = _removed(change, head)
     if since is not None:
         if change.isolation_level == "serializable":
-            yield AddedCheck(head, since, _scope(change, head))
+            yield AddedCheck(head, since, _scope(change, head), removed)
         if change.row_filter is not None:
             scope = _removed_scope(change, head, change.row_filter)
             yield NewDeletesCheck(head, since, scope)
@@ -107,7 +107,7 @@ def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[C
     if since is not None:
         scope = _scope(change, head)
         if change.isolation_level == "serializable":
-            yield AddedCheck(head, since, scope)
+            yield AddedCheck(head, since, scope, referenced)
         if change.updates_rows:
             yield FileDeletesCheck(head, since, removed)
             yield NewDeletesCheck(head, since, scope, _updated(change, referenced))

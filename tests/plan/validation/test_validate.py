@@ -265,6 +265,19 @@ def test_a_rewrite_of_files_newer_than_the_base_hides_none_of_them(version: int)
     assert world.code(overwrite(world, base)) == "added"
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_rewrite_of_rewritten_files_is_one(version: int) -> None:
+    world = build_world(version)
+    base = world.base
+    world.land(rewrite(world, base, "a1", "a2"))
+    again = world.change("rewrite-files", data_file("x2"), removed=("new",), base=world.base)
+    world.land(again)
+    update = world.change("row-delta", data_file("x"), base=base, isolation_level=SERIALIZABLE)
+    assert world.code(update) is None
+    world.land(world.change("overwrite", data_file("x3", rows=9), removed=("x2",)))
+    assert world.code(update) == "added"
+
+
 def test_data_added_under_the_label_of_a_rewrite_conflicts() -> None:
     # Java trusts the label: it lands, and the overwrite deletes rows that it has not read.
     world = build_world()
@@ -299,6 +312,24 @@ def test_a_conflict_filter_that_is_narrower_than_the_row_filter_is_widened_by_it
     base = world.base
     world.append(data_file("a3", ids=(50, 60)))
     assert world.code(overwrite(world, base, conflict_filter=SMALL_IDS)) == "added"
+
+
+def test_a_conflict_filter_that_matches_less_than_was_read_is_not_believed() -> None:
+    # Java believes it: a client that reads more than its filter is not serializable.
+    world = build_world()
+    base = world.base
+    change = world.change(
+        "overwrite",
+        data_file("x"),
+        removed=("a1", "b1"),
+        base=base,
+        isolation_level=SERIALIZABLE,
+        conflict_filter=AA,
+    )
+    assert world.code(change) is None
+    world.append(data_file("b2", "BB"))
+    assert world.code(change) == "added"
+    assert world.code(replace(change, removed_data_files=frozenset({path_of("a1")}))) is None
 
 
 # --- Deletes in scope ----------------------------------------------------------------------------
