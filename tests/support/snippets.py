@@ -25,12 +25,14 @@ from typer.exceptions import TyperException
 
 from committer.cli.app import app
 from committer.errors import FrazilError
+from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.where_text import parse_where
 from committer.ledger_entry import parse_entry
 from committer.plan.ledger.one_shots import parse_one_shots
 from committer.ports.queue import shard_of
 from committer.queue.entry_fields import decode_doorbell
 from committer.request.commit_request import ManifestReference
+from committer.request.needs import Needs, check_needs
 from committer.request.signature import parse_keys
 from committer.settings.service_settings import load_settings
 
@@ -256,10 +258,19 @@ def _refused(parse: Callable[[str], object], text: str) -> Iterator[str]:
         yield str(error)
 
 
+def _operation(text: str) -> object:
+    """Parse the operation of a request that adds files, with a filter that is read."""
+    part = json.loads(text)
+    needs = Needs.model_validate(part["needs"])
+    check_needs(part["operation"], needs, adds_files=True)
+    return parse_expression(needs.row_filter)
+
+
 _JSON_FORMS: Mapping[frozenset[str], Callable[[str], object]] = {
     frozenset(("v", "epochs")): parse_entry,
     frozenset(("v", "groups")): parse_one_shots,
     frozenset(("content", "partition-spec-id")): ManifestReference.model_validate_json,
+    frozenset(("operation", "needs")): _operation,
 }
 
 PARSERS: Mapping[str, Callable[[str], Iterator[str]]] = {

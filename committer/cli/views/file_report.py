@@ -19,6 +19,7 @@ from committer.cli.output.printing import time_text
 from committer.cli.output.view import Facts, Rows, View
 from committer.cli.views.kind_views import kind_view
 from committer.cli.views.metadata_view import metadata_facts, schema_rows, snapshot_rows
+from committer.cli.views.needs_report import named_files, needs_facts
 from committer.errors import FrazilError, InvalidMetadataError, InvalidRequestError
 from committer.iceberg.avro.container import read_header
 from committer.iceberg.deletes.puffin import decode_puffin_footer
@@ -222,6 +223,8 @@ def inspect_request(content: bytes) -> Inspection:
     found = Inspection([{"kind": "commit-request", **document}], [_request_facts(sealed)])
     if sealed.request.files:
         found.views.append(_listed_files(sealed.request.files))
+    if (named := named_files(sealed.request)) is not None:
+        found.views.append(named)
     for number, reference in enumerate(sealed.request.manifests):
         if reference.offset is not None:
             found.add(_inspect_carried(sealed, number, reference))
@@ -255,6 +258,7 @@ def _request_facts(sealed: EncodedRequest) -> Facts:
         "files": sum(one.added_files_count for one in request.manifests) + len(request.files),
         "rows": sum(one.added_rows_count for one in request.manifests)
         + sum(_row_count(document) for document in request.files),
+        **needs_facts(request),
         "key": request.inbox_key,
     }
     return Facts("commit request", facts)

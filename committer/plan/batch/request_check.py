@@ -77,9 +77,11 @@ class CheckedRequest:
 
     @property
     def inflated_bytes(self) -> int:
-        """The size of blocks that are kept beside the manifests, as they cannot be moved as is."""
+        """The size of what is kept beside the request's bytes: blocks that cannot be moved as they
+        are, and the names of files."""
         blocks = (block for manifest in self.manifests for block in manifest.walked.blocks)
-        return sum(len(block.raw) for block in blocks if block.raw is not None)
+        raw_bytes = sum(len(block.raw) for block in blocks if block.raw is not None)
+        return raw_bytes + _named_bytes(self.request.needs.named_files)
 
     @property
     def files_count(self) -> int:
@@ -140,6 +142,18 @@ class CheckBasis:
             parse_former_catalogs(metadata.properties),
             adopt_locations(metadata.properties),
         )
+
+
+# Measured: of the text, and of the object that names a delete file.
+_NAME_BYTES = 500
+# A small request has room for so many: its line's values are counted where it waits.
+_NAMES_FREE = 500
+
+
+def _named_bytes(paths: Sequence[str]) -> int:
+    if len(paths) <= _NAMES_FREE:
+        return 0
+    return sum(_NAME_BYTES + len(path) for path in paths)
 
 
 def within(

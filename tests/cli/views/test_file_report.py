@@ -11,10 +11,11 @@ from committer.cli.output.view import Facts, Rows
 from committer.cli.views.file_report import Inspection, inspect_content
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import print_table_metadata
+from committer.request.needs import Needs
 from committer.request.request_format import EncodedRequest, seal_request
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.fixtures import expected, read_bytes, table_dir, table_names
-from tests.support.builders.request_builders import build_line, build_request
+from tests.support.builders.request_builders import build_line, build_request, changed_line
 from tests.support.builders.table_builders import build_table
 
 TABLE = build_table(warehouse="file:///warehouse")
@@ -100,6 +101,33 @@ def test_files_that_a_request_lists_as_json_count_with_their_rows() -> None:
     assert (facts.facts["files"], facts.facts["rows"]) == (3, 7)
     assert isinstance(files, Rows)
     assert [row[1] for row in files.rows] == [3, 4, "many"]
+
+
+def test_what_a_request_removes_and_rests_on_is_shown() -> None:
+    needs = Needs.model_validate(
+        {
+            "base-snapshot-id": 7,
+            "removed-data-files": ["s3://b/a.parquet"],
+            "removed-delete-files": [
+                {"file-path": "s3://b/d.puffin", "content-offset": 4, "content-size-in-bytes": 40}
+            ],
+            "conflict-filter": {"type": "eq", "term": "carrier", "value": "AA"},
+            "isolation-level": "snapshot",
+            "on-conflict": "fail",
+        }
+    )
+    line = changed_line(build_line(TABLE), operation="overwrite", needs=needs, files=())
+    facts, named = inspect_content(seal_request(line).content).views
+    assert isinstance(facts, Facts)
+    assert isinstance(named, Rows)
+    shown = facts.facts
+    assert (shown["base snapshot id"], shown["removed data files"]) == (7, 1)
+    assert shown["conflict filter"] == 'ref(name="carrier") == "AA"'
+    assert (shown["on conflict"], "row filter" in shown) == ("fail", False)
+    assert [tuple(row) for row in named.rows] == [
+        ("removed data", None, None, "s3://b/a.parquet"),
+        ("removed deletes", 4, 40, "s3://b/d.puffin"),
+    ]
 
 
 def test_of_a_truncated_request_the_line_is_shown_with_the_problem() -> None:
