@@ -58,6 +58,7 @@ class Reason(StrEnum):
     EPOCH_LANDED_UNPROVEN = "epoch_landed_unproven"
     PRODUCER_FROZEN = "producer_frozen"
     CONFLICT = "conflict"
+    TRANSACTION_INCOMPLETE = "transaction_incomplete"
     UNSUPPORTED = "unsupported"
     COMMIT_REJECTED = "commit_rejected"
     PLAN_FAILED = "plan_failed"
@@ -181,6 +182,10 @@ _MEANING: Mapping[Reason, str] = {
         "Others have changed what it rests on since its client read the table; its record names the"
         " conflict."
     ),
+    Reason.TRANSACTION_INCOMPLETE: (
+        "The request of another table of its transaction has not come in time, or cannot land; so"
+        " none of them has landed."
+    ),
     Reason.UNSUPPORTED: "Valid, but not supported by this version.",
     Reason.COMMIT_REJECTED: "The catalog refused the change.",
     Reason.PLAN_FAILED: "The committer failed on it: a bug.",
@@ -282,6 +287,10 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.CONFLICT: (
         "Run the job again on the current table, then discard this one: its files hold what the"
         " table was."
+    ),
+    Reason.TRANSACTION_INCOMPLETE: (
+        "Find the transaction's other requests (not published, or in quarantine, too): correct what"
+        " is wrong, and replay all of them; or discard all."
     ),
     Reason.UNSUPPORTED: "This version cannot commit that. Discard it, or upgrade and replay.",
     Reason.PLAN_FAILED: (

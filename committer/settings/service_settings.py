@@ -93,6 +93,9 @@ class CommitSettings(_Group):
     """A batch ends with the request that reaches this number of request bytes."""
     batch_requests_max: Annotated[int, Field(ge=1)] = 10_000
     """A batch ends at this number of requests."""
+    transaction_wait_s: Annotated[float, Field(ge=1, le=86_400)] = 600.0
+    """How long a request of a transaction waits in the inbox for those of its other tables, before
+    it is quarantined."""
 
 
 class UpkeepSettings(_Group):

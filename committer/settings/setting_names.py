@@ -29,6 +29,7 @@ SETTINGS = frozenset(
         "commit.min_interval_ms",
         *("commit.yield_to_others_ms", "commit.yield_to_others_period_ms"),
         *("commit.batch_files_max", "commit.batch_bytes_max", "commit.batch_requests_max"),
+        "commit.transaction_wait_s",
         "upkeep.expire_snapshots",
         *("service.drain_timeout_s", "service.lease_s", "service.http_host", "service.http_port"),
         *("service.reconcile_interval_s", "service.reconcile_age_s"),

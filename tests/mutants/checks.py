@@ -321,8 +321,8 @@ CHECKS = (
     ),
     Mutant(
         "the_catalog_is_not_asked_for_the_names_that_it_takes",
-        "committer/service/process/table_wiring.py",
-        "            self._catalog.capabilities.property_key_chars_max,\n",
+        "committer/service/table/admission.py",
+        "            can.property_key_chars_max,\n",
         "            None,\n",
         ("tests/service/ingest/test_bad_input.py -k cannot_name",),
     ),

@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant
 _TOGETHER = "tests/contract/test_swap_together.py"
 _DYNAMODB = "tests/catalog/dynamodb/test_dynamodb_group.py"
 _REST = "tests/catalog/rest/test_rest_group.py"
+_SERVICE = "tests/service/transactions/test_transactions.py"
+_MEETING = "tests/service/transactions/test_meeting.py"
 
 GROUPS = (
     Mutant(
@@ -59,5 +61,47 @@ GROUPS = (
         "            has_transactions=self._atomic_transactions,\n",
         "            has_transactions=True,\n",
         (f"{_REST} -k nobody_called",),
+    ),
+    Mutant(
+        "transaction_is_called_before_it_is_complete",
+        "committer/service/transactions/gatherings.py",
+        "            if gathering.is_called or gathering.missing:\n",
+        "            if gathering.is_called:\n",
+        (f"{_SERVICE} -k waits_for_the_others",),
+    ),
+    Mutant(
+        "table_is_called_for_two_transactions_at_once",
+        "committer/service/transactions/gatherings.py",
+        "            if any(member.is_called for member in members):\n",
+        "            if not members:\n",
+        (f"{_SERVICE} -k never_wait",),
+    ),
+    Mutant(
+        "table_that_may_not_commit_yet_is_not_woken",
+        "committer/service/table/table_committer.py",
+        "            self.pacer.hurry()\n",
+        "            pass\n",
+        (f"{_SERVICE} -k once_an_hour",),
+    ),
+    Mutant(
+        "swaps_of_a_transaction_are_sent_one_by_one",
+        "committer/service/transactions/table_transactions.py",
+        "        if request is None:\n            return await send_swap",
+        "        if request or request is None:\n            return await send_swap",
+        (f"{_SERVICE} -k by_one_swap",),
+    ),
+    Mutant(
+        "broken_up_meeting_is_waited_for_again_and_again",
+        "committer/service/transactions/meeting.py",
+        "        if not self._is_sent and not self._answer.done():\n",
+        "        if self._is_sent:\n",
+        (f"{_MEETING} -k broken_up",),
+    ),
+    Mutant(
+        "catalog_without_transactions_is_given_one",
+        "committer/plan/batch/request_check.py",
+        "    if not tables_max:\n",
+        "    if tables_max < 0:\n",
+        ("tests/plan/batch/test_request_check.py -k cannot_apply",),
     ),
 )

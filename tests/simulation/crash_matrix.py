@@ -25,6 +25,7 @@ from tests.simulation.scenario import (
     malformed_role,
     operator_role,
     producer_role,
+    transfer_role,
 )
 from tests.simulation.simulation import Outcome, Simulation
 
@@ -85,6 +86,7 @@ def operations() -> dict[str, Operation]:
             _scenario((producer_role("query", restored), operator_role("operator", looks))),
             (*committer, "operator"),
         ),
+        Operation("transaction", _over_two_tables(), committer),
         Operation("merge", _scenario(few, _MERGING), committer),
         Operation("expiry", _scenario(few, _EXPIRING), committer),
         Operation("without a queue", replace(_scenario(one), with_queue=False), committer),
@@ -111,6 +113,14 @@ def forced_replay() -> Operation:
     forces = OperatorPlan(looks=2, pause_s=20.0, accepts=1.0, freezes=0.0, forgets=0.0)
     roles = (producer_role("query", restored), ledger_operator_role("owner", forces))
     return Operation("forced replay", _scenario(roles), ("committer-0", "owner"))
+
+
+def _over_two_tables() -> Scenario:
+    """Return two transactions over two tables, one of which another producer writes to, too."""
+    lone = producer_role("query", ProducerPlan(epochs=2, trigger_s=0.2, files_max=1))
+    scenario = _scenario((transfer_role("transfers", 2, 0.1), lone))
+    tables = (build_sim_table(SEED), build_sim_table(SEED, "trains"))
+    return replace(scenario, tables=tables)
 
 
 _MERGING = {"commit.manifest.min-count-to-merge": "2"}

@@ -66,6 +66,7 @@ _PARTIAL = frozenset(
 )
 _TWICE = frozenset(
     {"storage.create", "storage.replace", "storage.delete", "catalog.swap", "queue.announce"}
+    | {"catalog.swap_together"}
 )
 _NEVER_DENIED = frozenset({"queue.wait_for_receipts"})
 
@@ -80,7 +81,7 @@ def applicable(method: str) -> tuple[Fault, ...]:
         faults.append(Fault.TWICE)
     if method == "storage.list":
         faults.append(Fault.STALE_LIST)
-    if method == "catalog.swap":
+    if method in ("catalog.swap", "catalog.swap_together"):
         faults.append(Fault.REJECTED)
     if method not in _NEVER_DENIED:
         faults.append(Fault.DENIED)

@@ -208,6 +208,11 @@ class Invariants:
             if view.identifier in self._by_name and location in view.reachable():
                 self._violated("I12", f"{process} deletes {location}, which the table needs")
 
+    def swapped_together(self, process: str, swaps: Sequence[Swap]) -> None:
+        for swap in swaps:
+            self.swapped(process, swap)
+        self.check_transactions()
+
     def swapped(self, process: str, swap: Swap) -> None:
         view = self._view_of(swap.base)
         is_ours = process not in self._history.foreign
@@ -382,8 +387,25 @@ class Invariants:
             problem = self._end_of(key, sealed)
             if problem:
                 self._violated(*problem)
+        self.check_transactions()
         for identifier, table_uuid in self._by_name.items():
             self._check_table(identifier, self._views[table_uuid])
+
+    def check_transactions(self) -> None:
+        """Check I18: the requests of a transaction have landed on all of its tables, or on none."""
+        landed: dict[object, set[UUID]] = defaultdict(set)
+        members: dict[object, set[UUID]] = {}
+        for key, sealed in self._published.items():
+            transaction = sealed.request.transaction if sealed else None
+            if sealed is None or transaction is None:
+                continue
+            name = transaction.id, transaction.members
+            members[name] = {uuid for _, uuid in transaction.members}
+            if self._own_landing(key) is not None:
+                landed[name].add(sealed.request.table_uuid)
+        for known, found in landed.items():
+            if found != members[known]:
+                self._violated("I18", f"transaction {known} has landed on {found} only")
 
     def may_wait(self, key: str) -> bool:
         """Return whether the request may wait for an operator, as its table was restored."""

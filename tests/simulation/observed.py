@@ -111,8 +111,7 @@ class ObservedCatalog(_Observed):
     async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
         answer = await self.inner.swap_together(swaps)
         if isinstance(answer, GroupCommitted) and self._listener:
-            for swap in swaps:
-                self._listener.swapped(self._process, swap)
+            self._listener.swapped_together(self._process, swaps)
         return answer
 
     async def create_table(self, table: LoadedTable) -> None:

@@ -62,7 +62,11 @@ def base_settings() -> Settings:
             "catalog": settings.catalog.model_copy(update={"warehouse": WAREHOUSE}),
             "queue": settings.queue.model_copy(update={"reclaim_idle_s": 20.0}),
             "commit": settings.commit.model_copy(
-                update={"min_interval_ms": 1_000, "yield_to_others_ms": 500}
+                update={
+                    "min_interval_ms": 1_000,
+                    "yield_to_others_ms": 500,
+                    "transaction_wait_s": 60.0,
+                }
             ),
             "service": settings.service.model_copy(
                 update={

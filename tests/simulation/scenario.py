@@ -30,6 +30,7 @@ from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineO
 from tests.simulation.pace import PACES, SPARSE, CommitPacer
 from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
 from tests.simulation.replica import base_settings
+from tests.simulation.transfers import Transfers
 from tests.simulation.world import START_MS
 
 NAMESPACE = ("db",)
@@ -169,7 +170,7 @@ def draw_scenario(
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
         play_s=chance.choice(pace.plays_s),
     )
-    return _with_doublers(drawn)
+    return _with_transfers(_with_doublers(drawn))
 
 
 # Of all seeds: those with a client that claims others' files, with two that adopt the same files,
@@ -200,6 +201,22 @@ def _with_doublers(scenario: Scenario) -> Scenario:
         play_s=max(scenario.play_s, _REPEATS_S),
         forgets_soon=True,
     )
+
+
+# Of seeds with several tables: those with a client that writes to all of them at once.
+_TRANSFERS = 0.5
+
+
+def _with_transfers(scenario: Scenario) -> Scenario:
+    """Add, in some seeds, transactions over all tables; all other seeds stay as they are."""
+    chance = rng(scenario.seed, "transfers")
+    if len(scenario.tables) < 2 or chance.random() >= _TRANSFERS:
+        return scenario
+    if scenario.catalog is not SimCatalog.DYNAMODB:
+        return scenario
+    forgets = chance.choice((0.0, 0.0, 0.2))
+    role = transfer_role("transfers", chance.randint(2, 10), chance.choice((0.1, 1.0)), forgets)
+    return replace(scenario, roles=(*scenario.roles, role))
 
 
 def _weights(seed: int, chance: random.Random) -> dict[Fault, float]:
@@ -358,6 +375,21 @@ def producer_role(name: str, plan: ProducerPlan, table: int = 0) -> Role:
     return Role(
         name,
         lambda seed, tables: SparkProducer(name, tables[table].identifier, plan, seed=seed),
+    )
+
+
+def transfer_role(name: str, epochs: int, pause_s: float, forgets: float = 0.0) -> Role:
+    """Return a client that writes to all tables at once."""
+    return Role(
+        name,
+        lambda seed, tables: Transfers(
+            name,
+            [table.identifier for table in tables],
+            epochs=epochs,
+            pause_s=pause_s,
+            forgets=forgets,
+            seed=seed,
+        ),
     )
 
 

@@ -77,7 +77,7 @@ def test_the_matrix_has_every_call_of_the_service() -> None:
     met = {position.call.method for name in OPERATIONS for position in cells(name)}
     assert met >= {
         *(f"storage.{name}" for name in ("get", "head", "create", "replace", "delete", "list")),
-        *(f"catalog.{name}" for name in ("current_location", "swap", "probe")),
+        *(f"catalog.{name}" for name in ("current_location", "swap", "swap_together", "probe")),
         *(f"queue.{name}" for name in ("read", "reclaim", "acknowledge", "reply", "announce")),
         *(f"leases.{name}" for name in ("renew", "wait_for_change", "leave")),
     }

@@ -222,6 +222,7 @@ class Publisher:
             stage_only=written.stage_only,
             summary=dict(written.summary),
             adopt_existing=written.adopt_existing,
+            transaction=written.transaction,
             manifests=inline_references(manifests),
         )
         return await self._sealer.seal(request, manifests)

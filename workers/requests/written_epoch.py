@@ -17,6 +17,7 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.needs import Needs, Operation
 from committer.request.request_format import InlineManifest
 from committer.request.table_identifier import TableIdentifier
+from committer.request.transaction import Transaction
 
 _NO_NEEDS = Needs()
 
@@ -25,9 +26,9 @@ _NO_NEEDS = Needs()
 class WrittenEpoch:
     """The files that one attempt wrote for one epoch, and the table they were written for.
 
-    `operation`, `needs`, `branch`, `summary`, `stage_only`, `adopt_existing`: as in
-    `CommitRequest`. `files` are data and delete files. `may_repeat`: only the publisher keeps the
-    same attempt from publishing a second, different write (two writes in one `foreachBatch`).
+    `operation`, `needs`, `branch`, `summary`, `stage_only`, `adopt_existing`, `transaction`:
+    as in `CommitRequest`. `files` are data and delete files. `may_repeat`: only the publisher keeps
+    the same attempt from publishing a second, different write (two writes in one `foreachBatch`).
     """
 
     identifier: TableIdentifier
@@ -44,6 +45,7 @@ class WrittenEpoch:
     summary: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
     adopt_existing: bool = False
+    transaction: Transaction | None = None
     may_repeat: bool = False
 
     @property

@@ -122,11 +122,19 @@ class CheckBasis:
     property_key_chars_max: int | None = None
     former_catalogs: frozenset[str] = frozenset()
     adopt_locations: tuple[str, ...] = ()
+    transaction_tables_max: int = 0
 
     @classmethod
     def of(
-        cls, catalog: str, metadata: TableMetadata, property_key_chars_max: int | None = None
+        cls,
+        catalog: str,
+        metadata: TableMetadata,
+        property_key_chars_max: int | None = None,
+        transaction_tables_max: int = 0,
     ) -> CheckBasis:
+        """Return the basis of a table. `transaction_tables_max`: how many tables its catalog can
+        change together; 0: it cannot.
+        """
         branches = {name for name, ref in metadata.refs.items() if ref.type == "branch"}
         return cls(
             catalog,
@@ -141,6 +149,7 @@ class CheckBasis:
             property_key_chars_max,
             parse_former_catalogs(metadata.properties),
             adopt_locations(metadata.properties),
+            transaction_tables_max,
         )
 
 
@@ -194,6 +203,7 @@ class Checker:
         self.check_target(request)
         filters = check_filters(request.needs, self.current_schema)
         _check_version(request, self.basis.format_version)
+        _check_transaction(request, self.basis.transaction_tables_max)
         named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
         for path in named:
             _refuse_place(path, "manifest", self.basis.places.refusal(path))
@@ -343,7 +353,6 @@ def _check_operation(request: CommitRequest) -> None:
     unsupported = [
         (request.operation not in _SUPPORTED, f"operation `{request.operation}`"),
         (request.producer.ordered, "an ordered producer of appends"),
-        (request.transaction is not None, "`transaction`"),
         (request.stage_only, "`stage-only`"),
     ]
     for found, feature in unsupported:
@@ -364,6 +373,25 @@ def _check_version(request: CommitRequest, format_version: int) -> None:
         raise _refused(
             Reason.FORMAT_VERSION_MISMATCH,
             "`data-sequence-number` for a table of format version 1, which has no such numbers",
+        )
+
+
+def _check_transaction(request: CommitRequest, tables_max: int) -> None:
+    """Refuse a transaction that the catalog cannot apply in one step."""
+    transaction = request.transaction
+    if transaction is None:
+        return
+    if not tables_max:
+        raise _refused(
+            Reason.UNSUPPORTED,
+            f"transaction {transaction.id}: this catalog cannot change several tables in one atomic"
+            " commit",
+        )
+    if len(transaction.tables) > tables_max:
+        raise _refused(
+            Reason.UNSUPPORTED,
+            f"transaction {transaction.id} names {len(transaction.tables)} tables: this catalog"
+            f" changes at most {tables_max} in one atomic commit",
         )
 
 

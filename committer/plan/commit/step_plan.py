@@ -20,7 +20,12 @@ from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRe
 from committer.iceberg.values.locations import manifest_list_location, metadata_folder
 from committer.plan.batch.batch import Step, sync_marker
 from committer.plan.cleanup.maintenance import MergedManifest, with_merges
-from committer.plan.ledger.evidence import COUNT_KEY, EVIDENCE_KEY, print_evidence
+from committer.plan.ledger.evidence import (
+    COUNT_KEY,
+    EVIDENCE_KEY,
+    TRANSACTION_KEY,
+    print_evidence,
+)
 from committer.plan.ledger.state import ListedManifest
 from committer.plan.operations.head import Head, WrittenObjects
 from committer.plan.operations.step_output import Produced, StepNames
@@ -175,6 +180,7 @@ def _summary(
     engine = {"engine-name": "frazil", "engine-version": engine_version}
     extra = {
         COUNT_KEY: str(len(step.requests)),
+        **_transaction(step),
         **{key: text for key, text in engine.items() if text},
         **produced.extra,
     }
@@ -183,6 +189,12 @@ def _summary(
             extra.setdefault(key, text)
     previous = head.snapshot.summary if head.snapshot else None
     return commit_summary(produced.label, previous, counts, extra=extra)
+
+
+def _transaction(step: Step) -> dict[str, str]:
+    """Return the entry that names the transaction: its request has a batch of its own."""
+    named = step.requests[0].request.transaction if step.requests else None
+    return {} if named is None else {TRANSACTION_KEY: str(named.id)}
 
 
 def _manifest_list(

@@ -23,6 +23,8 @@ from committer.request.commit_request import CommitRequest
 EVIDENCE_KEY = "frazil.requests"
 # In the snapshot's summary: its number of requests, which also marks it as Frazil's.
 COUNT_KEY = "frazil.requests-count"
+TRANSACTION_KEY = "frazil.transaction"
+"""The id of the transaction that a snapshot is part of."""
 # How far back proofs are searched: far more snapshots than a crash can leave.
 SNAPSHOTS_MAX = 100
 

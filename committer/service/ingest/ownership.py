@@ -45,7 +45,11 @@ class Ownership:
 
     def is_ours(self, key: InboxKey) -> bool:
         """Return whether this committer may take a request."""
-        return self.is_alone or key.shard in self.shards.owned
+        return self.owns_shard(key.shard)
+
+    def owns_shard(self, shard: int) -> bool:
+        """Return whether this committer may decide about the tables of a shard."""
+        return self.is_alone or shard in self.shards.owned
 
     def is_due(self, found: Arrival, listed_s: float | None, age_s: float) -> bool:
         """Return whether its owner should have taken it by now.

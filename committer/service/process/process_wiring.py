@@ -32,6 +32,7 @@ from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
+from committer.service.transactions.gatherings import Transactions
 from committer.settings.service_settings import Settings
 
 
@@ -48,6 +49,7 @@ class ProcessWiring:
         self.deferred = DeferredDoorbells()
         self.named = NamedManifests(world)
         self.settled = SettledByTable()
+        self.transactions = Transactions(health)
         self.foreign_entries = ForeignEntries(parts.inbox, parts.quarantine, world, metrics)
         self.recently_quarantined = RecentlyQuarantined(world)
         self.settler = Settler(
@@ -136,10 +138,12 @@ class WorkWiring:
         progress = self.consumer.progress if self.consumer else QueueProgress(has_queue=False)
         settings = parts.settings.service
         age_s = settings.reconcile_age_s
+        ownership = Ownership(shards=self.shards, queue=progress, world=parts.world, age_s=age_s)
+        process.transactions.decide_for(ownership.owns_shard)
         scan = InboxScan(
             inbox=parts.inbox,
             intake=self.intake,
-            ownership=Ownership(shards=self.shards, queue=progress, world=parts.world, age_s=age_s),
+            ownership=ownership,
             pending_deletes=process.settler.pending_deletes,
             foreign_entries=process.foreign_entries,
             world=parts.world,

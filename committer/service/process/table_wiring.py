@@ -30,6 +30,7 @@ from committer.service.table.verdicts import Verdicts
 from committer.service.tasks.recent_objects import RecentObjects, TableObjects
 from committer.service.telemetry.commit_report import CommitReport
 from committer.service.telemetry.table_condition import TableCondition
+from committer.service.transactions.table_transactions import TableTransactions
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 from committer.service.upkeep.table_files import TableFiles, UpkeepParts
 from committer.service.upkeep.table_upkeep import TableUpkeep
@@ -83,9 +84,18 @@ class TableWiring:
         batches = BatchSelector(
             waiting, attempts, planner, pacer, upkeep, world, catalog.capabilities
         )
+        transactions = TableTransactions(
+            table_uuid,
+            catalog,
+            process.transactions,
+            waiting,
+            pacer,
+            world,
+            parts.settings.commit.transaction_wait_s,
+        )
         sender = SwapSender(
             identifier,
-            catalog=catalog,
+            transactions,
             storage=parts.storage,
             attempts=attempts,
             condition=condition,
@@ -105,7 +115,13 @@ class TableWiring:
         admission = self._admission(identifier, table_uuid, waiting, evidence)
         requests_max = process.policy.requests_max
         rounds = TableRounds(
-            waiting, cached_table, admission, verdicts, batches, commit_loop, requests_max
+            cached_table,
+            admission,
+            verdicts,
+            batches,
+            commit_loop,
+            requests_max,
+            transactions,
         )
         eviction = Eviction(waiting, batches, process.breakers, process.deferred)
         return TableCommitter(
@@ -133,7 +149,7 @@ class TableWiring:
         large_checks = LargeChecks(waiting, self._checks, parts.storage, process.metrics)
         return Admission(
             name,
-            self._catalog.capabilities.property_key_chars_max,
+            self._catalog.capabilities,
             waiting,
             inbox_lookup,
             process.signatures,

@@ -312,10 +312,26 @@ class Waiting(Collection[str]):
         is_passing = isinstance(error, TransientError)
         delay_s = retry_s(pending.deferral_count + 2, self._world.jitter())
         delay_s = delay_s if is_passing else FAULT_PAUSE_S
-        self._move(pending, Stage.DEFERRED)
         pending.deferral_count += 1
+        self.hold(pending, delay_s)
+
+    def hold(self, pending: Pending, delay_s: float) -> None:
+        """Hold a ready request back that waits for those of other tables: for that long, or until
+        `summon`.
+        """
+        self._move(pending, Stage.DEFERRED)
         until_s = self._world.monotonic_s() + delay_s
         self._deferred[pending.key] = (until_s, self._ready.pop(pending.key))
+
+    def summon(self, key: str) -> None:
+        """Put a request that is held back, or ready, before all others, if it still waits."""
+        held = self._deferred.pop(key, None)
+        if held is not None:
+            self._move(held[1], _known_stage(held[1]))
+        first = held[1] if held is not None else self._ready.pop(key, None)
+        if first is not None:
+            self._ready = {key: first, **self._ready}
+            self.changed.set()
 
     def recall(self) -> float | None:
         """Make those ready whose time has come, behind the others;

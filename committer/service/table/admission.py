@@ -21,7 +21,9 @@ from committer.plan.ledger.ledger import (
     compare,
 )
 from committer.plan.ledger.state import TableState
+from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.reason import Reason
+from committer.request.transaction import TRANSACTION_TABLES_MAX
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.inbox_lookup import InboxLookup, Place
 from committer.service.requests.moved_table import MovedTable
@@ -40,7 +42,7 @@ class Admission:
     """Asks the ledger and checks requests; remembers the basis of the last checks."""
 
     catalog_name: str
-    property_key_chars_max: int | None
+    capabilities: CatalogCapabilities
     waiting: Waiting
     inbox_lookup: InboxLookup
     signatures: Signatures
@@ -107,7 +109,13 @@ class Admission:
         await self.content_checks.close()
 
     def _checker_of(self, state: TableState) -> Checker:
-        basis = CheckBasis.of(self.catalog_name, state.metadata, self.property_key_chars_max)
+        can = self.capabilities
+        basis = CheckBasis.of(
+            self.catalog_name,
+            state.metadata,
+            can.property_key_chars_max,
+            _tables_max(can),
+        )
         if self._checker is None or self._checker.basis != basis:
             self._checker = Checker(basis, state.metadata.current_schema)
         return self._checker
@@ -184,6 +192,13 @@ class Admission:
                 outcome.refused.append(QuarantineVerdict(pending, reason, message))
             case None:
                 outcome.refused.append(refusal)
+
+
+def _tables_max(can: CatalogCapabilities) -> int:
+    """Return how many tables the catalog can change together; 0: it cannot."""
+    if not can.has_transactions:
+        return 0
+    return can.transaction_tables_max or TRANSACTION_TABLES_MAX
 
 
 def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnswer:

@@ -27,6 +27,7 @@ from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
+from committer.service.tasks.interruptible import Interruptible
 from committer.service.telemetry.log import log
 
 # In a gap for other engines: how often to look whether one has got through.
@@ -52,10 +53,19 @@ class CommitPacer:
         self._last_had_several = False
         self._metadata_bytes: int | None = None
         self._gaps = GapHistory()
+        self._turn = Interruptible()
+        self._is_hurried = False
+        # False: the last wait was ended before its time.
+        self.is_turn = True
 
     def stop(self) -> None:
         """End the current wait, and every later one."""
         self._stopping.set()
+
+    def hurry(self) -> None:
+        """End the wait for the next turn, this one or the next: other tables wait for this one."""
+        self._is_hurried = True
+        self._turn.interrupt()
 
     @property
     def is_stopping(self) -> bool:
@@ -80,8 +90,8 @@ class CommitPacer:
             now_ms=self._world.now_ms(),
             several=self._last_had_several,
         )
-        await self.sleep(delay_ms / 1000)
-        return state is None or await self._leave_gap(policy.gap, state)
+        self.is_turn = await self._is_turn_after(delay_ms / 1000)
+        return not self.is_turn or state is None or await self._leave_gap(policy.gap, state)
 
     async def sleep(self, delay_s: float) -> None:
         """Wait, but not longer than until the stop."""
@@ -92,6 +102,13 @@ class CommitPacer:
                 await self._stopping.wait()
         except TimeoutError:
             return
+
+    async def _is_turn_after(self, delay_s: float) -> bool:
+        """Wait. False if the wait was ended, or not begun, because of `hurry`."""
+        if delay_s > 0 and not self._is_hurried:
+            await self._turn.wait(self.sleep(delay_s))
+        is_hurried, self._is_hurried = self._is_hurried, False
+        return delay_s <= 0 or not is_hurried
 
     async def pause(self, delay_s: float) -> None:
         """Wait about that long, after a failure."""

@@ -92,6 +92,11 @@ class BatchSelector:
         """
         return self._current is not None or self._batch_max is not None or self._goes_on
 
+    @property
+    def keys_in_flight(self) -> tuple[str, ...]:
+        """The requests of the batch in flight."""
+        return () if self._current is None else self._current.keys
+
     async def next(
         self, candidates: Sequence[CheckedRequest], basis: CheckBasis, state: TableState
     ) -> InflightBatch | None:

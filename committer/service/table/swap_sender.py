@@ -7,16 +7,16 @@ from typing import assert_never
 
 from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
-from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import Committed, Conflict, Rejected, SwapAnswer, Unknown
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.service.table.inflight_batch import InflightBatch
 from committer.service.tasks.recent_objects import TableObjects
-from committer.service.tasks.steps import create_all, send_swap
+from committer.service.tasks.steps import create_all
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.service.telemetry.table_condition import TableCondition
+from committer.service.transactions.table_transactions import TableTransactions
 
 # An answer that is lost now and then is no condition to report; a catalog that never answers is.
 UNKNOWN_SHOWN_AFTER = 3
@@ -27,7 +27,7 @@ class SwapSender:
     """Sends for one table, and tells the attempt log."""
 
     identifier: TableIdentifier
-    catalog: Catalog
+    transactions: TableTransactions
     storage: Storage
     attempts: AttemptLog
     condition: TableCondition
@@ -39,7 +39,7 @@ class SwapSender:
         Errors: those of the ports, where nothing was swapped.
         """
         await self._write(inflight, plan)
-        answer = await send_swap(self.catalog, plan.swap)
+        answer = await self.transactions.swap(inflight.batch.requests, plan.swap)
         self.metrics.swap_answered(self.identifier, answer)
         self._note(answer, inflight, plan)
         return answer
@@ -47,7 +47,7 @@ class SwapSender:
     async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
         """Write manifests that are not there yet,
         the list and the metadata file in one parallel round."""
-        before = self.catalog.objects_before(plan.swap)
+        before = self.transactions.catalog.objects_before(plan.swap)
         self.attempts.sending(plan, [created.location for created in before])
         fresh = [one for one in plan.objects if one.location not in inflight.written]
         await create_all(self.storage, (*fresh, *before))

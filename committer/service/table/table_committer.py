@@ -43,10 +43,14 @@ class TableCommitter:
     def submit(self, pending: Pending) -> None:
         """Add a request, or another copy of one that waits."""
         self.waiting.add(pending)
+        if pending.sealed.request.transaction is not None:
+            # Other tables wait for this one, which may be early for its next commit.
+            self.pacer.hurry()
 
     def stop(self) -> None:
         """End after the current attempt; waiting requests stay unacknowledged."""
         self.pacer.stop()
+        self.rounds.transactions.leave_all()
         self.waiting.changed.set()
 
     @property
@@ -88,8 +92,7 @@ class TableCommitter:
     async def _work_on(self) -> None:
         while await self._wait_for_work():
             try:
-                await self._wait_for_turn()
-                await self.rounds.run_one()
+                await self.rounds.run_one(is_turn=await self._wait_for_turn())
                 self.condition.recovered(is_sure=not self.rounds.cached_table.is_in_doubt)
             except TransientError as error:
                 delay_s = backoff_s(self.condition.failures, 1.0)
@@ -132,9 +135,17 @@ class TableCommitter:
         is_there = self.state is not None and self.state.metadata.table_uuid == self.table_uuid
         return IDLE_S_MAX if is_there else NO_TABLE_S_MAX
 
-    async def _wait_for_turn(self) -> None:
-        if not self.rounds.batches.are_urgent and not await self.pacer.wait(self.state):
+    async def _wait_for_turn(self) -> bool:
+        """Wait until the next commit may start. False if it may not: a round before its turn
+        commits the table's part of a transaction alone.
+        """
+        if self.rounds.batches.are_urgent:
+            return True
+        if self.rounds.transactions.is_called:
+            return False
+        if not await self.pacer.wait(self.state):
             self.rounds.cached_table.forget()
+        return self.pacer.is_turn
 
     async def _freeze(self, error: TableFrozenError) -> None:
         """Keep the requests waiting, and stop upkeep, until the table is healthy again."""

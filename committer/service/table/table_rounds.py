@@ -16,6 +16,7 @@ from committer.service.table.cached_table import CachedTable
 from committer.service.table.commit_loop import CommitLoop
 from committer.service.table.inflight_batch import BatchSelector
 from committer.service.table.verdicts import Verdicts
+from committer.service.transactions.table_transactions import TableTransactions
 
 
 @dataclass(eq=False)
@@ -24,24 +25,30 @@ class TableRounds:
     had no such table when it was asked last.
     """
 
-    waiting: Waiting
     cached_table: CachedTable
     admission: Admission
     verdicts: Verdicts
     batches: BatchSelector
     commit_loop: CommitLoop
     requests_max: int
+    transactions: TableTransactions
 
     def __post_init__(self) -> None:
         self.is_gone = False
+
+    @property
+    def waiting(self) -> Waiting:
+        """The table's requests."""
+        return self.admission.waiting
 
     @property
     def state(self) -> TableState | None:
         """The table as last loaded or committed; None before the first round."""
         return self.cached_table.state
 
-    async def run_one(self) -> None:
-        """Run one round. Errors: `TableFrozenError`; those of the ports."""
+    async def run_one(self, *, is_turn: bool = True) -> None:
+        """Run one round. `is_turn`: whether it may commit more than the table's part of a
+        transaction. Errors: `TableFrozenError`; those of the ports."""
         try:
             loads = self.cached_table.generation
             state, outcome = await self._admit_on_fresh_enough()
@@ -51,7 +58,10 @@ class TableRounds:
         self.is_gone = False
         self._decide_suspects(outcome)
         await self.verdicts.conclude(outcome)
-        inflight = await self.batches.next(outcome.candidates, self.admission.basis, state)
+        candidates = self.transactions.select(outcome.candidates, self.batches.keys_in_flight)
+        if not is_turn:
+            candidates = [one for one in candidates if one.request.transaction is not None]
+        inflight = await self.batches.next(candidates, self.admission.basis, state)
         if inflight is not None:
             is_fresh = self.cached_table.generation > loads
             await self.commit_loop.attempt(inflight, state, is_fresh=is_fresh)
@@ -93,4 +103,5 @@ class TableRounds:
 
     async def close(self) -> None:
         """Cancel the checks beside the rounds; their requests stay in the inbox."""
+        self.transactions.leave_all()
         await self.admission.close()

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 from committer.errors import AlreadyExistsError, FrazilError, InvariantError
 from committer.group_commit import finish_all
 from committer.ports.catalog import Catalog
-from committer.ports.pointer_swap import Swap, SwapAnswer, Unknown
+from committer.ports.pointer_swap import GroupAnswer, Swap, SwapAnswer, Unknown
 from committer.ports.storage import NewObject, Storage, create_or_equal
 
 P = ParamSpec("P")
@@ -29,7 +29,18 @@ async def send_swap(catalog: Catalog, swap: Swap) -> SwapAnswer:
     Any exception but a `FrazilError` leaves open whether it was applied: `Unknown`. Errors: as
     `Catalog.swap`.
     """
-    sent = asyncio.ensure_future(catalog.swap(swap))
+    return await _send(catalog.swap(swap))
+
+
+async def send_swaps(catalog: Catalog, swaps: Sequence[Swap]) -> GroupAnswer:
+    """Send swaps of several tables together, as `send_swap` sends one.
+    Errors: as `Catalog.swap_together`.
+    """
+    return await _send(catalog.swap_together(swaps))
+
+
+async def _send(call: Coroutine[object, object, T]) -> T | Unknown:
+    sent = asyncio.ensure_future(call)
     try:
         return await asyncio.shield(sent)
     except asyncio.CancelledError:

@@ -42,6 +42,7 @@ from tests.support.builders.bad_requests import (
 )
 from tests.support.builders.flights import FIELDS, build_codes, build_flights, changed
 from tests.support.builders.request_builders import build_file, build_line, seal
+from tests.support.builders.transactions import build_group
 
 
 def checker_of(table: LoadedTable) -> Checker:
@@ -209,6 +210,7 @@ def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
         Reason.EPOCH_LANDED_UNPROVEN,
         Reason.PRODUCER_FROZEN,
         Reason.CONFLICT,
+        Reason.TRANSACTION_INCOMPLETE,
         Reason.COMMIT_REJECTED,
         Reason.PLAN_FAILED,
     }
@@ -288,3 +290,19 @@ def test_a_check_holds_while_nothing_changes_that_it_depends_on() -> None:
     known = changed(table, AddSchema(Schema(FIELDS[:2], schema_id=1)))
     current = changed(known, SetCurrentSchema(1))
     assert CheckBasis.of("frazil", known.metadata) != CheckBasis.of("frazil", current.metadata)
+
+
+@pytest.mark.parametrize(
+    ("tables_max", "expected"), [(0, "cannot change several"), (2, "at most 2")]
+)
+def test_transaction_that_the_catalog_cannot_apply_is_unsupported(
+    tables_max: int, expected: str
+) -> None:
+    tables = [build_flights(f"db.t{n}") for n in range(3)]
+    sealed = build_group(tables, partition=("AA",))[0]
+    basis = CheckBasis.of("frazil", tables[0].metadata, transaction_tables_max=tables_max)
+    with pytest.raises(InvalidRequestError, match=expected) as refused:
+        Checker(basis, tables[0].metadata.current_schema).check(sealed)
+    assert refused.value.reason == Reason.UNSUPPORTED
+    able = CheckBasis.of("frazil", tables[0].metadata, transaction_tables_max=3)
+    Checker(able, tables[0].metadata.current_schema).check(sealed)

@@ -27,7 +27,6 @@ from committer.reason import Reason
 from committer.request.commit_request import CommitRequest, ManifestReference, Producer
 from committer.request.needs import Needs
 from committer.request.request_format import EncodedRequest, InlineManifest, digest, seal_request
-from committer.request.transaction import TableName, Transaction, TransactionTable
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS
 from tests.support.builders.request_builders import SYNC, build_file, build_line, changed_line, seal
 
@@ -148,17 +147,6 @@ def _filtered(document: object) -> Make:
 def _ordered(table: LoadedTable, producer: str) -> EncodedRequest:
     line = _line(table, producer)
     line = line.model_copy(update={"producer": Producer(id=producer, ordered=True)})
-    return _sealed(line, hand_over(table, entry(file_of(table, line))))
-
-
-def _in_transaction(table: LoadedTable, producer: str) -> EncodedRequest:
-    line = _line(table, producer)
-    other = TransactionTable(
-        table=TableName(namespace=("db",), name="other"), table_uuid=UUID(int=7)
-    )
-    own = TransactionTable(table=line.table, table_uuid=line.table_uuid)
-    transaction = Transaction(id=UUID(int=8), tables=(own, other))
-    line = line.model_copy(update={"transaction": transaction})
     return _sealed(line, hand_over(table, entry(file_of(table, line))))
 
 
@@ -467,7 +455,6 @@ CHECKED = (
         "an unknown format version", Reason.MANIFEST_MALFORMED, _header(format_version=b"9")
     ),
     BadRequest("adopt-existing", Reason.PATH_NOT_ALLOWED, _changed_line(adopt_existing=True)),
-    BadRequest("a transaction", Reason.UNSUPPORTED, _in_transaction),
     BadRequest("an ordered producer", Reason.UNSUPPORTED, _ordered),
     BadRequest(
         "a staged snapshot",

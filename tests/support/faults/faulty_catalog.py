@@ -79,13 +79,17 @@ class FaultyCatalog:
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         self.calls["swap"] += 1
-        if delay_s := self.swap_s.get(str(swap.base.identifier)):
-            await asyncio.sleep(delay_s)
+        await self._delay((swap,))
         return await self._befall(lambda: self.inner.swap(swap), Conflict())
 
     async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
         self.calls["swap_together"] += 1
+        await self._delay(swaps)
         return await self._befall(lambda: self.inner.swap_together(swaps), GroupConflict())
+
+    async def _delay(self, swaps: Sequence[Swap]) -> None:
+        if delay_s := max(self.swap_s.get(str(one.base.identifier), 0.0) for one in swaps):
+            await asyncio.sleep(delay_s)
 
     async def _befall(self, apply: Callable[[], Awaitable[T]], conflict: C) -> T | C | Refused:
         match self._planned.popleft() if self._planned else None:

@@ -1,0 +1,150 @@
+"""The transactions whose requests wait in this process.
+
+A transaction is called once a request of each of its tables may land. A table is called for one
+transaction at a time, which is decided here in one step: so no two of them wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
+
+from committer.ports.queue import shard_of
+from committer.request.table_identifier import TableIdentifier
+from committer.request.transaction import Transaction
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.log import log
+from committer.service.transactions.meeting import Meeting
+
+
+class Member(Protocol):
+    """The part of one table."""
+
+    def called(self, gathering: Gathering) -> None:
+        """Note that its request for this transaction is the next to be committed."""
+
+    def dismissed(self, gathering: Gathering) -> None:
+        """Note that the transaction has landed, or is gathered anew."""
+
+    @property
+    def is_called(self) -> bool: ...
+
+
+@dataclass(eq=False)
+class Gathering:
+    """One transaction. `present`: the tables whose requests may land now."""
+
+    transaction: Transaction
+    present: dict[UUID, Member] = field(default_factory=dict)
+    is_called: bool = False
+    _meeting: Meeting | None = None
+
+    @property
+    def missing(self) -> tuple[TableIdentifier, ...]:
+        """The tables that it waits for."""
+        return tuple(name for name, uuid in self.transaction.members if uuid not in self.present)
+
+    @property
+    def meeting(self) -> Meeting:
+        """The meeting at the attempt that is under way, or the next one."""
+        if self._meeting is None or self._meeting.is_over:
+            self._meeting = Meeting([uuid for _, uuid in self.transaction.members])
+        return self._meeting
+
+    def break_up(self) -> None:
+        if self._meeting is not None:
+            self._meeting.break_up()
+
+
+class Transactions:
+    """Gathers requests by transaction: by its id and its tables, so that one who names other tables
+    under the same id gathers with none.
+    """
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self._gatherings: dict[object, Gathering] = {}
+        self._owns_shard: Callable[[int], bool] = lambda _: True
+
+    def decide_for(self, owns_shard: Callable[[int], bool]) -> None:
+        """Set which shards are this process's: of a transaction, that of its first table."""
+        self._owns_shard = owns_shard
+
+    def is_ours(self, transaction: Transaction) -> bool:
+        """Return whether this process gathers the transaction. Others leave it alone, though a swap
+        is conditional whoever sends it.
+        """
+        (_, first), *_ = transaction.members
+        return self._owns_shard(shard_of(first))
+
+    def join(self, transaction: Transaction, table_uuid: UUID, member: Member) -> Gathering:
+        """Note that a table's request may land now."""
+        key = (transaction.id, transaction.members)
+        gathering = self._gatherings.setdefault(key, Gathering(transaction))
+        gathering.present.setdefault(table_uuid, member)
+        return gathering
+
+    def leave(self, gathering: Gathering, table_uuid: UUID) -> None:
+        """Note that a table's request waits no more, or cannot land."""
+        gathering.present.pop(table_uuid, None)
+        if gathering.is_called:
+            self.dissolve(gathering)
+        if not gathering.present:
+            self._forget(gathering)
+
+    def dissolve(self, gathering: Gathering) -> None:
+        """Call the tables off: the transaction is gathered anew."""
+        if not gathering.is_called:
+            return
+        gathering.is_called = False
+        gathering.break_up()
+        present = list(gathering.present.values())
+        self._forget(gathering)
+        for member in present:
+            member.dismissed(gathering)
+        log.info("transaction.dissolved", transaction=str(gathering.transaction.id))
+        self.call_next()
+
+    def landed(self, gathering: Gathering) -> None:
+        """Note that the transaction has landed on all of its tables."""
+        if not gathering.is_called:
+            return
+        gathering.is_called = False
+        present = list(gathering.present.values())
+        self._forget(gathering)
+        for member in present:
+            member.dismissed(gathering)
+        tables = [str(name) for name, _ in gathering.transaction.members]
+        log.info("transaction.landed", transaction=str(gathering.transaction.id), tables=tables)
+        self.call_next()
+
+    def call_next(self) -> None:
+        """Call every transaction that is complete and whose tables are free, oldest first."""
+        for gathering in list(self._gatherings.values()):
+            if gathering.is_called or gathering.missing:
+                continue
+            members = list(gathering.present.values())
+            if any(member.is_called for member in members):
+                continue
+            gathering.is_called = True
+            for member in members:
+                member.called(gathering)
+
+    def show_waiting(self, gathering: Gathering, waited_s: float) -> None:
+        """Show a transaction that has waited for a while, and for which tables."""
+        names = ", ".join(str(name) for name in gathering.missing)
+        why = f"waits since {waited_s:.0f} s for its requests for {names}"
+        if self._health.degraded(_component(gathering), why):
+            log.warning(
+                "transaction.waiting", transaction=str(gathering.transaction.id), missing=names
+            )
+
+    def _forget(self, gathering: Gathering) -> None:
+        self._gatherings.pop((gathering.transaction.id, gathering.transaction.members), None)
+        self._health.healthy(_component(gathering))
+
+
+def _component(gathering: Gathering) -> str:
+    return f"transaction {gathering.transaction.id}"

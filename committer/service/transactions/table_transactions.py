@@ -1,0 +1,175 @@
+"""One table's part in transactions: which of its requests wait for others, and which is called."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from committer.plan.batch.request_check import CheckedRequest
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import Committed, Conflict, Swap, SwapAnswer
+from committer.ports.world import World
+from committer.reason import Reason
+from committer.request.commit_request import CommitRequest
+from committer.service.requests.pending import Stage, Waiting
+from committer.service.tasks.steps import send_swap
+from committer.service.transactions.gatherings import Gathering, Transactions
+
+# A request that waits is looked at again so often: it may have landed through another committer.
+LOOK_AGAIN_S = 30.0
+# From when on a transaction that waits is shown.
+SHOWN_AFTER_S = 30.0
+
+
+class Hurried(Protocol):
+    """The pace of a table."""
+
+    def hurry(self) -> None:
+        """End the wait for the next turn."""
+
+
+@dataclass(eq=False)
+class TableTransactions:
+    """Holds a table's requests of transactions back until they are called, and sends their swaps
+    with those of the other tables. `wait_s_max`: how long one waits for the others.
+    """
+
+    table_uuid: UUID
+    catalog: Catalog
+    transactions: Transactions
+    waiting: Waiting
+    pacer: Hurried
+    world: World
+    wait_s_max: float
+
+    def __post_init__(self) -> None:
+        self._joined: dict[str, Gathering] = {}
+        self._since_s: dict[str, float] = {}
+        self._called: str | None = None
+
+    @property
+    def is_called(self) -> bool:
+        """Whether the next batch is the table's part of a transaction."""
+        return self._called is not None
+
+    # --- Which requests the next batch may have ---
+
+    def select(
+        self, candidates: Sequence[CheckedRequest], in_flight: Collection[str]
+    ) -> Sequence[CheckedRequest]:
+        """Return the candidates without those that wait for their transactions; or the called one
+        alone, once no other batch is in flight. Those that wait are looked at again later.
+        """
+        members = [one for one in candidates if one.request.transaction is not None]
+        if not members and not self._since_s:
+            return candidates
+        self._leave_ended({one.sealed.key for one in members})
+        for one in members:
+            self._join(one)
+        self.transactions.call_next()
+        called = [one for one in members if one.sealed.key == self._called]
+        for one in members:
+            if one not in called:
+                self._hold(one)
+        others = [one for one in candidates if one.request.transaction is None]
+        is_free = not in_flight or set(in_flight) == {self._called}
+        return called if called and is_free else others
+
+    def _leave_ended(self, keys: Collection[str]) -> None:
+        """Leave the transactions of requests that may not land, or have ended."""
+        for key in [key for key in self._joined if key not in keys]:
+            pending = self.waiting.find(key)
+            if pending is None or pending.stage is not Stage.DEFERRED or key == self._called:
+                self._leave(key)
+        self._since_s = {key: s for key, s in self._since_s.items() if key in self.waiting}
+
+    def _leave(self, key: str) -> None:
+        gathering = self._joined.pop(key)
+        if self._called == key:
+            self._called = None
+        if gathering not in self._joined.values():
+            self.transactions.leave(gathering, self.table_uuid)
+
+    def _join(self, one: CheckedRequest) -> None:
+        transaction, key = one.request.transaction, one.sealed.key
+        if transaction is not None and self.transactions.is_ours(transaction):
+            self._since_s.setdefault(key, self.world.monotonic_s())
+            self._joined[key] = self.transactions.join(transaction, self.table_uuid, self)
+
+    def _hold(self, one: CheckedRequest) -> None:
+        """Hold a request back until its transaction is called, or until it is looked at again; one
+        that has waited for too long is refused by the next round.
+        """
+        key = one.sealed.key
+        pending, gathering = self.waiting.find(key), self._joined.get(key)
+        if pending is None or gathering is None or not gathering.missing:
+            hold_s = LOOK_AGAIN_S
+        else:
+            waited_s = self.world.monotonic_s() - self._since_s[key]
+            if waited_s >= self.wait_s_max:
+                self.waiting.suspect(key, _incomplete(gathering, self.wait_s_max))
+                return
+            if waited_s >= SHOWN_AFTER_S:
+                self.transactions.show_waiting(gathering, waited_s)
+            hold_s = min(LOOK_AGAIN_S, self.wait_s_max - waited_s)
+        if pending is not None:
+            self.waiting.hold(pending, hold_s)
+
+    # --- What others say ---
+
+    def called(self, gathering: Gathering) -> None:
+        self._called = self._keys_of(gathering)[0]
+        self.waiting.summon(self._called)
+        self.pacer.hurry()
+
+    def dismissed(self, gathering: Gathering) -> None:
+        for key in self._keys_of(gathering):
+            del self._joined[key]
+            # What has landed ends in its table's round; the rest joins again.
+            self.waiting.summon(key)
+            self._called = None if self._called == key else self._called
+
+    def _keys_of(self, gathering: Gathering) -> list[str]:
+        return [key for key, one in self._joined.items() if one is gathering]
+
+    # --- The swap ---
+
+    async def swap(self, requests: Sequence[CheckedRequest], swap: Swap) -> SwapAnswer:
+        """Swap for a batch of these: with the other tables of its transaction, if it is part of
+        one. Errors: as `Catalog.swap`.
+        """
+        request = _part_of_transaction(requests)
+        if request is None:
+            return await send_swap(self.catalog, swap)
+        gathering = self._joined.get(request.inbox_key)
+        if gathering is None or self._called != request.inbox_key:
+            return Conflict()  # called off before anything was sent
+        meeting = gathering.meeting
+        answer = await meeting.swap(self.catalog, self.table_uuid, swap)
+        if isinstance(answer, Committed):
+            self.transactions.landed(gathering)
+        elif meeting.is_broken_up:
+            self.transactions.dissolve(gathering)
+        return answer
+
+    def leave_all(self) -> None:
+        """Leave all transactions: the table's committer ends."""
+        for key in list(self._joined):
+            if key in self._joined:
+                self._leave(key)
+
+
+def _part_of_transaction(requests: Sequence[CheckedRequest]) -> CommitRequest | None:
+    if len(requests) != 1 or requests[0].request.transaction is None:
+        return None
+    return requests[0].request
+
+
+def _incomplete(gathering: Gathering, waited_s: float) -> tuple[Reason, str]:
+    names = ", ".join(f"`{name}`" for name in gathering.missing)
+    return Reason.TRANSACTION_INCOMPLETE, (
+        f"transaction {gathering.transaction.id}: no request for {names} has come within"
+        f" {waited_s:.0f} s, or none that may land; so nothing of the transaction has landed"
+    )

@@ -1,0 +1,267 @@
+"""The requests of a transaction land on all of its tables by one swap, or on none."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from committer.ports.pointer_swap import LoadedTable
+from committer.reason import Reason
+from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.transactions import build_group, build_transaction, in_transaction
+from tests.support.faults.faulty_catalog import Fault
+from tests.support.service.outside import foreign_commit
+from tests.support.service.service_harness import ServiceHarness
+
+VIRTUAL_TIME = True
+NAMES = ("db.flights", "db.ships", "db.trains")
+
+
+async def create(harness: ServiceHarness, *names: str) -> list[LoadedTable]:
+    return [await harness.create_table(name) for name in names or NAMES]
+
+
+async def publish(harness: ServiceHarness, requests: list[EncodedRequest]) -> None:
+    for sealed in requests:
+        await harness.publish(sealed)
+
+
+async def counts(harness: ServiceHarness, *names: str) -> list[int]:
+    """Return how many live files each table has."""
+    return [len(await harness.live_files(name)) for name in names or NAMES]
+
+
+async def transactions(harness: ServiceHarness, name: str) -> list[str | None]:
+    """Return what the snapshots of a table say of their transactions."""
+    metadata = await harness.load(name)
+    return [(one.summary or {}).get("frazil.transaction") for one in metadata.snapshots]
+
+
+async def test_requests_of_one_transaction_land_by_one_swap_that_each_snapshot_names() -> None:
+    harness = ServiceHarness()
+    requests = build_group(await create(harness))
+    await publish(harness, requests)
+    await harness.run_until_settled()
+    assert await counts(harness) == [1, 1, 1]
+    assert harness.catalog.calls["swap_together"] == 1
+    assert harness.catalog.calls["swap"] == 0
+    assert await harness.outstanding() == []
+    transaction = requests[0].request.transaction
+    assert transaction is not None
+    for name in NAMES:
+        assert await transactions(harness, name) == [str(transaction.id)]
+    receipts = await harness.receipts()
+    assert [one.state for one in receipts] == [ReceiptState.COMMITTED] * 3
+
+
+async def test_a_request_waits_for_the_others_and_its_neighbors_do_not() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    first, *others = build_group(tables)
+    async with harness.running():
+        await harness.publish(first)
+        for epoch in range(3):
+            await harness.publish(build_request(tables[0], producer="lone", epoch=epoch))
+            await harness.settle(40.0)
+        assert await counts(harness) == [3, 0, 0]
+        (shown,) = [why for name, why in harness.health.conditions.items() if "transaction" in name]
+        assert "db.ships, db.trains" in shown
+        await publish(harness, others)
+        await harness.settle(1.0)
+        assert await counts(harness) == [4, 1, 1]
+        assert not [name for name in harness.health.conditions if "transaction" in name]
+    assert await harness.outstanding() == []
+
+
+async def test_a_steady_transaction_reads_nothing_and_swaps_once() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        await publish(harness, build_group(tables))
+        await harness.settle()
+        for epoch in (1, 2):
+            requests = build_group(tables, epoch=epoch)
+            for sealed in requests:
+                await harness.inbox.put(sealed)
+            harness.storage.calls.clear()
+            harness.catalog.calls.clear()
+            for sealed in requests:
+                await harness.publish(sealed, durable=False)
+            await harness.settle(5.0)
+            assert dict(harness.storage.calls) == {"create": 3}
+            assert dict(harness.catalog.calls) == {"swap_together": 1}
+    assert await counts(harness) == [3, 3, 3]
+
+
+async def test_an_incomplete_transaction_is_quarantined_after_its_bound_and_nothing_lands() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    await publish(harness, build_group(tables)[:2])
+    await harness.publish(build_request(tables[0], producer="lone"))
+    async with harness.running():
+        await harness.settle(590.0)
+        assert await harness.quarantined() == []
+        assert len(await harness.outstanding()) == 2
+        await harness.settle(60.0)
+    records = await harness.quarantined()
+    assert [one.reason for one in records] == [Reason.TRANSACTION_INCOMPLETE.value] * 2
+    assert all("`db.trains`" in one.message for one in records)
+    assert await counts(harness) == [1, 0, 0]
+    assert await harness.outstanding() == []
+
+
+async def test_requests_that_name_other_tables_under_one_id_are_no_transaction() -> None:
+    harness = ServiceHarness()
+    flights, ships, trains = await create(harness)
+    known = UUID(int=7)
+    ours = in_transaction(build_request(flights), build_transaction([flights, ships], id=known))
+    theirs = in_transaction(build_request(ships), build_transaction([ships, trains], id=known))
+    await publish(harness, [ours, theirs])
+    await harness.run_until_settled(seconds=700.0)
+    assert await counts(harness) == [0, 0, 0]
+    records = await harness.quarantined()
+    assert [one.reason for one in records] == [Reason.TRANSACTION_INCOMPLETE.value] * 2
+
+
+async def test_a_refused_member_keeps_the_others_from_landing() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    requests = [in_transaction(build_request(table), transaction) for table in tables]
+    requests[1] = in_transaction(build_request(tables[1], branch="absent"), transaction)
+    await publish(harness, requests)
+    await harness.run_until_settled(seconds=700.0)
+    assert await counts(harness) == [0, 0, 0]
+    reasons = sorted(one.reason for one in await harness.quarantined())
+    incomplete = Reason.TRANSACTION_INCOMPLETE.value
+    assert reasons == [Reason.BRANCH_UNKNOWN.value, incomplete, incomplete]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        (Fault.LOST_REPLY,),
+        (Fault.REQUEST_LOST,),
+        (Fault.CONFLICT, Fault.LOST_REPLY),
+        (Fault.UNAVAILABLE, Fault.REQUEST_LOST, Fault.CONFLICT),
+        (Fault.CRASHED,),
+        (Fault.RESENT,),
+    ],
+)
+async def test_whatever_becomes_of_an_attempt_all_tables_land_once(
+    faults: tuple[Fault, ...],
+) -> None:
+    harness = ServiceHarness()
+    await publish(harness, build_group(await create(harness)))
+    harness.catalog.plan(*faults)
+    await harness.run_until_settled(seconds=200.0)
+    assert await counts(harness) == [1, 1, 1]
+    assert await harness.outstanding() == []
+    assert await harness.quarantined() == []
+
+
+async def test_an_attempt_that_lands_late_shuts_the_next_one_out() -> None:
+    harness = ServiceHarness()
+    await publish(harness, build_group(await create(harness)))
+    harness.catalog.plan(Fault.LANDS_LATE, Fault.UNAVAILABLE)
+    async with harness.running():
+        await harness.settle(0.5)
+        await harness.catalog.land_late()
+        await harness.settle(120.0)
+    assert await counts(harness) == [1, 1, 1]
+    assert await harness.outstanding() == []
+
+
+async def test_a_rejected_transaction_is_quarantined_on_every_table() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    await publish(harness, build_group(tables))
+    harness.catalog.plan(Fault.REJECTED)
+    async with harness.running():
+        await harness.settle(700.0)
+        await harness.publish(build_request(tables[0], producer="lone"))
+        await harness.settle()
+    assert await counts(harness) == [1, 0, 0]
+    records = await harness.quarantined()
+    assert len(records) == 3
+    assert Reason.COMMIT_REJECTED.value in {one.reason for one in records}
+
+
+async def test_a_foreign_commit_to_one_table_makes_all_be_planned_again() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        await publish(harness, build_group(tables))
+        await harness.settle()
+        await foreign_commit(harness, tables[1])
+        await publish(harness, build_group(tables, epoch=1))
+        await harness.settle(120.0)
+    assert await counts(harness, "db.flights", "db.trains") == [2, 2]
+    assert await harness.outstanding() == []
+    assert harness.catalog.calls["swap_together"] == 3
+
+
+async def test_a_table_that_commits_once_an_hour_is_not_waited_for() -> None:
+    harness = ServiceHarness()
+    slow = {"frazil.commit.min-interval-ms": "3600000"}
+    tables = [
+        await harness.create_table("db.flights"),
+        await harness.create_table("db.ships", properties=slow),
+    ]
+    async with harness.running():
+        await harness.publish(build_request(tables[1], producer="lone"))
+        await harness.settle(2.0)
+        await harness.publish(build_request(tables[1], producer="lone", epoch=1))
+        await harness.settle(2.0)
+        await publish(harness, build_group(tables))
+        await harness.settle(2.0)
+        assert await counts(harness, "db.flights", "db.ships") == [1, 2]
+
+
+async def test_transactions_over_the_same_tables_never_wait_for_each_other() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    pairs = [tables[:2], tables[1:], [tables[2], tables[0]]]
+    async with harness.running():
+        for epoch in range(5):
+            for number, pair in enumerate(pairs):
+                await publish(harness, build_group(pair, producer=f"p{number}", epoch=epoch))
+            for number, table in enumerate(tables):
+                lone = build_request(table, producer=f"lone-{number}", epoch=epoch)
+                await harness.publish(lone)
+        await harness.settle(60.0)
+        assert await counts(harness) == [15, 15, 15]
+    assert await harness.outstanding() == []
+    assert harness.catalog.calls["swap_together"] == 15
+
+
+async def test_a_transaction_outlives_the_committer_at_any_point_of_its_way() -> None:
+    harness = ServiceHarness()
+    requests = build_group(await create(harness))
+    await harness.publish(requests[0])
+    await harness.run_until_settled(seconds=5.0)
+    await publish(harness, requests[1:])
+    harness.catalog.plan(Fault.LOST_REPLY)
+    await harness.run_until_settled(seconds=0.001)
+    async with harness.running(reconcile_interval_s=5.0):
+        await harness.settle(60.0)
+    assert await counts(harness) == [1, 1, 1]
+    assert await harness.outstanding() == []
+
+
+async def test_a_transaction_that_comes_again_is_told_that_it_has_landed() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    known = UUID(int=9)
+    async with harness.running():
+        await publish(harness, build_group(tables, id=known))
+        await harness.settle()
+        await publish(harness, build_group(tables, id=known))
+        await harness.settle()
+    assert await counts(harness) == [1, 1, 1]
+    assert await harness.outstanding() == []
+    assert harness.catalog.calls["swap_together"] == 1
+    assert sum(one.duplicate for one in await harness.receipts()) == 3
