@@ -86,7 +86,7 @@ def operations() -> dict[str, Operation]:
             _scenario((producer_role("query", restored), operator_role("operator", looks))),
             (*committer, "operator"),
         ),
-        Operation("transaction", _over_two_tables(), committer),
+        Operation("transaction", over_two_tables(), committer),
         Operation("merge", _scenario(few, _MERGING), committer),
         Operation("expiry", _scenario(few, _EXPIRING), committer),
         Operation("without a queue", replace(_scenario(one), with_queue=False), committer),
@@ -115,7 +115,7 @@ def forced_replay() -> Operation:
     return Operation("forced replay", _scenario(roles), ("committer-0", "owner"))
 
 
-def _over_two_tables() -> Scenario:
+def over_two_tables() -> Scenario:
     """Return two transactions over two tables, one of which another producer writes to, too."""
     lone = producer_role("query", ProducerPlan(epochs=2, trigger_s=0.2, files_max=1))
     scenario = _scenario((transfer_role("transfers", 2, 0.1), lone))

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
-from tests.simulation.crash_matrix import Position, forced_replay, operations, play, positions
+from tests.simulation.crash_matrix import (
+    SEED,
+    Position,
+    forced_replay,
+    operations,
+    over_two_tables,
+    play,
+    positions,
+)
 from tests.simulation.faults import Fault, applicable
+from tests.simulation.scenario import build_sim_table
 from tests.simulation.simulation import Simulation
 
 SLICES = 8
@@ -86,3 +96,16 @@ def test_the_matrix_has_every_call_of_the_service() -> None:
 def test_a_swap_meets_every_fault_but_those_of_several_items_and_of_deletes() -> None:
     of_others = {Fault.PARTIAL, Fault.STALE_LIST, Fault.HELD}
     assert set(Fault) - set(applicable("catalog.swap")) == of_others
+
+
+def test_the_owner_of_the_first_table_gathers_what_comes_to_another_committer() -> None:
+    """A request that it does not own is passed on to it by its own committer."""
+    names = ("cars", "flights", "ships", "trains")
+    tables = tuple(build_sim_table(SEED, name) for name in names)
+    outcome = Simulation(replace(over_two_tables(), tables=tables, replicas=2)).run()
+    assert not outcome.violations
+    assert outcome.commits == 2 * len(tables) + 2
+    swaps = {call.process for call in outcome.faults.met if call.method == "catalog.swap_together"}
+    announced = {call.process for call in outcome.faults.met if call.method == "queue.announce"}
+    assert len(swaps) == 1
+    assert announced - swaps > {"query", "transfers"}

@@ -142,20 +142,22 @@ class TableCommitters:
             if not of_uuid:
                 del self._by_uuid[str(table.table_uuid)]
 
-    async def stop_tables(self, shards: Collection[int]) -> bool:
-        """Stop the tables of these shards after their current attempt. The next owner takes their
-        waiting requests. False if there was no such table.
+    async def stop_tables(self, shards: Collection[int]) -> list[TableCommitter]:
+        """Stop the tables of these shards after their current attempt, and return them. The next
+        owner takes their waiting requests.
         """
-        ending = [
-            task for task, table in self._running.items() if shard_of(table.table_uuid) in shards
-        ]
-        for task in ending:
-            self._running[task].stop()
+        ending = {
+            task: table
+            for task, table in self._running.items()
+            if shard_of(table.table_uuid) in shards
+        }
+        for table in ending.values():
+            table.stop()
         if ending:
             await asyncio.wait(ending)
         self._shown.left(shards)
         self._idle_upkeep.left(shards)
-        return bool(ending)
+        return list(ending.values())
 
     async def stop(self) -> None:
         """Stop every table after its current attempt."""

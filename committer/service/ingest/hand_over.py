@@ -24,8 +24,12 @@ class TableHandOver:
     async def release_shards(self, shards: frozenset[int]) -> None:
         """Return when nothing of these shards is under way any more."""
         self.large.release_shards(shards)
-        had_some = await self.tables.stop_tables(shards)
+        stopped = await self.tables.stop_tables(shards)
         self.deferred.release_shards(shards)
-        if had_some:
+        for pending in (one for table in stopped for one in table.waiting.all()):
+            # Its doorbell may have come by the shard of another table, which stays.
+            if pending.sealed.request.transaction is not None:
+                self.deferred.add(pending.key, pending.waiters)
+        if stopped:
             # So that landed requests are not delivered to the next owner.
             await self.settler.flush()

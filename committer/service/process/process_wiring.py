@@ -27,6 +27,7 @@ from committer.service.requests.large_requests import LargeRequests, NamedManife
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signature_check import Signatures
 from committer.service.settle.endings import Endings
+from committer.service.settle.forwarder import Forwarder
 from committer.service.settle.recently_quarantined import RecentlyQuarantined
 from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import ShardLeases
@@ -139,7 +140,8 @@ class WorkWiring:
         settings = parts.settings.service
         age_s = settings.reconcile_age_s
         ownership = Ownership(shards=self.shards, queue=progress, world=parts.world, age_s=age_s)
-        process.transactions.decide_for(ownership.owns_shard)
+        forward = Forwarder(parts.queue, process.deferred).forward if parts.queue else None
+        process.transactions.share(ownership.owns_shard, forward)
         scan = InboxScan(
             inbox=parts.inbox,
             intake=self.intake,

@@ -42,10 +42,9 @@ class TableCommitter:
 
     def submit(self, pending: Pending) -> None:
         """Add a request, or another copy of one that waits."""
-        self.waiting.add(pending)
         if pending.sealed.request.transaction is not None:
-            # Other tables wait for this one, which may be early for its next commit.
-            self.pacer.hurry()
+            self.rounds.transactions.arrived(pending)
+        self.waiting.add(pending)
 
     def stop(self) -> None:
         """End after the current attempt; waiting requests stay unacknowledged."""

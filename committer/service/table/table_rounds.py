@@ -59,6 +59,7 @@ class TableRounds:
         self._decide_suspects(outcome)
         await self.verdicts.conclude(outcome)
         candidates = self.transactions.select(outcome.candidates, self.batches.keys_in_flight)
+        await self.transactions.pass_on()
         if not is_turn:
             candidates = [one for one in candidates if one.request.transaction is not None]
         inflight = await self.batches.next(candidates, self.admission.basis, state)

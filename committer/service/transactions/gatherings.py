@@ -6,7 +6,7 @@ transaction at a time, which is decided here in one step: so no two of them wait
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -14,9 +14,13 @@ from uuid import UUID
 from committer.ports.queue import shard_of
 from committer.request.table_identifier import TableIdentifier
 from committer.request.transaction import Transaction
+from committer.service.requests.pending import Pending
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.transactions.meeting import Meeting
+
+Forward = Callable[[Pending, UUID], Awaitable[bool]]
+"""Rings for a request where this table is owned. False: the other committer is not told."""
 
 
 class Member(Protocol):
@@ -67,17 +71,28 @@ class Transactions:
         self._health = health
         self._gatherings: dict[object, Gathering] = {}
         self._owns_shard: Callable[[int], bool] = lambda _: True
+        self._forward: Forward | None = None
 
-    def decide_for(self, owns_shard: Callable[[int], bool]) -> None:
-        """Set which shards are this process's: of a transaction, that of its first table."""
-        self._owns_shard = owns_shard
+    def share(self, owns_shard: Callable[[int], bool], forward: Forward | None) -> None:
+        """Share the transactions with other committers: the owner of the first table gathers."""
+        self._owns_shard, self._forward = owns_shard, forward
+
+    def owns(self, table_uuid: UUID) -> bool:
+        """Return whether the table is this committer's."""
+        return self._owns_shard(shard_of(table_uuid))
 
     def is_ours(self, transaction: Transaction) -> bool:
-        """Return whether this process gathers the transaction. Others leave it alone, though a swap
-        is conditional whoever sends it.
+        """Return whether this committer gathers the transaction. Others pass its requests on: one
+        alone decides that it stays incomplete.
         """
-        (_, first), *_ = transaction.members
-        return self._owns_shard(shard_of(first))
+        return self.owns(_first_table(transaction))
+
+    async def forward(self, pending: Pending) -> bool:
+        """Pass a request on to the committer that gathers; False if it is not told now."""
+        transaction = pending.sealed.request.transaction
+        if self._forward is None or transaction is None:
+            return False
+        return await self._forward(pending, _first_table(transaction))
 
     def join(self, transaction: Transaction, table_uuid: UUID, member: Member) -> Gathering:
         """Note that a table's request may land now."""
@@ -144,6 +159,11 @@ class Transactions:
     def _forget(self, gathering: Gathering) -> None:
         self._gatherings.pop((gathering.transaction.id, gathering.transaction.members), None)
         self._health.healthy(_component(gathering))
+
+
+def _first_table(transaction: Transaction) -> UUID:
+    (_, first), *_ = transaction.members
+    return first
 
 
 def _component(gathering: Gathering) -> str:

@@ -13,7 +13,7 @@ from committer.ports.pointer_swap import Committed, Conflict, Swap, SwapAnswer
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest
-from committer.service.requests.pending import Stage, Waiting
+from committer.service.requests.pending import Pending, Stage, Waiting
 from committer.service.tasks.steps import send_swap
 from committer.service.transactions.gatherings import Gathering, Transactions
 
@@ -47,12 +47,21 @@ class TableTransactions:
     def __post_init__(self) -> None:
         self._joined: dict[str, Gathering] = {}
         self._since_s: dict[str, float] = {}
+        self._foreign: list[str] = []
         self._called: str | None = None
 
     @property
     def is_called(self) -> bool:
         """Whether the next batch is the table's part of a transaction."""
         return self._called is not None
+
+    def arrived(self, pending: Pending) -> None:
+        """Note a request of a transaction that is about to wait. The request of another's table has
+        been passed on: its owner may have ended it in the meantime.
+        """
+        pending.is_shared = pending.is_shared or not self.transactions.owns(self.table_uuid)
+        # Other tables wait for this one, which may be early for its next commit.
+        self.pacer.hurry()
 
     # --- Which requests the next batch may have ---
 
@@ -62,6 +71,7 @@ class TableTransactions:
         """Return the candidates without those that wait for their transactions; or the called one
         alone, once no other batch is in flight. Those that wait are looked at again later.
         """
+        self._foreign = []
         members = [one for one in candidates if one.request.transaction is not None]
         if not members and not self._since_s:
             return candidates
@@ -104,7 +114,10 @@ class TableTransactions:
         """
         key = one.sealed.key
         pending, gathering = self.waiting.find(key), self._joined.get(key)
-        if pending is None or gathering is None or not gathering.missing:
+        if gathering is None:
+            self._foreign.append(key)
+            return
+        if pending is None or not gathering.missing:
             hold_s = LOOK_AGAIN_S
         else:
             waited_s = self.world.monotonic_s() - self._since_s[key]
@@ -116,6 +129,20 @@ class TableTransactions:
             hold_s = min(LOOK_AGAIN_S, self.wait_s_max - waited_s)
         if pending is not None:
             self.waiting.hold(pending, hold_s)
+
+    async def pass_on(self) -> None:
+        """Pass the requests on whose transactions another committer gathers. They stay in the
+        inbox, where they are found again if that one does not end them.
+        """
+        foreign, self._foreign = self._foreign, []
+        for key in foreign:
+            pending = self.waiting.find(key)
+            if pending is None:
+                continue
+            if await self.transactions.forward(pending):
+                self.waiting.end(key, Stage.RETURNED)
+            else:
+                self.waiting.hold(pending, LOOK_AGAIN_S)
 
     # --- What others say ---
 

@@ -1,0 +1,35 @@
+"""Passes requests of transactions on to the committer that gathers their transaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.errors import TransientError
+from committer.ports.queue import Doorbell, Queue
+from committer.request.request_format import line_digest
+from committer.service.requests.deferred_doorbells import DeferredDoorbells
+from committer.service.requests.pending import Pending
+
+
+@dataclass(eq=False)
+class Forwarder:
+    """Rings for a request where the first table of its transaction is owned, once for each that
+    waits for a receipt. Its own doorbells are deferred: they are acknowledged once the request has
+    left the inbox, and ring again until then.
+    """
+
+    queue: Queue
+    deferred: DeferredDoorbells
+
+    async def forward(self, pending: Pending, first_table: UUID) -> bool:
+        """Return whether the other committer is told. If not, the request stays here for now."""
+        digest = line_digest(pending.sealed.content)
+        waiting = pending.waiters.reply_to or (None,)
+        bells = [Doorbell(first_table, pending.key, digest, None, one) for one in waiting]
+        try:
+            await self.queue.announce(bells)
+        except TransientError:
+            return False
+        self.deferred.add(pending.key, pending.waiters)
+        return True
