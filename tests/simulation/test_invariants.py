@@ -16,6 +16,7 @@ from committer.request.attempt import timed_nonce
 from committer.request.receipt_model import ReceiptState
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.simulation.misdeeds import LATER_MS, OURS, Bench, files_of
+from tests.support.builders.transactions import build_group
 
 
 async def test_a_right_history_breaks_nothing(bench: Bench) -> None:
@@ -278,3 +279,21 @@ async def test_a_request_that_waits_for_ever_breaks_i15(bench: Bench) -> None:
 
 def _record(key: str, reason: Reason = Reason.PLAN_FAILED) -> QuarantineRecord:
     return QuarantineRecord(key=key, reason=reason.value, message="no", quarantined_at_ms=0)
+
+
+# --- I18: transactions ---------------------------------------------------------------------------
+
+
+async def test_a_transaction_that_landed_on_one_of_its_tables_breaks_i18(bench: Bench) -> None:
+    tables = [await bench.create_table(), await bench.create_table(name="db.trains")]
+    flights, trains = build_group(tables)
+    for sealed in (flights, trains):
+        await bench.inbox.put(sealed)
+    await bench.commit(tables[0], flights)
+    assert bench.found() == set()
+    bench.invariants.check_transactions()
+    assert bench.found() == {"I18"}
+    bench.history.violations.clear()
+    await bench.commit(tables[1], trains)
+    bench.invariants.check_transactions()
+    assert bench.found() == set()

@@ -19,6 +19,7 @@ from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.transactions.meeting import Meeting
 
+_COMPONENT = "transactions"
 Forward = Callable[[Pending, UUID], Awaitable[bool]]
 """Rings for a request where this table is owned. False: the other committer is not told."""
 
@@ -70,6 +71,8 @@ class Transactions:
     def __init__(self, health: Health) -> None:
         self._health = health
         self._gatherings: dict[object, Gathering] = {}
+        # Of those that have waited for a while: for what.
+        self._shown: dict[str, str] = {}
         self._owns_shard: Callable[[int], bool] = lambda _: True
         self._forward: Forward | None = None
 
@@ -149,22 +152,27 @@ class Transactions:
 
     def show_waiting(self, gathering: Gathering, waited_s: float) -> None:
         """Show a transaction that has waited for a while, and for which tables."""
-        names = ", ".join(str(name) for name in gathering.missing)
-        why = f"waits since {waited_s:.0f} s for its requests for {names}"
-        if self._health.degraded(_component(gathering), why):
-            log.warning(
-                "transaction.waiting", transaction=str(gathering.transaction.id), missing=names
-            )
+        name = str(gathering.transaction.id)
+        missing = ", ".join(str(one) for one in gathering.missing)
+        if name not in self._shown:
+            log.warning("transaction.waiting", transaction=name, missing=missing)
+        self._shown[name] = f"transaction {name} waits since {waited_s:.0f} s for {missing}"
+        self._show()
+
+    def _show(self) -> None:
+        if not self._shown:
+            self._health.healthy(_COMPONENT)
+            return
+        *others, newest = self._shown.values()
+        more = f"; and {len(others)} more" if others else ""
+        self._health.degraded(_COMPONENT, f"{newest}{more}")
 
     def _forget(self, gathering: Gathering) -> None:
         self._gatherings.pop((gathering.transaction.id, gathering.transaction.members), None)
-        self._health.healthy(_component(gathering))
+        if self._shown.pop(str(gathering.transaction.id), None) is not None:
+            self._show()
 
 
 def _first_table(transaction: Transaction) -> UUID:
     (_, first), *_ = transaction.members
     return first
-
-
-def _component(gathering: Gathering) -> str:
-    return f"transaction {gathering.transaction.id}"

@@ -8,9 +8,10 @@ import pytest
 
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
+from committer.request.needs import Needs
 from committer.request.receipt_model import ReceiptState
-from committer.request.request_format import EncodedRequest
-from tests.support.builders.request_builders import build_request
+from committer.request.request_format import EncodedRequest, seal_request
+from tests.support.builders.request_builders import build_line, build_request
 from tests.support.builders.transactions import build_group, build_transaction, in_transaction
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.service.outside import foreign_commit
@@ -67,12 +68,11 @@ async def test_a_request_waits_for_the_others_and_its_neighbors_do_not() -> None
             await harness.publish(build_request(tables[0], producer="lone", epoch=epoch))
             await harness.settle(40.0)
         assert await counts(harness) == [3, 0, 0]
-        (shown,) = [why for name, why in harness.health.conditions.items() if "transaction" in name]
-        assert "db.ships, db.trains" in shown
+        assert "db.ships, db.trains" in harness.health.conditions["transactions"]
         await publish(harness, others)
         await harness.settle(1.0)
         assert await counts(harness) == [4, 1, 1]
-        assert not [name for name in harness.health.conditions if "transaction" in name]
+        assert "transactions" not in harness.health.conditions
     assert await harness.outstanding() == []
 
 
@@ -265,3 +265,67 @@ async def test_a_transaction_that_comes_again_is_told_that_it_has_landed() -> No
     assert await harness.outstanding() == []
     assert harness.catalog.calls["swap_together"] == 1
     assert sum(one.duplicate for one in await harness.receipts()) == 3
+
+
+async def test_each_transaction_that_waits_is_counted_in_one_condition() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        groups = [build_group(tables, producer=f"p{number}") for number in range(3)]
+        for group in groups:
+            await harness.publish(group[0])
+        await harness.settle(70.0)
+        assert "and 2 more" in harness.health.conditions["transactions"]
+        for group in groups:
+            await publish(harness, group[1:])
+        await harness.settle(5.0)
+        assert harness.health.conditions == {}
+    assert await counts(harness) == [3, 3, 3]
+
+
+async def test_a_member_in_conflict_keeps_the_others_from_landing() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    absent = f"{tables[1].metadata.location}/data/absent.parquet"
+    removal = build_line(tables[1]).model_copy(
+        update={
+            "operation": "delete",
+            "needs": Needs(removed_data_files=(absent,)),
+            "transaction": transaction,
+            "manifests": (),
+            "files": (),
+        }
+    )
+    requests = [in_transaction(build_request(table), transaction) for table in tables]
+    requests[1] = seal_request(removal, ())
+    await publish(harness, requests)
+    await harness.run_until_settled(seconds=700.0)
+    assert await counts(harness) == [0, 0, 0]
+    reasons = sorted(one.reason for one in await harness.quarantined())
+    incomplete = Reason.TRANSACTION_INCOMPLETE.value
+    assert reasons == [Reason.CONFLICT.value, incomplete, incomplete]
+
+
+async def test_operations_of_one_transaction_see_each_other_on_no_table() -> None:
+    """An append to one table and a removal from another land as one change."""
+    harness = ServiceHarness()
+    tables = await create(harness, "db.flights", "db.ships")
+    async with harness.running():
+        await harness.publish(build_request(tables[0], producer="lone"))
+        await harness.settle(5.0)
+        (moved,) = await harness.live_files("db.flights")
+        transaction = build_transaction(tables)
+        removal = build_line(tables[0]).model_copy(
+            update={
+                "operation": "delete",
+                "needs": Needs(removed_data_files=(moved.file_path,)),
+                "transaction": transaction,
+                "files": (),
+            }
+        )
+        await harness.publish(seal_request(removal, ()))
+        await harness.publish(in_transaction(build_request(tables[1]), transaction))
+        await harness.settle(5.0)
+    assert await counts(harness, "db.flights", "db.ships") == [0, 1]
+    assert await harness.outstanding() == []
