@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
 from tests.support.cli_commands import answer, set_property
@@ -123,3 +124,24 @@ def test_a_purge_that_was_interrupted_is_repeated_after_registering_the_last_fil
     assert frazil("table", "register", "db.flights", last).code == 0
     assert frazil("table", "purge", "db.flights", "--yes").code == 0
     assert files(location) == []
+
+
+def test_a_location_from_which_another_table_adopts_files_is_not_purged(frazil: Frazil) -> None:
+    location = create(frazil)
+    create(frazil, "db.other", "--property", f"{ADOPT_LOCATIONS_PROPERTY}=file://{location}/old")
+    refuse(frazil, "of table db.other")
+
+
+def test_adopted_files_outside_the_table_stay_and_their_folders_are_named(
+    frazil: Frazil, tmp_path: Path
+) -> None:
+    location = create(frazil)
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "a.parquet").write_bytes(b"rows")
+    set_property(frazil, ADOPT_LOCATIONS_PROPERTY, f"file://{old}, file://{location}/old")
+    done = frazil("table", "purge", "db.flights", "--yes")
+    assert done.code == 0
+    stays = [line for line in done.err.splitlines() if "outside stay" in line]
+    assert stays == [f"Its files outside stay: file://{old}"]
+    assert files(old) and files(location) == []

@@ -228,4 +228,11 @@ ADOPTION = (
         "        return found.within(places_of(metadata) if is_adopted in (True, False) else ())\n",
         _EXPIRER,
     ),
+    Mutant(
+        "files_that_another_table_has_added_are_orphans",
+        "committer/service/admin/orphan_finder.py",
+        "            others += claimed_places(other.metadata)\n",
+        "            others += claimed_places(other.metadata)[:1]\n",
+        ("tests/service/admin/test_orphan_finder.py -k adopts_files",),
+    ),
 )

@@ -26,6 +26,7 @@ from committer.iceberg.values.locations import (
     metadata_folder,
     version_in_name,
 )
+from committer.plan.batch.adopted_paths import adopt_locations
 from committer.plan.batch.data_locations import attempt_named
 from committer.plan.cleanup.reachability import Reading, each_manifest, rows_of_all
 from committer.ports.pointer_swap import LoadedTable
@@ -92,6 +93,11 @@ def places_of(metadata: TableMetadata) -> tuple[str, ...]:
             found = [one for one in found if not comparable_location(one).is_within(at)]
             found.append(place.rstrip("/"))
     return tuple(found)
+
+
+def claimed_places(metadata: TableMetadata) -> tuple[str, ...]:
+    """Return the folders where a table may have files: its own, and those that it adopts from."""
+    return (*places_of(metadata), *adopt_locations(metadata.properties))
 
 
 @dataclass(frozen=True, slots=True)

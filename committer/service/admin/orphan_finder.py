@@ -27,12 +27,12 @@ from committer.plan.cleanup.orphan_search import (
     Kind,
     Names,
     SearchScope,
+    claimed_places,
     kind_of,
     manifests_named_by,
     name_metadata,
     name_request,
     name_snapshots,
-    places_of,
     spans_version,
     without_checksum,
 )
@@ -113,7 +113,7 @@ class OrphanFinder:
         """
         others = [self._sources.inbox_root]
         async for other in other_tables(self._sources.catalog, self.table.identifier):
-            others += places_of(other.metadata)
+            others += claimed_places(other.metadata)
         self._ground = SearchScope.of(self.table.metadata, others)
         return self._ground
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from committer.errors import NoSuchTableError, UnsupportedError
 from committer.iceberg.values.locations import comparable_location
-from committer.plan.cleanup.orphan_search import places_of
+from committer.plan.batch.adopted_paths import adopt_locations
+from committer.plan.cleanup.orphan_search import claimed_places, places_of
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
@@ -64,9 +65,10 @@ class TablePurge:
             objects += 1
             size_bytes += info.size_bytes
         at = comparable_location(table.metadata.location)
+        adopted = adopt_locations(table.metadata.properties)
         outside = [
             place
-            for place in places_of(table.metadata)
+            for place in (*places_of(table.metadata), *(one.rstrip("/") for one in adopted))
             if not comparable_location(place).is_within(at)
         ]
         drops_pointer_first = self.catalog.capabilities.drops_pointer_only
@@ -163,7 +165,7 @@ class TablePurge:
             if comparable_location(place).is_within(own):
                 raise self._refused(f"its location {table.metadata.location} holds {place}")
         async for other in other_tables(self.catalog, self.identifier):
-            for place in places_of(other.metadata):
+            for place in claimed_places(other.metadata):
                 at = comparable_location(place)
                 if at.is_within(own) or own.is_within(at):
                     raise self._refused(

@@ -11,6 +11,7 @@ import pytest
 from committer.errors import UnsupportedError
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetProperties, Update
+from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
 from committer.plan.cleanup.orphan_search import Kind
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject
@@ -274,6 +275,16 @@ async def test_a_folder_that_another_table_writes_to_is_not_looked_at() -> None:
     search = await yard.search()
     assert (await search.look_around()).shared == (shared,)
     assert await yard.found(search) == []
+
+
+async def test_a_folder_from_which_another_table_adopts_files_is_not_looked_at() -> None:
+    yard = Yard()
+    await yard.open()
+    (adopted, left) = await yard.drop("data/old/adopted.parquet", "data/left.parquet")
+    folder = adopted.rpartition("/")[0]
+    await yard.harness.create_table("db.other", properties={ADOPT_LOCATIONS_PROPERTY: folder})
+    yard.later()
+    assert locations(await yard.found()) == {left}
 
 
 async def test_an_own_folder_outside_the_location_is_looked_at_and_said_to_be_outside() -> None:
