@@ -280,8 +280,11 @@ async def test_rows_are_a_models_after_every_operation_of_any_engine(
         chance = random.Random(f"{format_version}/{seed}")
         changer = Changer(harness, connections, name, f"changer-{seed}")
         run = Run(harness, java, name, changer, chance)
+        # PyIceberg writes no manifests of version 3.
+        is_written = format_version < 3
+        steps = {each: n for each, n in STEPS_OF.items() if is_written or "pyiceberg" not in each}
         for number in range(STEPS):
-            [step] = chance.choices(list(STEPS_OF), list(STEPS_OF.values()))
+            [step] = chance.choices(list(steps), list(steps.values()))
             run.steps[step] += 1
             try:
                 await getattr(run, step)()
