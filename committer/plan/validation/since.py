@@ -59,7 +59,7 @@ def since_base(base: Base, head: Head) -> Since | Conflict:
             f"its base has the sequence number {number}, and the last one of the table is"
             f" {head.metadata.last_sequence_number}: there was no such state"
         )
-    if base.snapshot_id is None:
+    if base.snapshot_id is None or (base.snapshot_id == 0 and not number):
         return _by_number(number or 0, chain)
     return _by_id(base.snapshot_id, number, head, chain)
 

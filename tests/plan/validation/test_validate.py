@@ -129,11 +129,19 @@ def test_a_base_that_has_expired_leaves_it_to_the_head() -> None:
     assert world.code(update) == "added"
 
 
-def test_an_empty_table_is_a_base_by_its_number() -> None:
+@pytest.mark.parametrize(
+    "base",
+    [
+        Base(sequence_number=0),
+        Base(snapshot_id=0, sequence_number=0),
+        Base(snapshot_id=0),
+    ],
+)
+def test_an_empty_table_is_a_base_by_its_number(base: Base) -> None:
     world = empty_world()
-    assert world.code(overwrite(world, Base(sequence_number=0))) is None
+    assert world.code(overwrite(world, base)) is None
     world.append(data_file("a1"))
-    assert world.code(overwrite(world, Base(sequence_number=0))) == "added"
+    assert world.code(overwrite(world, base)) == "added"
 
 
 def test_version_1_knows_what_is_new_by_its_snapshots() -> None:
