@@ -211,4 +211,11 @@ FILE_CHANGES = (
         "            if found:\n",
         ("tests/plan/operations/test_decoded_manifests.py -k than_allowed",),
     ),
+    Mutant(
+        "damaged_manifest_stops_the_table",
+        "committer/plan/commit/operation_step.py",
+        "    except (InvalidMetadataError, UnsupportedError) as error:\n",
+        "    except ZeroDivisionError as error:\n",
+        ("tests/plan/commit/test_operation_steps.py -k cannot_be_read",),
+    ),
 )

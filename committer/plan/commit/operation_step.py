@@ -4,18 +4,23 @@ branch.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
 
+from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.plan.batch.batch import Step
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.file_changes.step_manifests import produce
-from committer.plan.operations.change import Change
-from committer.plan.operations.conflict import Conflict
+from committer.plan.operations.change import Change, RewriteGroup
+from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head
 from committer.plan.operations.live_files import AddedFiles, check_not_live
 from committer.plan.operations.step_output import Produced, StepNames
 from committer.plan.validation.validate import validate
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,7 @@ def produce_operations(
     found = [landable(Change.of(checked), head) for checked in step.requests]
     changes = [one for one in found if isinstance(one, Change)]
     if len(changes) == len(found):
-        produced = produce(head, changes, names)
+        produced = _produced(head, changes, names)
         if isinstance(produced, Produced):
             return produced
         at_fault = _at_fault(head, step.requests, changes, names)
@@ -60,9 +65,9 @@ def refuse_live(head: Head, base: Head, checked: CheckedRequest) -> InConflict |
     `base` after the steps before. Errors: `MissingObjectsError`.
     """
     added = [AddedFiles.of(manifest) for manifest in checked.manifests]
-    if check_not_live(added, head) is None:
+    if _readable(partial(check_not_live, added, head)) is None:
         return None
-    landed = check_not_live(added, base)
+    landed = _readable(partial(check_not_live, added, base))
     key = checked.sealed.key
     return InConflict({key: landed}) if landed else InConflict(waiting=frozenset({key}))
 
@@ -71,17 +76,36 @@ def landable(change: Change, head: Head) -> Change | Conflict:
     """Return what of a change may land: all of it, or, of a rewrite whose client allows that, the
     groups that do not conflict. Errors: `MissingObjectsError`.
     """
-    conflict = validate(change, head)
+    conflict = _readable(partial(validate, change, head))
     if conflict is None:
         return change
     lost = [
-        group
-        for group in change.groups
-        if validate(change.without_groups(one for one in change.groups if one != group), head)
+        group for group in change.groups if _readable(partial(validate, _only(change, group), head))
     ]
     if len(lost) == len(change.groups):
         return conflict
     return change.without_groups(lost)
+
+
+def _only(change: Change, group: RewriteGroup) -> Change:
+    return change.without_groups(one for one in change.groups if one != group)
+
+
+def _produced(head: Head, changes: Sequence[Change], names: StepNames) -> Produced | Conflict:
+    return _readable(partial(produce, head, changes, names))
+
+
+def _readable(ask: Callable[[], _Answer]) -> _Answer | Conflict:
+    """Return the answer; a conflict where a manifest of the branch cannot be read. An append reads
+    none: a damaged one stops the operations that need it, and not the table."""
+    try:
+        return ask()
+    except (InvalidMetadataError, UnsupportedError) as error:
+        return Conflict(
+            ConflictCode.UNDECIDED,
+            f"it cannot be planned: {error}; appends still land, and so do operations that need not"
+            " read that file: rewrite the manifests with an engine that reads it, then replay",
+        )
 
 
 def _at_fault(
@@ -91,7 +115,7 @@ def _at_fault(
     alone = [
         checked
         for checked, change in zip(requests, changes, strict=True)
-        if isinstance(produce(head, [change], names), Conflict)
+        if isinstance(_produced(head, [change], names), Conflict)
     ]
     return alone or list(requests[1:])
 
@@ -101,7 +125,7 @@ def _told(at_fault: Sequence[CheckedRequest], base: Head, names: StepNames) -> I
     landed: dict[str, Conflict] = {}
     for checked in at_fault:
         change = landable(Change.of(checked), base)
-        found = produce(base, [change], names) if isinstance(change, Change) else change
+        found = _produced(base, [change], names) if isinstance(change, Change) else change
         if isinstance(found, Conflict):
             landed[checked.sealed.key] = found
     keys = (checked.sealed.key for checked in at_fault)

@@ -177,3 +177,20 @@ def test_manifests_are_clustered_by_request(format_version: int) -> None:
     assert plan.snapshot.operation == "replace"
     assert sorted(live(table)) == sorted(before)
     assert len(table.manifests()) == 1
+
+
+def test_a_manifest_that_cannot_be_read_stops_the_operation_and_no_append() -> None:
+    table = table_of()
+    newest, *_ = live(table)
+    damaged = table.manifest_list().rows[-1].manifest_path
+    table.objects[damaged] = table.objects[damaged][:40] + b"not what was written"
+    requests = [append(table, "a"), overwrite(table, "b", newest)]
+
+    found, _ = answer(table, batch_of(table, *requests))
+
+    assert isinstance(found, InConflict)
+    assert {key: one.code for key, one in found.landed.items()} == {
+        requests[1].key: ConflictCode.UNDECIDED
+    }
+    assert damaged in found.landed[requests[1].key].message
+    landed(table, requests[0])
