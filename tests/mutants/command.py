@@ -230,4 +230,11 @@ COMMAND = (
         "            raise\n",
         ("tests/cli/test_bad_catalogs.py -k glue",),
     ),
+    Mutant(
+        "garbage_is_looked_for_among_modules",
+        "committer/cli/committers/serve.py",
+        "    gc.freeze()\n",
+        "",
+        ("tests/cli/committers/test_serve_start.py",),
+    ),
 )
