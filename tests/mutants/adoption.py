@@ -138,14 +138,14 @@ ADOPTION = (
     Mutant(
         "an_attempt_is_looked_for_in_one_spelling",
         "committer/plan/batch/adopted_paths.py",
-        "any(at.is_within(comparable_location(folder)) for folder in places.prefixes)",
+        "any(at.is_within(_folder(folder)) for folder in places.prefixes)",
         "path.startswith(places.prefixes)",
         _PATHS,
     ),
     Mutant(
         "metadata_is_adopted_by_another_spelling",
         "committer/plan/batch/adopted_paths.py",
-        "    if any(at.is_within(comparable_location(folder)) for folder in places.metadata):\n",
+        "    if any(at.is_within(_folder(folder)) for folder in places.metadata):\n",
         "    if path.startswith(places.metadata):\n",
         _PATHS,
     ),

@@ -8,6 +8,7 @@ attempt of another request may have: that request may list the file too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from uuid import UUID
 
 from committer.errors import InvalidRequestError
@@ -24,6 +25,8 @@ ADOPT_LOCATIONS_PROPERTY = "frazil.adopt.locations"
 # The version of the uuids that attempts are.
 _ATTEMPT_VERSION = 5
 _SHOWN_MAX = 512
+# The folders of a table are compared with each of its paths.
+_folder = lru_cache(maxsize=256)(comparable_location)
 
 
 def adopt_locations(properties: Mapping[str, str]) -> tuple[str, ...]:
@@ -40,9 +43,9 @@ def adopted_refusal(path: str, places: AllowedPlaces, locations: tuple[str, ...]
     folder.
     """
     at = comparable_location(path)
-    if any(at.is_within(comparable_location(folder)) for folder in places.metadata):
+    if any(at.is_within(_folder(folder)) for folder in places.metadata):
         return "it is in the folder of the table's metadata"
-    is_own = any(at.is_within(comparable_location(folder)) for folder in places.prefixes)
+    is_own = any(at.is_within(_folder(folder)) for folder in places.prefixes)
     if is_own and _may_be_an_attempts(path):
         return (
             "its name has the uuid of an attempt, whose own request may add it; copy the file under"
