@@ -376,6 +376,36 @@ PROTOCOL = (
         (SEEDS,),
     ),
     Mutant(
+        "gap_below_an_epoch_is_not_looked_up",
+        "committer/plan/scheduling/epoch_order.py",
+        "        if epoch > after + 1:\n",
+        "        if epoch < 0:\n",
+        ("tests/service/table/test_ordered_producers.py",),
+    ),
+    Mutant(
+        "quarantined_epoch_stops_nothing",
+        "committer/service/requests/inbox_lookup.py",
+        "        for place in (self._inbox, self._quarantine, self._inbox):\n"
+        "            async for one in place.list(table_uuid, producer):\n",
+        "        for place in (self._inbox,):\n"
+        "            async for one in place.list(table_uuid, producer):\n",
+        ("tests/service/table/test_ordered_producers.py",),
+    ),
+    Mutant(
+        "told_conflict_stops_its_producer",
+        "committer/service/requests/inbox_lookup.py",
+        "            return (await self._quarantine.record(key)).is_told_only\n",
+        "            return False\n",
+        ("tests/service/table/test_ordered_producers.py",),
+    ),
+    Mutant(
+        "told_conflicts_are_kept_for_ever",
+        "committer/service/ingest/poller.py",
+        "        if told:\n",
+        "        if False:\n",
+        ("tests/service/ingest/test_resolved_refusals.py",),
+    ),
+    Mutant(
         "conflict_with_an_earlier_step_ends_a_request",
         "committer/plan/commit/operation_step.py",
         "    return _told(at_fault, base, names)\n",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tests.simulation.changers import ChangerPlan
 from tests.simulation.faults import PROCESS_FAULTS, Call, Fault, applicable
 from tests.simulation.foreign import Deed, ForeignPlan
 from tests.simulation.operators import OperatorPlan
@@ -20,6 +21,7 @@ from tests.simulation.scenario import (
     Role,
     Scenario,
     build_sim_table,
+    changer_role,
     foreign_role,
     ledger_operator_role,
     malformed_role,
@@ -66,6 +68,10 @@ def operations() -> dict[str, Operation]:
     looks = OperatorPlan(looks=1, pause_s=6.0, replays=1.0, discards=0.0)
     burst = replace(quick, epochs=5, trigger_s=0.05)
     cutter = ForeignPlan(deeds=3 * (Deed.APPEND, Deed.EXPIRE), pause_s=0.3, think_s=0.05)
+    changing = (
+        producer_role("query", replace(quick, epochs=4)),
+        changer_role("job", _CHANGES),
+    )
     committer, both = ("committer-0",), ("committer-0", "committer-1")
     made = (
         Operation("publish", _scenario(one), ("query",)),
@@ -87,6 +93,7 @@ def operations() -> dict[str, Operation]:
             (*committer, "operator"),
         ),
         Operation("transaction", over_two_tables(), committer),
+        Operation("several snapshots", _gathered(_scenario(changing)), committer),
         Operation("merge", _scenario(few, _MERGING), committer),
         Operation("expiry", _scenario(few, _EXPIRING), committer),
         Operation("without a queue", replace(_scenario(one), with_queue=False), committer),
@@ -123,6 +130,7 @@ def over_two_tables() -> Scenario:
     return replace(scenario, tables=tables)
 
 
+_CHANGES = ChangerPlan(epochs=4, pause_s=0.2, think_s_max=0.1, waits=False)
 _MERGING = {"commit.manifest.min-count-to-merge": "2"}
 _EXPIRING = {
     "frazil.expire.enabled": "true",
@@ -131,6 +139,12 @@ _EXPIRING = {
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "1",
 }
+
+
+def _gathered(scenario: Scenario) -> Scenario:
+    """Return it with commits so far apart that requests of several producers meet in a batch."""
+    commit = scenario.settings.commit.model_copy(update={"min_interval_ms": 700})
+    return replace(scenario, settings=scenario.settings.model_copy(update={"commit": commit}))
 
 
 def _scenario(roles: tuple[Role, ...], properties: dict[str, str] | None = None) -> Scenario:

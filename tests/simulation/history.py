@@ -21,7 +21,7 @@ from committer.request.table_identifier import TableIdentifier
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken promise: the invariant (`I1` to `I18`), what was found, and when (ms)."""
+    """A broken promise: the invariant (`I1` to `I20`), what was found, and when (ms)."""
 
     invariant: str
     text: str

@@ -1,4 +1,4 @@
-"""The invariants I1 to I15 over one run: those of each effect at once, all of them at quiescence.
+"""The invariants I1 to I15, I18 to I20 over one run: of each effect at once, all at quiescence.
 
 Each effect of a committer is judged at once, by the state of the servers then; effects of others
 are followed, not judged. Violations are noted in the history, never raised inside a port.
@@ -7,7 +7,7 @@ are followed, not judged. Violations are noted in the history, never raised insi
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -28,7 +28,7 @@ from committer.storage.inbox.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
 from tests.simulation.ledger_model import Landing, Problem, entry_in, evidence_of_history
 from tests.simulation.metadata_rules import added_snapshots
-from tests.simulation.reasons import untrue
+from tests.simulation.reasons import untrue, untrue_conflict
 from tests.simulation.table_view import TableView
 
 T = TypeVar("T")
@@ -84,6 +84,8 @@ class Invariants:
         self._views: dict[UUID, TableView] = {}
         self._by_name: dict[TableIdentifier, UUID] = {}
         self._published: dict[str, EncodedRequest | None] = {}
+        # In which order they became durable.
+        self._order: dict[str, int] = {}
         self._written: dict[str, bytes] = {}
         # Ended by a landing, whatever became of that since; by published key, as all sets here.
         self._superseded: set[str] = set()
@@ -123,7 +125,8 @@ class Invariants:
 
     def _enters_quarantine(self, process: str, key: str, content: bytes) -> None:
         """Check I10: the reason of a quarantined request is true of the catalog and the ledger."""
-        reason = read_quarantined(content, key)[0].reason
+        record = read_quarantined(content, key)[0]
+        reason = record.reason
         sealed = self._published.get(key)
         view = self._views.get(sealed.request.table_uuid) if sealed else None
         published = published_key(key)
@@ -139,6 +142,10 @@ class Invariants:
             wrong = untrue(
                 reason, sealed.request, view.ledger, view.metadata, may_freeze=may_freeze
             )
+            if reason == Reason.CONFLICT.value and not view.was_set_back:
+                wrong = untrue_conflict(
+                    record.conflict, sealed.request, view.metadata, view.live_on_main()
+                )
         if wrong:
             self._violated("I10", f"{process} quarantines {key} for {reason}: {wrong}")
         if reason == UNPROVEN and self._must_be_remembered(key):
@@ -170,6 +177,7 @@ class Invariants:
             name = request.producer.id, request.epoch, str(request.attempt)
             self._by_attempt[name].append(key)
         self._published[key] = sealed
+        self._order.setdefault(key, len(self._order))
 
     def deleting(self, process: str, locations: Sequence[str]) -> None:
         for location in locations:
@@ -221,6 +229,7 @@ class Invariants:
         self._permitted(process, swap)
         if is_ours:
             self._refusal_resolved(view, swap)
+            self._in_order(process, view, swap)
             self._forgotten(process, view, swap)
             return
         self._history.decided.update((view.table_uuid, name) for name in _changed_entries(swap))
@@ -228,6 +237,18 @@ class Invariants:
             view.forgive(swap.metadata, _changed_entries(swap))
         else:
             self._foreign_ledger(process, view, swap)
+
+    def _in_order(self, process: str, view: TableView, swap: Swap) -> None:
+        """Check I20: no epoch of an ordered producer lands before a lower one that was durable
+        first, and waits or is in quarantine.
+        """
+        for snapshot in added_snapshots(swap.base.metadata, swap.metadata):
+            for proof in view.contents.of(snapshot).evidence.values():
+                landing = view.ledger.attempts.get(proof.attempt)
+                key = landing.request.inbox_key if landing else ""
+                before = next(self._before(key), None)
+                if before is not None and key not in self._history.accepted:
+                    self._violated("I20", f"{process} lands {key} before {before}")
 
     def _permitted(self, process: str, swap: Swap) -> None:
         """Follow the permissions of operators in the ledger: who gives one, and when it is gone."""
@@ -408,9 +429,35 @@ class Invariants:
                 self._violated("I18", f"transaction {known} has landed on {found} only")
 
     def may_wait(self, key: str) -> bool:
-        """Return whether the request may wait for an operator, as its table was restored."""
+        """Return whether the request may wait for an operator, as its table was restored, or a
+        lower epoch of its ordered producer is in quarantine.
+        """
         tampered = self._history.tampered
-        return bool(tampered) and UUID(key[:36]) in tampered
+        is_tampered = bool(tampered) and UUID(key[:36]) in tampered
+        return is_tampered or any(self._quarantine in one for one in self._before(key))
+
+    def _before(self, key: str) -> Iterator[str]:
+        """Yield the objects of an ordered producer that were durable before this request, and have
+        to land before it."""
+        sealed = self._published.get(key)
+        if sealed is None or not sealed.request.producer.ordered:
+            return
+        request = sealed.request
+        for other, known in self._published.items():
+            if known is None or self._landing(other) is not None:
+                continue
+            one = known.request
+            is_own = one.producer.id == request.producer.id
+            is_lower = one.epoch < request.epoch and self._order[other] < self._order[key]
+            if is_own and is_lower and one.table_uuid == request.table_uuid:
+                yield from (each for each in self._objects(other) if self._is_kept(each))
+
+    def _is_kept(self, location: str) -> bool:
+        """Return whether an object holds its request: no record that only tells of a conflict."""
+        content = self._read(location)
+        if content is None or not location.startswith(self._quarantine):
+            return content is not None
+        return not read_quarantined(content, location)[0].is_told_only
 
     def _why_waiting(self, key: str) -> str:
         has_ended = self._has_ended(key, self._inbox + key)

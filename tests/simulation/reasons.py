@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.ledger_entry import property_key
+from committer.plan.operations.conflict import ConflictCode
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest
 from tests.simulation.ledger_model import LedgerModel, entry_in
@@ -50,3 +51,16 @@ def _is_claimed(request: CommitRequest, metadata: TableMetadata) -> bool:
     entry = entry_in(metadata, property_key(request.producer.id, request.branch))
     ranges = entry.epochs.ranges if entry is not None else ()
     return any(low <= request.epoch <= high for low, high in ranges)
+
+
+def untrue_conflict(
+    code: str | None, request: CommitRequest, metadata: TableMetadata, live: set[str]
+) -> str | None:
+    """Return what is wrong with a conflict; None if there is a cause for it on main."""
+    needs = request.needs
+    if code == ConflictCode.MISSING:
+        return "all files that it removes are live" if live.issuperset(needs.named_files) else None
+    head = metadata.branch_head()
+    if head is None or head.snapshot_id == needs.base_snapshot_id:
+        return "nothing has come since its base"
+    return None

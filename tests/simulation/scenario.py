@@ -23,6 +23,7 @@ from committer.settings.service_settings import Settings
 from tests.simulation.actor import Actor
 from tests.simulation.catalogs import WAREHOUSE, SimCatalog
 from tests.simulation.chance import rng
+from tests.simulation.changers import Changer, ChangerPlan
 from tests.simulation.doublers import Adopter, Claimant, Repeater
 from tests.simulation.faults import Call, Fault
 from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
@@ -170,7 +171,31 @@ def draw_scenario(
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
         play_s=chance.choice(pace.plays_s),
     )
-    return _with_transfers(_with_doublers(drawn))
+    return _with_changers(_with_transfers(_with_doublers(drawn)))
+
+
+# Of all seeds: those with jobs that overwrite, delete and rewrite.
+_CHANGES = 0.3
+
+
+def _with_changers(scenario: Scenario) -> Scenario:
+    """Add, in some seeds, jobs that change what they have read; all others stay as they are."""
+    chance = rng(scenario.seed, "changers")
+    if chance.random() >= _CHANGES:
+        return scenario
+    table = chance.randrange(len(scenario.tables))
+    plans = [
+        ChangerPlan(
+            epochs=chance.randint(3, 12),
+            pause_s=chance.choice((0.05, 0.5, 2.0)),
+            waits=chance.random() < 0.5,
+            is_sequential=chance.random() < 0.7,
+            is_ordered=chance.random() < 0.3,
+        )
+        for _ in range(chance.randint(1, 3))
+    ]
+    roles = (changer_role(f"job-{number}", plan, table) for number, plan in enumerate(plans))
+    return replace(scenario, roles=(*scenario.roles, *roles))
 
 
 # Of all seeds: those with a client that claims others' files, with two that adopt the same files,
@@ -416,6 +441,11 @@ def ledger_operator_role(name: str, plan: OperatorPlan, table: int = 0) -> Role:
 def malformed_role(name: str, count: int, table: int = 0) -> Role:
     """Return a client that sends nonsense for one of the tables."""
     return Role(name, lambda seed, tables: Malformed(name, tables[table], count=count, seed=seed))
+
+
+def changer_role(name: str, plan: ChangerPlan, table: int = 0) -> Role:
+    """Return a query of jobs that change one of the tables."""
+    return Role(name, lambda seed, tables: Changer(name, tables[table].identifier, plan, seed=seed))
 
 
 def claimant_role(name: str, count: int, pause_s: float, table: int = 0) -> Role:

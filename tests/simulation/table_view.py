@@ -134,23 +134,41 @@ class TableView:
         for snapshot in added_snapshots(before, after):
             contents = self.contents.of(snapshot)
             yield from self._problems(contents)
-            yield from self._kept(before, contents, snapshot)
+            yield from self._kept(after, contents, snapshot)
             if COUNT_KEY in (snapshot.summary or {}):
                 self.commits += 1
                 branch = branches.get(snapshot.snapshot_id, MAIN)
                 yield from self.ledger.commit(contents, branch, accepted)
                 yield from self.ledger.remembered(contents, after)
+                yield from self._as_asked(after, contents, snapshot)
         yield from self.ledger.changed_entries(before, after)
 
+    def _as_asked(
+        self, after: TableMetadata, contents: SnapshotContents, snapshot: Snapshot
+    ) -> Iterator[Problem]:
+        """Check I19: a snapshot removes just the files that its requests have named, and all of
+        them: they were live, and are not any more."""
+        parent_id = snapshot.parent_snapshot_id
+        parent = None if parent_id is None else after.snapshot_by_id(parent_id)
+        before_it = set(self.contents.of(parent).live) if parent is not None else set[str]()
+        lost = before_it - contents.live.keys()
+        attempts = (proof.attempt for proof in contents.evidence.values())
+        landings = [self.ledger.attempts[one] for one in attempts if one in self.ledger.attempts]
+        asked = {path for landing in landings for path in landing.request.needs.removed_data_files}
+        if lost != asked:
+            wrong = min(lost ^ asked)
+            yield "I19", f"snapshot {snapshot.snapshot_id} removes other files than asked: {wrong}"
+        self.taken |= lost & asked
+
     def _kept(
-        self, before: TableMetadata, contents: SnapshotContents, snapshot: Snapshot
+        self, after: TableMetadata, contents: SnapshotContents, snapshot: Snapshot
     ) -> Iterator[Problem]:
         """Check I4: an append keeps every file of the snapshot before it; and I5: with its rows,
         its snapshot and its numbers, in whichever manifest it is now. A file that an operator
         had land twice has two of each.
         """
         parent_id = snapshot.parent_snapshot_id
-        parent = None if parent_id is None else before.snapshot_by_id(parent_id)
+        parent = None if parent_id is None else after.snapshot_by_id(parent_id)
         if parent is None or snapshot.operation != "append":
             return
         before_it = self.contents.of(parent)
@@ -178,6 +196,11 @@ class TableView:
             if snapshot is not None:
                 found |= self.contents.of(snapshot).live.keys()
         return found
+
+    def live_on_main(self) -> set[str]:
+        """Return the files of main."""
+        head = self.metadata.branch_head()
+        return set() if head is None else set(self.contents.of(head).live)
 
     def landed_paths(self) -> set[str]:
         """Return the files of all requests whose landing counts."""

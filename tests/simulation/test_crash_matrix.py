@@ -109,3 +109,11 @@ def test_the_owner_of_the_first_table_gathers_what_comes_to_another_committer() 
     announced = {call.process for call in outcome.faults.met if call.method == "queue.announce"}
     assert len(swaps) == 1
     assert announced - swaps > {"query", "transfers"}
+
+
+def test_a_batch_of_several_snapshots_meets_every_fault() -> None:
+    simulation = Simulation(OPERATIONS["several snapshots"].scenario)
+    table = simulation.run().scenario.tables[0]
+    metadata = simulation.invariants.view(table.identifier).metadata
+    assert {one.operation for one in metadata.snapshots} > {"append", "overwrite"}
+    assert len(metadata.snapshot_log) < len(metadata.snapshots)

@@ -16,6 +16,7 @@ from committer.request.attempt import timed_nonce
 from committer.request.receipt_model import ReceiptState
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.simulation.misdeeds import LATER_MS, OURS, Bench, files_of
+from tests.support.builders.operation_requests import build_operation
 from tests.support.builders.transactions import build_group
 
 
@@ -297,3 +298,19 @@ async def test_a_transaction_that_landed_on_one_of_its_tables_breaks_i18(bench: 
     await bench.commit(tables[1], trains)
     bench.invariants.check_transactions()
     assert bench.found() == set()
+
+
+async def test_a_conflict_without_a_cause_breaks_i10(bench: Bench) -> None:
+    table = await bench.create_table()
+    sealed = await bench.publish(table)
+    await bench.commit(table, sealed)
+    live = [file.file_path for file in files_of(table, sealed)]
+    deletes = build_operation(
+        table, "delete", producer="query-2", needs={"removed-data-files": live}
+    )
+    await bench.inbox.put(deletes)
+    record = QuarantineRecord(
+        key=deletes.key, reason="conflict", message="", quarantined_at_ms=0, conflict="missing"
+    )
+    await bench.quarantine.put(record, deletes.content)
+    assert bench.found() == {"I10"}

@@ -20,6 +20,7 @@ from committer.iceberg.updates.metadata_update import (
 from committer.ledger_entry import ProducerEntry, property_key
 from committer.ports.pointer_swap import Swap
 from committer.ports.storage import NewObject
+from committer.request.request_format import EncodedRequest
 from tests.simulation.metadata_rules import (
     ages,
     linear_history,
@@ -28,7 +29,13 @@ from tests.simulation.metadata_rules import (
     timestamps,
 )
 from tests.simulation.misdeeds import LATER_MS, OURS, Bench, files_of
-from tests.support.builders.request_builders import build_file, build_request
+from tests.support.builders.operation_requests import build_operation
+from tests.support.builders.request_builders import (
+    build_file,
+    build_request,
+    seal,
+    sealed_manifests,
+)
 from tests.support.builders.table_builders import build_table
 
 # --- I2, I3: once, and whole ---------------------------------------------------------------------
@@ -299,3 +306,32 @@ async def test_a_file_that_is_deleted_while_it_is_needed_breaks_i12(bench: Bench
     await bench.commit(table, sealed)
     await bench.storage.delete([file.file_path])
     assert bench.found() == {"I12"}
+
+
+# --- I19, I20: operations ------------------------------------------------------------------------
+
+
+async def test_an_operation_that_removes_another_file_breaks_i19(bench: Bench) -> None:
+    table = await bench.create_table()
+    await bench.commit(table, await bench.publish(table))
+    deletes = build_operation(
+        table, "delete", producer="query-2", needs={"removed-data-files": ["memory://x.parquet"]}
+    )
+    await bench.inbox.put(deletes)
+    await bench.commit(table, deletes, keeps=False)
+    assert "I19" in bench.found()
+
+
+async def test_an_epoch_that_overtakes_a_lower_one_breaks_i20(bench: Bench) -> None:
+    table = await bench.create_table()
+    lower, higher = (ordered(build_request(table, epoch=epoch)) for epoch in (0, 1))
+    for sealed in (lower, higher):
+        await bench.inbox.put(sealed)
+    await bench.commit(table, higher)
+    assert bench.found() == {"I20"}
+
+
+def ordered(sealed: EncodedRequest) -> EncodedRequest:
+    producer = sealed.request.producer.model_copy(update={"ordered": True})
+    line = sealed.request.model_copy(update={"producer": producer, "manifests": ()})
+    return seal(line, sealed_manifests(sealed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -10,6 +11,7 @@ import typer
 from committer.cli.output.describe import Description
 from committer.cli.output.printing import time_text
 from committer.cli.output.view import Facts
+from committer.errors import InvalidRequestError, NotFoundError
 from committer.ledger_entry import EpochRanges
 from committer.plan.ledger.ledger import read_ledger
 from committer.plan.ledger.producer_decisions import (
@@ -43,6 +45,8 @@ class Found:
     lost: Lost
     waiting: int
     quarantined: int
+    stopped_at: int | None = None
+    """The epoch in quarantine that holds the later ones of an ordered producer."""
 
     @property
     def is_rolled_back(self) -> bool:
@@ -56,6 +60,7 @@ class Found:
             "rolled_back_is_whole": self.lost.is_whole,
             "waiting_requests": self.waiting,
             "quarantined_requests": self.quarantined,
+            "stopped_at_epoch": "" if self.stopped_at is None else self.stopped_at,
             "advice": advice(self),
         }
 
@@ -77,13 +82,26 @@ async def find(parts: Parts, table: TableIdentifier, name: ProducerName) -> Foun
     loaded = await parts.catalog.load(table)
     desk, table_uuid = operator(parts), loaded.metadata.require_uuid()
     standing = await desk.standing(loaded, name)
+    quarantined = [one.key async for one in parts.quarantine.list(table_uuid, name.producer)]
     return Found(
         table,
         standing,
         await desk.lost(loaded, name),
         len([one async for one in parts.inbox.list(table_uuid, name.producer)]),
-        len([one async for one in parts.quarantine.list(table_uuid, name.producer)]),
+        len(quarantined),
+        await _stopped_at(parts, quarantined),
     )
+
+
+async def _stopped_at(parts: Parts, quarantined: Sequence[str]) -> int | None:
+    """Return the lowest epoch that was kept of an ordered producer."""
+    for key in quarantined:
+        try:
+            request = (await parts.replays.get(key))[0].request
+        except (InvalidRequestError, NotFoundError):
+            continue
+        return request.epoch if request.producer.ordered else None
+    return None
 
 
 def describe(table: TableIdentifier, standing: ProducerStatus) -> Description:
@@ -110,6 +128,11 @@ def describe(table: TableIdentifier, standing: ProducerStatus) -> Description:
 def advice(found: Found) -> str:
     """Return what an operator does about it, in one sentence; empty where that is nothing."""
     match found.standing.state:
+        case ProducerState.ACTIVE if found.stopped_at is not None:
+            return (
+                f"Epoch {found.stopped_at} holds the later ones: `frazil quarantine replay` it, or"
+                " `discard` it."
+            )
         case ProducerState.ACTIVE:
             return ""
         case ProducerState.FROZEN:

@@ -352,7 +352,6 @@ def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:
 def _check_operation(request: CommitRequest) -> None:
     unsupported = [
         (request.operation not in _SUPPORTED, f"operation `{request.operation}`"),
-        (request.producer.ordered, "an ordered producer of appends"),
         (request.stage_only, "`stage-only`"),
     ]
     for found, feature in unsupported:

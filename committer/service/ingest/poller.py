@@ -42,6 +42,9 @@ REFUSED = Reason.COMMIT_REJECTED.value
 # A reason of another release, and records that were not read yet.
 OTHER_REASON = "other"
 NOT_READ = "not_read_yet"
+# Of a record that keeps no request: it is not counted, and goes after a day.
+TOLD_ONLY = "told_only"
+TOLD_MS_MAX = 86_400_000
 
 _REASONS = frozenset(reason.value for reason in Reason)
 
@@ -112,25 +115,32 @@ class Poller:
     async def _look_into_quarantine(self) -> QuarantineSize:
         known, self._reasons = self._reasons, {}
         unread: list[str] = []
+        told: list[str] = []
         young: set[str] = set()
         self._refused = []
         listed = size_bytes = 0
         now_ms = oldest_ms = self.world.now_ms()
         skips = skips_of()
         async for found in self.quarantine.list(skips=skips):
-            size_bytes += found.size_bytes
-            oldest_ms = min(oldest_ms, found.modified_ms)
+            listed += 1
+            reason = known.get(found.key)
+            if reason == TOLD_ONLY and now_ms - found.modified_ms > TOLD_MS_MAX:
+                told.append(found.key)
+                continue
+            if reason != TOLD_ONLY:
+                size_bytes += found.size_bytes
+                oldest_ms = min(oldest_ms, found.modified_ms)
             if now_ms - found.modified_ms <= REFUSED_AGE_MS_MAX:
                 young.add(found.key)
-            reason = known.get(found.key)
             if reason is None:
                 unread.append(found.key)
             else:
                 self._reasons[found.key] = reason
-            listed += 1
             if listed == LISTED_MAX:
                 break
         self._show_foreign("quarantine", skips)
+        if told:
+            await self.quarantine.delete(told)
         for key in unread[:RECORDS_MAX]:
             reason = await self._reason(key)
             if reason is not None:
@@ -138,7 +148,7 @@ class Poller:
         self._refused = [
             key for key, reason in self._reasons.items() if reason == REFUSED and key in young
         ]
-        counts = Counter(self._reasons.values())
+        counts = Counter(one for one in self._reasons.values() if one != TOLD_ONLY)
         if len(unread) > RECORDS_MAX:
             counts[NOT_READ] = len(unread) - RECORDS_MAX
         return QuarantineSize(counts, size_bytes, (now_ms - oldest_ms) / 1000)
@@ -146,9 +156,10 @@ class Poller:
     async def _reason(self, key: str) -> str | None:
         """Read a request's reason; None if it has left the quarantine meanwhile."""
         try:
-            reason = (await self.quarantine.record(key)).reason
+            record = await self.quarantine.record(key)
         except NotFoundError:
             return None
         except InvalidRequestError:
             return OTHER_REASON
-        return reason if reason in _REASONS else OTHER_REASON
+        reason = TOLD_ONLY if record.is_told_only else record.reason
+        return reason if reason == TOLD_ONLY or reason in _REASONS else OTHER_REASON

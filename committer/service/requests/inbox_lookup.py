@@ -9,8 +9,9 @@ from enum import Enum, auto
 from typing import Self
 from uuid import UUID
 
-from committer.errors import AccessError, FrazilError
+from committer.errors import AccessError, FrazilError, InvalidRequestError, NotFoundError
 from committer.ports.skips import Skips
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
 
@@ -52,6 +53,30 @@ class InboxLookup:
                     return error
 
         return await asyncio.gather(*(find(pending) for pending in waiting))
+
+    async def outstanding(self, table_uuid: UUID, producer: str) -> dict[int, bool]:
+        """Return the epochs of a producer that have not ended, and whether each is in quarantine.
+
+        The inbox once more in the end: a replay moves a request there. Errors: those of the
+        storage.
+        """
+        found: dict[int, bool] = {}
+        for place in (self._inbox, self._quarantine, self._inbox):
+            async for one in place.list(table_uuid, producer):
+                parts = InboxKey(one.key).parts
+                if parts is None or parts.epoch in found:
+                    continue
+                if place is self._quarantine and await self._is_told_only(one.key):
+                    continue
+                found[parts.epoch] = place is self._quarantine
+        return found
+
+    async def _is_told_only(self, key: str) -> bool:
+        """Return whether a record keeps nothing: its client runs again under another epoch."""
+        try:
+            return (await self._quarantine.record(key)).is_told_only
+        except (NotFoundError, InvalidRequestError):
+            return False
 
     async def _find(self, pending: Pending) -> Place:
         """Look for one request. Quarantine is asked only for a shared one: another committer may

@@ -24,6 +24,7 @@ from committer.plan.ledger.state import TableState
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.reason import Reason
 from committer.request.transaction import TRANSACTION_TABLES_MAX
+from committer.service.checks.landing_order import LandingOrder
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.inbox_lookup import InboxLookup, Place
 from committer.service.requests.moved_table import MovedTable
@@ -52,6 +53,7 @@ class Admission:
 
     def __post_init__(self) -> None:
         self._checker: Checker | None = None
+        self._order = LandingOrder(self.inbox_lookup)
 
     @property
     def basis(self) -> CheckBasis:
@@ -89,7 +91,21 @@ class Admission:
                     unproven.append((pending, answer))
         landing.extend(await self._look_up(unproven, state, generation, outcome))
         await self.content_checks.check_all(landing, checker, outcome)
+        await self._hold(landing, state, outcome)
         return outcome
+
+    async def _hold(
+        self, landing: Sequence[Pending], state: TableState, outcome: AdmissionOutcome
+    ) -> None:
+        """Leave out those of ordered producers whose turn has not come: they are looked at again
+        later."""
+        table_uuid = state.metadata.require_uuid()
+        held = await self._order.held(outcome.candidates, state.ledger, table_uuid)
+        if held:
+            outcome.candidates = [one for one in outcome.candidates if one.sealed.key not in held]
+            outcome.failed.extend(
+                (pending, held[pending.key]) for pending in landing if pending.key in held
+            )
 
     async def without_table(self, waiting: Sequence[Pending], generation: int) -> AdmissionOutcome:
         """Look at the requests of a table that the catalog does not have.

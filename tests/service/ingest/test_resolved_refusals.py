@@ -10,7 +10,7 @@ from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
-from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, Poller
+from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, TOLD_MS_MAX, TOLD_ONLY, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request
@@ -108,3 +108,23 @@ async def test_a_record_is_looked_at_while_an_attempt_may_be_on_its_way_and_no_l
     await harness.settle(REFUSED_AGE_MS_MAX / 1000 + 1.0)
     await watching.look()
     assert harness.catalog.calls["load"] == 2
+
+
+async def test_a_conflict_that_is_only_told_is_not_counted_and_goes_after_a_day() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    told = build_request(table)
+    record = QuarantineRecord(
+        key=told.key, reason="conflict", message="", quarantined_at_ms=0, is_told_only=True
+    )
+    await harness.quarantine.put(record, b"")
+    kept = await refuse(harness, build_request(table, epoch=1), Reason.CONFLICT)
+    poller = watch(harness)
+    for _ in range(2):
+        await poller.look()
+        page = harness.status_collector.page().decode()
+        assert 'frazil_quarantine_requests{reason="conflict"} 1.0' in page
+        assert TOLD_ONLY not in page
+    await harness.settle(TOLD_MS_MAX / 1000 + 60)
+    await poller.look()
+    assert [one.key for one in await harness.quarantined()] == [kept]

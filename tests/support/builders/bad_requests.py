@@ -24,7 +24,7 @@ from committer.iceberg.values.types import LongType, NestedField
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject
 from committer.reason import Reason
-from committer.request.commit_request import CommitRequest, ManifestReference, Producer
+from committer.request.commit_request import CommitRequest, ManifestReference
 from committer.request.needs import Needs
 from committer.request.request_format import EncodedRequest, InlineManifest, digest, seal_request
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS
@@ -142,12 +142,6 @@ def _filtered(document: object) -> Make:
     return _changed_line(
         operation="overwrite", needs=Needs.model_validate({"row-filter": document})
     )
-
-
-def _ordered(table: LoadedTable, producer: str) -> EncodedRequest:
-    line = _line(table, producer)
-    line = line.model_copy(update={"producer": Producer(id=producer, ordered=True)})
-    return _sealed(line, hand_over(table, entry(file_of(table, line))))
 
 
 def _changed_entry(**changes: object) -> Make:
@@ -455,7 +449,6 @@ CHECKED = (
         "an unknown format version", Reason.MANIFEST_MALFORMED, _header(format_version=b"9")
     ),
     BadRequest("adopt-existing", Reason.PATH_NOT_ALLOWED, _changed_line(adopt_existing=True)),
-    BadRequest("an ordered producer", Reason.UNSUPPORTED, _ordered),
     BadRequest(
         "a staged snapshot",
         Reason.UNSUPPORTED,

@@ -1,0 +1,110 @@
+"""Ordered producers: their epochs land in ascending order, and one in quarantine stops them."""
+
+from __future__ import annotations
+
+import pytest
+
+from committer.ports.pointer_swap import LoadedTable
+from committer.request.request_format import EncodedRequest
+from tests.support.builders.operation_requests import build_operation
+from tests.support.builders.request_builders import build_request, seal, sealed_manifests
+from tests.support.service.service_harness import ServiceHarness
+
+VIRTUAL_TIME = True
+GONE = ["memory://warehouse/db/flights/data/never.parquet"]
+
+
+def ordered(sealed: EncodedRequest) -> EncodedRequest:
+    producer = sealed.request.producer.model_copy(update={"ordered": True})
+    line = sealed.request.model_copy(update={"producer": producer, "manifests": ()})
+    return seal(line, sealed_manifests(sealed))
+
+
+def append(table: LoadedTable, epoch: int) -> EncodedRequest:
+    return ordered(build_request(table, epoch=epoch))
+
+
+def conflicting(table: LoadedTable, epoch: int, **needs: object) -> EncodedRequest:
+    needs = {"removed-data-files": GONE, **needs}
+    return ordered(build_operation(table, "delete", epoch=epoch, needs=needs))
+
+
+async def landed(harness: ServiceHarness) -> list[int]:
+    """Return the epochs in the order in which they have landed."""
+    receipts = await harness.receipts()
+    found = [one for one in receipts if one.snapshot_id is not None]
+    return [one.epoch for one in sorted(found, key=lambda one: one.sequence_number or 0)]
+
+
+async def test_epochs_that_follow_one_another_ask_for_nothing() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(append(table, 0))
+        await harness.settle(5.0)
+        before = harness.inbox_storage.calls["list"]
+        for epoch in range(1, 4):
+            await harness.publish(append(table, epoch))
+            await harness.settle(2.0)
+        assert harness.inbox_storage.calls["list"] == before
+    assert await landed(harness) == [0, 1, 2, 3]
+
+
+async def test_a_lower_epoch_in_the_inbox_comes_first() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=60.0):
+        await harness.publish(append(table, 0))
+        await harness.settle(5.0)
+        await harness.publish(append(table, 1), announce=False)
+        await harness.publish(append(table, 3))
+        await harness.settle(5.0)
+        assert await landed(harness) == [0]
+        await harness.settle(300.0)
+        metadata = await harness.load()
+        assert len(metadata.snapshots) == 3
+    assert await landed(harness) == [3]
+    assert await harness.outstanding() == []
+
+
+@pytest.mark.parametrize("ends", ["replay", "discard"])
+async def test_an_epoch_in_quarantine_stops_its_producer_until_an_operator_decides(
+    ends: str,
+) -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(append(table, 0))
+        await harness.publish(conflicting(table, 1))
+        await harness.settle(10.0)
+        (record,) = await harness.quarantined()
+        await harness.publish(append(table, 2))
+        await harness.publish(append(table, 3))
+        # Another producer is not held.
+        await harness.publish(build_request(table, producer="other"))
+        await harness.settle(120.0)
+        assert len((await harness.load()).snapshots) == 2
+        assert len(await harness.outstanding()) == 2
+        if ends == "discard":
+            await harness.quarantine.delete((record.key,))
+        else:
+            _, content = await harness.quarantine.get(record.key)
+            await harness.inbox.put(append(table, 1))
+            await harness.quarantine.delete((record.key,))
+            assert content
+    await harness.run_until_settled(seconds=300.0)
+    assert len(await harness.live_files()) == (4 if ends == "discard" else 5)
+    assert await harness.outstanding() == []
+
+
+async def test_a_conflict_that_was_only_told_stops_nothing() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(append(table, 0))
+        await harness.publish(conflicting(table, 1, **{"on-conflict": "fail"}))
+        await harness.settle(10.0)
+        await harness.publish(append(table, 2))
+        await harness.settle(60.0)
+    assert len(await harness.live_files()) == 2
+    assert await harness.outstanding() == []
