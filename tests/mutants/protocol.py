@@ -406,6 +406,27 @@ PROTOCOL = (
         ("tests/service/ingest/test_resolved_refusals.py",),
     ),
     Mutant(
+        "expired_history_ends_where_it_is_not_known",
+        "committer/plan/validation/history.py",
+        "        if known is None:\n            return None\n",
+        "        if known is None:\n            return tuple(removed)\n",
+        ("tests/plan/operations/test_change_index.py",),
+    ),
+    Mutant(
+        "change_index_grows_for_ever",
+        "committer/plan/operations/change_index.py",
+        "        while len(self._known) > self._snapshots_max or",
+        "        while False and",
+        ("tests/plan/operations/test_change_index.py",),
+    ),
+    Mutant(
+        "own_commits_are_not_remembered",
+        "committer/service/tasks/recent_objects.py",
+        "            self.changes.note(commit.plan.changes)\n",
+        "            pass\n",
+        ("tests/service/table/test_operations.py -k have_expired",),
+    ),
+    Mutant(
         "conflict_with_an_earlier_step_ends_a_request",
         "committer/plan/commit/operation_step.py",
         "    return _told(at_fault, base, names)\n",
@@ -436,8 +457,8 @@ PROTOCOL = (
     Mutant(
         "what_was_written_is_read_again",
         "committer/service/tasks/recent_objects.py",
-        "        if self._keeps:\n",
-        "        if False:\n",
+        "            self._recent.written(objects)\n",
+        "            pass\n",
         ("tests/service/table/test_operations.py -k steady",),
     ),
     Mutant(

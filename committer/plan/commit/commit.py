@@ -38,6 +38,7 @@ from committer.plan.commit.step_plan import (
 )
 from committer.plan.commit.swap import plan_swap
 from committer.plan.ledger.state import ListedManifest, TableState
+from committer.plan.operations.change_index import Changes
 from committer.plan.operations.head import (
     Head,
     MissingObjectsError,
@@ -51,6 +52,7 @@ from committer.ports.storage import NewObject
 
 _NO_UPKEEP = Upkeep()
 _NO_OBJECTS = Objects()
+_NO_CHANGES: Changes = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +66,8 @@ class NeedsObjects:
 class CommitPlan:
     """The objects that an attempt writes in parallel, the swap after them, and the state after it.
 
-    `snapshots`: those of its steps, a chain. `landed` is keyed by inbox key. `cleanup` and `upkeep`
-    become part of this commit.
+    `snapshots`: those of its steps, a chain; `changes`: what each of them changes. `landed` is
+    keyed by inbox key. `cleanup` and `upkeep` become part of this commit.
     """
 
     swap: Swap
@@ -75,6 +77,7 @@ class CommitPlan:
     cleanup: LedgerCleanup
     upkeep: Upkeep
     state: TableState
+    changes: Changes
 
     @property
     def snapshot(self) -> Snapshot:
@@ -94,13 +97,16 @@ def plan_commit(
     cleanup: LedgerCleanup,
     upkeep: Upkeep = _NO_UPKEEP,
     objects: ObjectsAtHand = _NO_OBJECTS,
+    changes: Changes = _NO_CHANGES,
 ) -> CommitPlan | NeedsObjects | InConflict:
     """Plan one attempt. `prepared` are the manifests of the batch's appends, `upkeep` what
     background work has finished: what no longer applies to this base is left out. `objects`: what
-    was read, for this plan or an earlier one. Requests in conflict are named, all that there are:
-    the batch does not land without them, as they may have landed by an earlier attempt.
+    was read, for this plan or an earlier one; `changes`: those of earlier commits.
+
+    Requests in conflict are named, all that there are: the batch does not land without them, as
+    they may have landed by an earlier attempt.
     """
-    head = _base_head(state, batch.branch, objects)
+    head = _base_head(state, batch.branch, objects, changes)
     if isinstance(head, NeedsObjects):
         return head
     steps = _plan_steps(head, batch, prepared, upkeep, attempt)
@@ -131,15 +137,18 @@ def plan_commit(
         cleanup,
         Upkeep(merges, expired),
         after,
+        {step.snapshot.snapshot_id: step.changes for step in planned},
     )
 
 
-def _base_head(state: TableState, branch: str, objects: ObjectsAtHand) -> Head | NeedsObjects:
+def _base_head(
+    state: TableState, branch: str, objects: ObjectsAtHand, changes: Changes
+) -> Head | NeedsObjects:
     """Return the branch as the attempt finds it."""
     metadata = state.metadata
     parent = metadata.branch_head(branch)
     if parent is None:
-        return Head(metadata, branch, None, (), objects)
+        return Head(metadata, branch, None, (), objects, changes)
     rows = state.heads.get(parent.snapshot_id)
     if rows is None:
         if parent.manifest_list is None:
@@ -153,7 +162,7 @@ def _base_head(state: TableState, branch: str, objects: ObjectsAtHand) -> Head |
         if content is None:
             return NeedsObjects(frozenset((wanted,)))
         rows = state.with_head(parent.snapshot_id, content).heads[parent.snapshot_id]
-    return Head(metadata, branch, parent, rows, objects)
+    return Head(metadata, branch, parent, rows, objects, changes)
 
 
 @dataclass(frozen=True, slots=True)

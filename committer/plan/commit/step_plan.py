@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from committer.iceberg.entry.data_file import ManifestContent
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntryStatus
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     encode_manifest_file,
@@ -27,6 +27,7 @@ from committer.plan.ledger.evidence import (
     print_evidence,
 )
 from committer.plan.ledger.state import ListedManifest
+from committer.plan.operations.change_index import SnapshotChanges
 from committer.plan.operations.head import Head, WrittenObjects
 from committer.plan.operations.step_output import Produced, StepNames
 from committer.ports.storage import NewObject
@@ -47,11 +48,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """The snapshot of a step, the rows of its list, and what has to be written for it."""
+    """The snapshot of a step, the rows of its list, what has to be written for it, and what it
+    changes."""
 
     snapshot: Snapshot
     listed: tuple[ListedManifest, ...]
     objects: tuple[NewObject, ...]
+    changes: SnapshotChanges
 
 
 def names_of(head: Head, step: Step, number: int, commit_uuid: UUID, attempt: Attempt) -> StepNames:
@@ -89,7 +92,16 @@ def plan_step(
     manifest_list = NewObject(
         snapshot.manifest_list or "", _manifest_list(head, step, names, snapshot, listed)
     )
-    return StepPlan(snapshot, listed, (*produced.objects, manifest_list))
+    changes = SnapshotChanges(
+        snapshot.parent_snapshot_id,
+        snapshot.sequence_number,
+        tuple(after.row for before, after in zip(rows, listed, strict=True) if not before.encoded),
+        tuple(
+            replace(entry, status=ManifestEntryStatus.DELETED, snapshot_id=snapshot.snapshot_id)
+            for entry in produced.removed
+        ),
+    )
+    return StepPlan(snapshot, listed, (*produced.objects, manifest_list), changes)
 
 
 def head_after(head: Head, planned: StepPlan) -> Head:
@@ -104,8 +116,13 @@ def head_after(head: Head, planned: StepPlan) -> Head:
     )
     written = {one.location: one.content for one in planned.objects}
     objects = WrittenObjects(written, head.objects)
-    return replace(
-        head, metadata=metadata, snapshot=snapshot, manifests=planned.listed, objects=objects
+    return Head(
+        metadata,
+        head.branch,
+        snapshot,
+        planned.listed,
+        objects,
+        {**head.changes, snapshot.snapshot_id: planned.changes},
     )
 
 

@@ -82,6 +82,7 @@ def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced
         {**tally.counts(), **_manifest_counts(manifests, len(data) + len(deletes), names)},
         {**tally.partition_entries(), **_extra(changes)},
         (*new.objects, *vectors.objects),
+        (*removed_data, *(entry for one in deletes.values() for entry in one.removed)),
     )
 
 

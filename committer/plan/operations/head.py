@@ -15,6 +15,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.ledger.state import ListedManifest
+from committer.plan.operations.change_index import Changes
 from committer.plan.operations.decoded_manifests import DECODED
 
 
@@ -78,7 +79,7 @@ class Head:
     same swap have made of it.
 
     `snapshot` is its newest one, None for a branch without any; `manifests` are the rows of its
-    list, in that order.
+    list, in that order. `changes`: what is known of snapshots behind it, retained or not.
     """
 
     metadata: TableMetadata
@@ -86,6 +87,7 @@ class Head:
     snapshot: Snapshot | None
     manifests: tuple[ListedManifest, ...]
     objects: ObjectsAtHand
+    changes: Changes = field(default_factory=dict)
 
     def contents(self, wanted: Sequence[ObjectRange]) -> list[bytes]:
         """Return the bytes in this order. Errors: `MissingObjectsError` naming all that are not at

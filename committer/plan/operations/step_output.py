@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from committer.iceberg.entry.data_file import ManifestEntry
 from committer.iceberg.values.locations import manifest_location
 from committer.plan.ledger.state import ListedManifest
 from committer.ports.storage import NewObject
@@ -43,7 +44,8 @@ class Produced:
 
     `manifests`: the rows of the step's manifest list, in order. A row that is new or has changed
     has no encoded bytes yet, and the ids of the step; without a first row id it gets one. `label`
-    and `counts` make the summary, `extra` are its other entries.
+    and `counts` make the summary, `extra` are its other entries. `removed`: the entries of the
+    files that it removes, as they were.
     """
 
     label: str
@@ -51,3 +53,4 @@ class Produced:
     counts: Mapping[str, int]
     extra: Mapping[str, str] = field(default_factory=dict)
     objects: tuple[NewObject, ...] = ()
+    removed: tuple[ManifestEntry, ...] = ()

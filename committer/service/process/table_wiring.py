@@ -110,7 +110,7 @@ class TableWiring:
             batches=batches,
             pacer=pacer,
             # Upkeep is the last: it begins what is due, and may take long.
-            observers=(cached_table, batches, pacer, verdicts, report, upkeep),
+            observers=(cached_table, batches, pacer, verdicts, report, objects, upkeep),
         )
         admission = self._admission(identifier, table_uuid, waiting, evidence)
         requests_max = process.policy.requests_max

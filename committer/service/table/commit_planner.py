@@ -101,6 +101,7 @@ class CommitPlanner:
                     cleanup,
                     upkeep,
                     reads.at_hand,
+                    self.objects.changes,
                 )
                 if not isinstance(plan, NeedsObjects):
                     return plan

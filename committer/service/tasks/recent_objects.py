@@ -11,6 +11,8 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from threading import Lock
 
+from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.operations.change_index import ChangeIndex
 from committer.plan.operations.head import ObjectRange
 from committer.ports.storage import NewObject
 
@@ -56,11 +58,13 @@ class RecentObjects:
 
 
 class TableObjects:
-    """What one table keeps there: nothing, until it has an operation to plan."""
+    """What one table keeps there, and of its own commits: nothing, until it has an operation to
+    plan."""
 
     def __init__(self, recent: RecentObjects) -> None:
         self._recent = recent
         self._keeps = False
+        self.changes = ChangeIndex()
 
     def use(self) -> RecentObjects:
         """Return what is kept, for the plan of an operation; from now on, keep what is written."""
@@ -71,3 +75,8 @@ class TableObjects:
         """Note what was written for a commit."""
         if self._keeps:
             self._recent.written(objects)
+
+    def landed(self, commit: LandedCommit) -> None:
+        """Note what the snapshots of a commit have changed."""
+        if self._keeps:
+            self.changes.note(commit.plan.changes)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
+from tests.support.builders.flights import build_flights
 from tests.support.builders.operation_requests import base_of, build_operation
 from tests.support.builders.request_builders import build_request
+from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
@@ -199,3 +203,64 @@ async def test_a_steady_operation_reads_nothing_while_no_other_engine_commits() 
     assert await harness.quarantined() == []
     # The first process had committed before: its list and its manifest.
     assert gets == [2, 0, 0, 0, 0]
+
+
+def of_carrier(
+    table: LoadedTable, carrier: str, epoch: int, base: dict[str, object]
+) -> EncodedRequest:
+    """Build an overwrite of one partition, by its filter."""
+    rows = {"type": "eq", "term": "carrier", "value": carrier}
+    return build_operation(
+        table,
+        "overwrite",
+        producer=carrier,
+        epoch=epoch,
+        files_count=1,
+        partition=(carrier,),
+        needs={"row-filter": rows, **base, "isolation-level": "serializable"},
+    )
+
+
+async def test_what_own_commits_have_removed_since_the_base_is_not_read() -> None:
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
+    nothing: dict[str, object] = {"base-sequence-number": 0}
+    gets, bases = [], {"AA": nothing, "BB": nothing}
+    async with harness.running():
+        for epoch in range(5):
+            for carrier in ("AA", "BB"):
+                before = harness.storage.calls["get"]
+                await harness.publish(of_carrier(table, carrier, epoch, bases[carrier]))
+                await harness.settle(5.0)
+                gets.append(harness.storage.calls["get"] - before)
+                # The other one has removed files behind it when this one comes again.
+                bases[carrier] = base_of(await harness.load())
+    assert await harness.quarantined() == []
+    assert len(await live(harness)) == 2
+    assert gets[2:] == [0] * 8
+
+
+async def test_what_own_commits_have_removed_is_known_once_their_snapshots_have_expired() -> None:
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
+    async with harness.running():
+        for epoch, carrier in enumerate(("AA", "BB", "BB", "BB")):
+            base: dict[str, object] = {"base-sequence-number": 0}
+            if epoch:
+                base = base_of(await harness.load())
+            if epoch == 1:
+                first = base
+            await harness.publish(of_carrier(table, carrier, epoch, base))
+            await harness.settle(5.0)
+        *older, _ = (await harness.load()).snapshots
+        await foreign_commit(
+            harness, table, RemoveSnapshots(tuple(one.snapshot_id for one in older))
+        )
+        await harness.publish(of_carrier(table, "AA", 4, first))
+        await harness.settle(10.0)
+        # Of another carrier something has gone since.
+        await harness.publish(of_carrier(table, "BB", 5, first))
+        await harness.settle(10.0)
+    (record,) = await harness.quarantined()
+    assert (record.conflict, "/BB/" in record.key) == ("added", True)
+    assert len((await harness.load()).snapshots) == 2
