@@ -17,6 +17,13 @@ VALIDATION = (
         (_TESTS + "never_was",),
     ),
     Mutant(
+        "number_of_a_base_is_believed_without_its_snapshot",
+        _PLACE + "since.py",
+        "    if not chain or (older and older[0].sequence_number != number):\n",
+        "    if not chain:\n",
+        (_TESTS + "is_no_base",),
+    ),
+    Mutant(
         "base_above_the_last_number_is_believed",
         _PLACE + "since.py",
         "    if number is not None and number > head.metadata.last_sequence_number:\n",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from committer.errors import InvalidRequestError
+from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest
@@ -27,6 +28,7 @@ def check_operation_files(request: CommitRequest, manifests: Iterable[CheckedMan
             f"`replace-partitions` with files of the partition specs {sorted(specs)}, expected one",
         )
     _check_named(request, {path for one in manifests for path in one.walked.paths})
+    _check_deletes(request, manifests)
     if request.needs.groups:
         _check_groups(request, {path for one in data for path in one.walked.paths})
 
@@ -40,6 +42,20 @@ def _check_named(request: CommitRequest, added: set[str]) -> None:
                 Reason.PATH_REPEATED,
                 f"`{path[:_PATH_SHOWN_MAX]}` is a file to add and a file to remove",
             )
+
+
+def _check_deletes(request: CommitRequest, manifests: Iterable[CheckedManifest]) -> None:
+    """Refuse deletes of a file that the same request removes: they would be left without it."""
+    removed = frozenset(request.needs.removed_data_files)
+    for manifest in manifests:
+        for file in manifest.walked.delete_files:
+            named = referenced_data_file(file)
+            if named in removed:
+                raise InvalidRequestError(
+                    Reason.MANIFEST_CONTENT_MISMATCH,
+                    f"delete file `{file.file_path[:_PATH_SHOWN_MAX]}` is of a data file that the"
+                    " request removes",
+                )
 
 
 def _check_groups(request: CommitRequest, added: set[str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from committer.errors import InvalidMetadataError
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_key_of, partition_of
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
@@ -48,10 +49,14 @@ class FilterScope:
         return self._scan.may_match_manifest(row)
 
     def may_match(self, file: DataFile) -> bool:
-        if self._scan.residual(file.spec_id)(file.partition) is None:
-            return False
-        may_match = self._scan.may_match_file
-        return may_match is None or may_match(_of_rows(file))
+        try:
+            if self._scan.residual(file.spec_id)(file.partition) is None:
+                return False
+            may_match = self._scan.may_match_file
+            return may_match is None or may_match(_of_rows(file))
+        except InvalidMetadataError:
+            # Values that another engine has written wrong prove nothing.
+            return True
 
 
 def _of_rows(file: DataFile) -> DataFile:

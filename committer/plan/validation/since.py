@@ -60,7 +60,7 @@ def since_base(base: Base, head: Head) -> Since | Conflict:
             f" {head.metadata.last_sequence_number}: there was no such state"
         )
     if base.snapshot_id is None or (base.snapshot_id == 0 and not number):
-        return _by_number(number or 0, chain)
+        return _by_number(number or 0, head, chain)
     return _by_id(base.snapshot_id, number, head, chain)
 
 
@@ -69,10 +69,16 @@ def _chain(head: Head) -> list[Snapshot]:
     return [] if snapshot is None else list(head.metadata.ancestors(snapshot.snapshot_id))
 
 
-def _by_number(number: int, chain: Sequence[Snapshot]) -> Since:
+def _by_number(number: int, head: Head, chain: Sequence[Snapshot]) -> Since | Conflict:
     if number == 0:
         return Since(0, tuple(chain), is_whole=True, is_all=True)
     later = tuple(one for one in chain if one.sequence_number > number)
+    older = chain[len(later) :]
+    if not chain or (older and older[0].sequence_number != number):
+        return _no_ancestor(
+            f"its base, of sequence number {number}, is not in the history of branch"
+            f" `{head.branch}`: it was rolled back, or is of another branch"
+        )
     return Since(number, later, is_whole=_is_whole(number, chain))
 
 

@@ -306,6 +306,17 @@ def test_a_file_is_not_added_and_removed_at_once() -> None:
     assert outcome(table, line, hand_over(table, entry(file))) is None
 
 
+def test_no_deletes_are_added_to_a_file_that_is_removed() -> None:
+    table = build_table(3)
+    line = line_of(table)
+    file = vector(table, line)
+    needs = Needs(removed_data_files=(str(file.referenced_data_file),))
+    both = line.model_copy(update={"needs": needs})
+    found = outcome(table, both, manifest_of(table, file))
+    assert found == Reason.MANIFEST_CONTENT_MISMATCH
+    assert outcome(table, line, manifest_of(table, file)) is None
+
+
 def test_partitions_are_replaced_under_one_spec() -> None:
     table = build_flights(fields=(*BY_DAY,))
     one = build_table(2)

@@ -77,6 +77,19 @@ def test_a_base_of_another_branch_is_no_ancestor() -> None:
     assert world.code(overwrite(world, replace(other, sequence_number=None))) == "ancestor"
 
 
+def test_a_number_of_a_snapshot_that_was_rolled_back_is_no_base() -> None:
+    world = build_world()
+    fork, kept = world.metadata.snapshots[-1].snapshot_id, world.manifests
+    world.append(data_file("c"))
+    rolled_back = Base(sequence_number=world.base.sequence_number)
+    world.update(SetSnapshotRef("main", SnapshotRef(fork)))
+    world.manifests = kept
+    assert world.code(overwrite(world, rolled_back)) == "ancestor"
+    world.append(data_file("b2", "BB"))
+    assert world.code(overwrite(world, rolled_back)) == "ancestor"
+    assert world.code(overwrite(world, Base(sequence_number=3))) is None
+
+
 def test_a_fork_has_the_base_that_was_read_before_it() -> None:
     world = build_world()
     base = world.base
@@ -225,6 +238,15 @@ def test_the_metrics_of_an_added_file_keep_it_out_of_scope() -> None:
     assert world.code(small) is None
     world.append(data_file("a4", ids=(9, 20)))
     assert world.code(small) == "added"
+
+
+def test_values_that_another_engine_has_written_wrong_prove_nothing() -> None:
+    world = build_world()
+    base = world.base
+    file = data_file("a3", ids=(50, 60))
+    wrong = world.added(replace(file, upper_bounds={1: b"abc"}, lower_bounds={1: b"abc"}))
+    world.land(replace(world.change("append"), added=wrong))
+    assert world.code(overwrite(world, base, row_filter=SMALL_IDS)) == "added"
 
 
 def test_a_name_in_another_case_is_bound_as_the_request_says() -> None:
