@@ -6,6 +6,8 @@ from uuid import UUID
 
 import pytest
 
+from committer.iceberg.updates.metadata_update import RemoveProperties
+from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.needs import Needs
@@ -13,7 +15,8 @@ from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, seal_request
 from tests.support.builders.request_builders import build_line, build_request
 from tests.support.builders.transactions import build_group, build_transaction, in_transaction
-from tests.support.faults.faulty_catalog import Fault
+from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
+from tests.support.memory.requirements_catalog import RequirementsCatalog
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import ServiceHarness
 
@@ -149,15 +152,21 @@ async def test_a_refused_member_keeps_the_others_from_landing() -> None:
         (Fault.UNAVAILABLE, Fault.REQUEST_LOST, Fault.CONFLICT),
         (Fault.CRASHED,),
         (Fault.RESENT,),
+        (Fault.REQUEST_LOST,) * 8,
     ],
 )
+@pytest.mark.parametrize("has_requirements", [False, True])
 async def test_whatever_becomes_of_an_attempt_all_tables_land_once(
-    faults: tuple[Fault, ...],
+    faults: tuple[Fault, ...], has_requirements: bool
 ) -> None:
+    """On a catalog that holds a pointer, and on one that checks requirements, as REST servers."""
     harness = ServiceHarness()
+    if has_requirements:
+        inner = RequirementsCatalog(storage=harness.storage.inner, world=harness.world)
+        harness.catalog = FaultyCatalog(inner)
     await publish(harness, build_group(await create(harness)))
     harness.catalog.plan(*faults)
-    await harness.run_until_settled(seconds=200.0)
+    await harness.run_until_settled(seconds=400.0)
     assert await counts(harness) == [1, 1, 1]
     assert await harness.outstanding() == []
     assert await harness.quarantined() == []
@@ -328,4 +337,51 @@ async def test_operations_of_one_transaction_see_each_other_on_no_table() -> Non
         await harness.publish(in_transaction(build_request(tables[1]), transaction))
         await harness.settle(5.0)
     assert await counts(harness, "db.flights", "db.ships") == [0, 1]
+    assert await harness.outstanding() == []
+
+
+async def test_a_table_that_cannot_come_holds_the_others_up_for_a_moment_only() -> None:
+    """Its committer is frozen: the transaction waits, and lands once it is accepted."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        for table in tables:
+            await harness.publish(build_request(table, producer="query-9"))
+        await harness.settle(5.0)
+        before = await harness.catalog.inner.load(tables[1].identifier)
+        emptied = RemoveProperties((property_key("query-9"),))
+        await foreign_commit(harness, tables[1], emptied)
+        await publish(harness, build_group(tables))
+        await harness.settle(30.0)
+        for epoch in range(1, 4):
+            await harness.publish(build_request(tables[0], producer="query-9", epoch=epoch))
+            await harness.settle(40.0)
+        assert await counts(harness) == [4, 1, 1]
+        await harness.accept("db.ships")
+        await harness.settle(120.0)
+    assert before.metadata.current_snapshot is not None
+    assert await counts(harness) == [5, 2, 2]
+
+
+async def test_a_committer_that_is_told_to_stop_does_not_wait_for_the_other_tables() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness, "db.flights", "db.ships")
+    async with harness.running():
+        await publish(harness, build_group(tables))
+        await harness.settle()
+        harness.catalog.swap_s["db.ships"] = 300.0
+        await harness.publish(build_request(tables[1], producer="lone"))
+        await harness.settle(1.0)
+        await publish(harness, build_group(tables, epoch=1))
+        await harness.settle(5.0)
+        (flights,) = [one for one in harness.tables.all if one.identifier == tables[0].identifier]
+        began_s = harness.world.monotonic_s()
+        flights.stop()
+        await harness.settle(1.0)
+        assert flights.is_stopping
+        assert harness.world.monotonic_s() - began_s < 2.0
+    harness.catalog.swap_s.clear()
+    async with harness.running(reconcile_interval_s=5.0):
+        await harness.settle(60.0)
+    assert await counts(harness, "db.flights", "db.ships") == [2, 3]
     assert await harness.outstanding() == []
