@@ -140,8 +140,8 @@ class WorkWiring:
         settings = parts.settings.service
         age_s = settings.reconcile_age_s
         ownership = Ownership(shards=self.shards, queue=progress, world=parts.world, age_s=age_s)
-        forward = Forwarder(parts.queue, process.deferred).forward if parts.queue else None
-        process.transactions.share(ownership.owns_shard, forward)
+        forwarder = Forwarder(parts.queue, process.deferred)
+        process.transactions.share(ownership.owns_shard, forwarder.forward, forwarder.give_back)
         scan = InboxScan(
             inbox=parts.inbox,
             intake=self.intake,

@@ -19,11 +19,17 @@ class Forwarder:
     left the inbox, and ring again until then.
     """
 
-    queue: Queue
+    queue: Queue | None
     deferred: DeferredDoorbells
+
+    def give_back(self, pending: Pending) -> None:
+        """Defer the doorbells of a request that returns to the inbox."""
+        self.deferred.add(pending.key, pending.waiters)
 
     async def forward(self, pending: Pending, first_table: UUID) -> bool:
         """Return whether the other committer is told. If not, the request stays here for now."""
+        if self.queue is None:
+            return False
         digest = line_digest(pending.sealed.content)
         waiting = pending.waiters.reply_to or (None,)
         bells = [Doorbell(first_table, pending.key, digest, None, one) for one in waiting]
@@ -31,5 +37,4 @@ class Forwarder:
             await self.queue.announce(bells)
         except TransientError:
             return False
-        self.deferred.add(pending.key, pending.waiters)
         return True

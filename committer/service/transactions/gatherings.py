@@ -75,10 +75,18 @@ class Transactions:
         self._shown: dict[str, str] = {}
         self._owns_shard: Callable[[int], bool] = lambda _: True
         self._forward: Forward | None = None
+        self._give_back: Callable[[Pending], None] = lambda _: None
 
-    def share(self, owns_shard: Callable[[int], bool], forward: Forward | None) -> None:
-        """Share the transactions with other committers: the owner of the first table gathers."""
-        self._owns_shard, self._forward = owns_shard, forward
+    def share(
+        self,
+        owns_shard: Callable[[int], bool],
+        forward: Forward | None,
+        give_back: Callable[[Pending], None],
+    ) -> None:
+        """Share the transactions with other committers: the owner of the first table gathers.
+        `give_back`: keeps the waiters of a request that returns to the inbox.
+        """
+        self._owns_shard, self._forward, self._give_back = owns_shard, forward, give_back
 
     def owns(self, table_uuid: UUID) -> bool:
         """Return whether the table is this committer's."""
@@ -95,7 +103,14 @@ class Transactions:
         transaction = pending.sealed.request.transaction
         if self._forward is None or transaction is None:
             return False
-        return await self._forward(pending, _first_table(transaction))
+        if not await self._forward(pending, _first_table(transaction)):
+            return False
+        self._give_back(pending)
+        return True
+
+    def give_back(self, pending: Pending) -> None:
+        """Return a request to the inbox, where it is found again."""
+        self._give_back(pending)
 
     def join(self, transaction: Transaction, table_uuid: UUID, member: Member) -> Gathering:
         """Note that a table's request may land now."""

@@ -19,6 +19,8 @@ from committer.service.transactions.gatherings import Gathering, Transactions
 
 # A request that waits is looked at again so often: it may have landed through another committer.
 LOOK_AGAIN_S = 30.0
+# Of one table: more of them wait in the inbox, so that other requests have the memory.
+HELD_MAX = 1_000
 # From when on a transaction that waits is shown.
 SHOWN_AFTER_S = 30.0
 
@@ -47,7 +49,9 @@ class TableTransactions:
     def __post_init__(self) -> None:
         self._joined: dict[str, Gathering] = {}
         self._since_s: dict[str, float] = {}
+        # Those that another committer gathers, and those that are too many.
         self._foreign: list[str] = []
+        self._too_many: list[str] = []
         self._called: str | None = None
 
     @property
@@ -71,7 +75,7 @@ class TableTransactions:
         """Return the candidates without those that wait for their transactions; or the called one
         alone, once no other batch is in flight. Those that wait are looked at again later.
         """
-        self._foreign = []
+        self._foreign, self._too_many = [], []
         members = [one for one in candidates if one.request.transaction is not None]
         if not members and not self._since_s:
             return candidates
@@ -127,15 +131,21 @@ class TableTransactions:
             if waited_s >= SHOWN_AFTER_S:
                 self.transactions.show_waiting(gathering, waited_s)
             hold_s = min(LOOK_AGAIN_S, self.wait_s_max - waited_s)
-        if pending is not None:
+        if len(self._joined) > HELD_MAX:
+            self._leave(key)
+            self._too_many.append(key)
+        elif pending is not None:
             self.waiting.hold(pending, hold_s)
 
     async def pass_on(self) -> None:
-        """Pass the requests on whose transactions another committer gathers. They stay in the
-        inbox, where they are found again if that one does not end them.
+        """Pass the requests on whose transactions another committer gathers, and return those to
+        the inbox that are too many. There they are found again, if nothing ends them.
         """
-        foreign, self._foreign = self._foreign, []
-        for key in foreign:
+        for key in self._too_many:
+            if (pending := self.waiting.find(key)) is not None:
+                self.transactions.give_back(pending)
+                self.waiting.end(key, Stage.RETURNED)
+        for key in self._foreign:
             pending = self.waiting.find(key)
             if pending is None:
                 continue

@@ -13,6 +13,7 @@ from committer.reason import Reason
 from committer.request.needs import Needs
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, seal_request
+from committer.service.transactions import table_transactions
 from tests.support.builders.request_builders import build_line, build_request
 from tests.support.builders.transactions import build_group, build_transaction, in_transaction
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
@@ -384,4 +385,24 @@ async def test_a_committer_that_is_told_to_stop_does_not_wait_for_the_other_tabl
     async with harness.running(reconcile_interval_s=5.0):
         await harness.settle(60.0)
     assert await counts(harness, "db.flights", "db.ships") == [2, 3]
+    assert await harness.outstanding() == []
+
+
+async def test_a_flood_of_incomplete_transactions_waits_in_the_inbox_and_delays_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_transactions, "HELD_MAX", 10)
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running(reconcile_interval_s=10.0):
+        for number in range(40):
+            await harness.publish(build_group(tables, producer=f"flood-{number}")[0])
+        await harness.settle(5.0)
+        held = sum(len(table.waiting) for table in harness.tables.all)
+        assert held <= 10
+        await harness.publish(build_request(tables[0], producer="lone"))
+        await harness.settle(5.0)
+        assert await counts(harness) == [1, 0, 0]
+        await harness.settle(6_000.0)
+    assert len(await harness.quarantined()) == 40
     assert await harness.outstanding() == []
