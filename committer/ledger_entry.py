@@ -113,10 +113,15 @@ class EpochRanges:
         return cls(tuple(ranges))
 
 
+# The id of no snapshot: a change of a table that had none has landed without one.
+NO_SNAPSHOT = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Landed:
     """Where an epoch landed, and what it stood for. `fingerprint` is shortened by
-    `short_fingerprint`.
+    `short_fingerprint`. `snapshot_id`: for a request that makes none, or one without a ref, the
+    head of its branch at that time.
     """
 
     epoch: int

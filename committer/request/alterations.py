@@ -231,19 +231,19 @@ class UpdateColumnType(_ColumnChange):
 
 
 class UpdateColumnDoc(_ColumnChange):
-    """Set what is written about a column; null removes it."""
+    """Set what is written about a column; without `doc`, remove it."""
 
     action: Literal["update-column-doc"]
     name: Column
-    doc: str | None
+    doc: str | None = None
 
 
 class UpdateColumnDefault(_ColumnChange):
-    """Set the value of rows that are written without the column; null removes it."""
+    """Set the value of rows that are written without the column; without `default`, remove it."""
 
     action: Literal["update-column-default"]
     name: Column
-    default: JsonValue
+    default: JsonValue = None
 
 
 class MakeColumnOptional(_ColumnChange):

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from committer.request.alterations import TableChanges
+from committer.request.alterations import TableChanges, UnionByName
 from committer.request.attempt import attempt_number, attempt_of, nonce_ms
 from committer.request.needs import TAKE_DELETES, Needs, Operation, check_needs
 from committer.request.request_key import inbox_key, path_segment
@@ -151,14 +151,25 @@ class CommitRequest(Model):
         holds_deletes = any(one.content == "deletes" for one in self.manifests)
         if holds_deletes and self.operation not in TAKE_DELETES:
             raise ValueError(f"expected no manifest of deletes with operation `{self.operation}`")
-        if (self.operation == "alter") != bool(self.changes):
-            raise ValueError("expected `changes` with operation `alter`, and with no other")
+        self._check_changes()
         if self.stage_only and self.operation not in _STAGED:
             raise ValueError(f"expected no `stage-only` with operation `{self.operation}`")
         if self.summary and self.operation == "alter":
             raise ValueError("expected no `summary` with operation `alter`: it makes no snapshot")
         if self.adopt_existing and self.operation != "append":
             raise ValueError("expected `adopt-existing` with operation `append` only")
+
+    def _check_changes(self) -> None:
+        if self.operation == "alter" and not self.changes:
+            raise ValueError("expected `changes` with operation `alter`")
+        if self.operation == "alter" or not self.changes:
+            return
+        unions = [one for one in self.changes if isinstance(one, UnionByName) and one.with_ids]
+        if self.operation != "append" or len(unions) < len(self.changes) or self.stage_only:
+            raise ValueError(
+                "expected `changes` with operation `alter`, or of an append those by the action"
+                " `union-by-name` with `with-ids`"
+            )
 
     @property
     def identifier(self) -> TableIdentifier:

@@ -233,7 +233,7 @@ def _keys_read(request: CommitRequest) -> int:
     for document in request.files:
         keys += count_keys(document)
     for change in request.changes:
-        keys += count_keys(change.model_dump(by_alias=True, exclude_unset=True))
+        keys += count_keys(change.model_dump(mode="json", by_alias=True, exclude_unset=True))
     if request.transaction is not None:
         keys += count_keys(request.transaction.model_dump(mode="json"))
     for named in (*needs.removed_delete_files, *needs.groups):

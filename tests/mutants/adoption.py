@@ -209,8 +209,8 @@ ADOPTION = (
     Mutant(
         "a_file_of_the_same_batch_is_told_before_it_has_landed",
         "committer/plan/commit/operation_step.py",
-        "    landed = _readable(partial(check_not_live, added, base))\n",
-        "    landed = _readable(partial(check_not_live, added, head))\n",
+        "    landed = readable(partial(check_not_live, added, base))\n",
+        "    landed = readable(partial(check_not_live, added, head))\n",
         _SERVICE,
     ),
     # --- What becomes of them ---

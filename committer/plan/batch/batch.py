@@ -35,8 +35,13 @@ class Step:
 
     @property
     def is_append(self) -> bool:
-        """Whether it only adds files, as all of its requests then do."""
-        return not self.requests or self.requests[0].request.operation == "append"
+        """Whether it only adds files, as all of its requests then do; or none at all."""
+        return not self.requests or self.requests[0].request.operation in ("append", "alter")
+
+    @property
+    def is_pick(self) -> bool:
+        """Whether it applies a snapshot that another branch has, or none."""
+        return any(one.request.operation == "cherry-pick" for one in self.requests)
 
     @property
     def adopts(self) -> bool:
@@ -63,6 +68,18 @@ class Batch:
     @property
     def branch(self) -> str:
         return self.empty_on or self.steps[0].requests[0].request.branch
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether its snapshot gets no ref."""
+        return any(one.request.stage_only for one in self.steps[0].requests)
+
+    @property
+    def changes_table(self) -> bool:
+        """Whether it is of a request that changes more of the table than a branch's files, or that
+        may move a branch without any."""
+        first = self.steps[0]
+        return first.is_pick or any(one.request.changes for one in first.requests)
 
     @property
     def snapshot_ids(self) -> tuple[int, ...]:

@@ -8,10 +8,16 @@ an `InvalidRequestError` with its reason code; the caller quarantines that reque
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
-from committer.errors import InvalidRequestError, InvariantError
+from committer.errors import (
+    InvalidMetadataError,
+    InvalidRequestError,
+    InvariantError,
+    UnsupportedError,
+)
+from committer.iceberg.evolution.schema_evolution import EvolvedSchema
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.bound_forms import bound_forms
 from committer.iceberg.schema.partition_spec import PartitionSpec
@@ -29,6 +35,7 @@ from committer.plan.batch.data_locations import (
     names_attempt,
 )
 from committer.plan.batch.delete_files import DeleteFileCheck
+from committer.plan.batch.needed_columns import with_needed_columns
 from committer.plan.batch.operation_files import check_operation_files
 from committer.plan.batch.submitted_manifest import (
     CheckedManifest,
@@ -51,6 +58,8 @@ _SUPPORTED = frozenset(
         "row-delta",
         "rewrite-files",
         "rewrite-manifests",
+        "cherry-pick",
+        "alter",
     }
 )
 
@@ -210,10 +219,27 @@ class Checker:
         missing = {path: length for path, length in named.items() if path not in (read or {})}
         if missing:
             return NeedsManifests(missing)
-        manifests = tuple(self._manifests(sealed, read or {}, left))
-        self._check_added(request, manifests)
+        checker = self._with_needed_columns(request) if request.changes else self
+        manifests = tuple(checker._manifests(sealed, read or {}, left))
+        checker._check_added(request, manifests)
         _check_operation(request)
         return CheckedRequest(sealed, self.basis, manifests, filters)
+
+    def _with_needed_columns(self, request: CommitRequest) -> Checker:
+        """Return the checker of the table with the columns that the request adds itself."""
+        basis = self.basis
+        try:
+            evolved = with_needed_columns(
+                request.changes if request.operation == "append" else (),
+                EvolvedSchema(self.current_schema, basis.last_column_id),
+                format_version=basis.format_version,
+                specs=basis.partition_specs,
+            )
+        except (InvalidMetadataError, UnsupportedError) as error:
+            raise _refused(Reason.SCHEMA_MISMATCH, f"`changes`: {error}") from None
+        schemas = (*basis.schemas, evolved.schema)
+        table = replace(basis, schemas=schemas, last_column_id=evolved.last_column_id)
+        return Checker(table, evolved.schema)
 
     def check_target(self, request: CommitRequest) -> None:
         """Check, before the ledger of this table is asked, that a request is for this table."""
@@ -349,10 +375,18 @@ def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:
         )
 
 
+def _is_apart(request: CommitRequest) -> bool:
+    """Return whether it changes more than the files of a branch."""
+    return bool(request.changes) or request.stage_only or request.operation == "cherry-pick"
+
+
 def _check_operation(request: CommitRequest) -> None:
     unsupported = [
         (request.operation not in _SUPPORTED, f"operation `{request.operation}`"),
-        (request.stage_only, "`stage-only`"),
+        (
+            _is_apart(request) and request.transaction is not None,
+            "a change of the table, a pick or a staged snapshot in a `transaction`",
+        ),
     ]
     for found, feature in unsupported:
         if found:

@@ -66,8 +66,9 @@ class NeedsObjects:
 class CommitPlan:
     """The objects that an attempt writes in parallel, the swap after them, and the state after it.
 
-    `snapshots`: those of its steps, a chain; `changes`: what each of them changes. `landed` is
-    keyed by inbox key. `cleanup` and `upkeep` become part of this commit.
+    `snapshots`: those of its steps, a chain, none of a change without files; `changes`: what each
+    of them changes. `landed` is keyed by inbox key. `cleanup` and `upkeep` become part of this
+    commit.
     """
 
     swap: Swap
@@ -83,6 +84,11 @@ class CommitPlan:
     def snapshot(self) -> Snapshot:
         """The newest of its snapshots: the branch's head after it."""
         return self.snapshots[-1]
+
+    @property
+    def snapshot_id(self) -> int | None:
+        """The id of the newest; None if it adds none."""
+        return self.snapshots[-1].snapshot_id if self.snapshots else None
 
     @property
     def manifest_lists(self) -> tuple[str, ...]:
@@ -106,7 +112,7 @@ def plan_commit(
     Requests in conflict are named, all that there are: the batch does not land without them, as
     they may have landed by an earlier attempt.
     """
-    head = _base_head(state, batch.branch, objects, changes)
+    head = base_head(state, batch.branch, objects, changes)
     if isinstance(head, NeedsObjects):
         return head
     steps = _plan_steps(head, batch, prepared, upkeep, attempt)
@@ -141,7 +147,7 @@ def plan_commit(
     )
 
 
-def _base_head(
+def base_head(
     state: TableState, branch: str, objects: ObjectsAtHand, changes: Changes
 ) -> Head | NeedsObjects:
     """Return the branch as the attempt finds it."""

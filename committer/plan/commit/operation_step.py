@@ -5,15 +5,16 @@ branch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
 from committer.plan.batch.batch import Step
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.file_changes.step_manifests import produce
 from committer.plan.operations.change import Change, RewriteGroup
+from committer.plan.operations.cherry_pick import MoveHead, Pick, plan_pick_of
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head
 from committer.plan.operations.live_files import AddedFiles, check_not_live
@@ -44,6 +45,8 @@ def produce_operations(
     """Plan the operations of a step on `head`, which is `base` after the steps before.
     Errors: `MissingObjectsError`; those of reading manifests and deletion vectors.
     """
+    if step.is_pick:
+        return _picked(head, step.requests[0], names)
     found = [landable(Change.of(checked), head) for checked in step.requests]
     changes = [one for one in found if isinstance(one, Change)]
     if len(changes) == len(found):
@@ -65,22 +68,34 @@ def refuse_live(head: Head, base: Head, checked: CheckedRequest) -> InConflict |
     `base` after the steps before. Errors: `MissingObjectsError`.
     """
     added = [AddedFiles.of(manifest) for manifest in checked.manifests]
-    if _readable(partial(check_not_live, added, head)) is None:
+    if readable(partial(check_not_live, added, head)) is None:
         return None
-    landed = _readable(partial(check_not_live, added, base))
+    landed = readable(partial(check_not_live, added, base))
     key = checked.sealed.key
     return InConflict({key: landed}) if landed else InConflict(waiting=frozenset({key}))
+
+
+def _picked(head: Head, checked: CheckedRequest, names: StepNames) -> Produced | InConflict:
+    """Plan a snapshot that is made again on this head. Errors: `MissingObjectsError`."""
+    picked = readable(partial(plan_pick_of, checked.request.needs, head))
+    if isinstance(picked, MoveHead):
+        raise InvariantError("a pick that moves the head makes no snapshot")
+    produced = _produced(head, [picked.change], names) if isinstance(picked, Pick) else picked
+    if isinstance(picked, Pick) and isinstance(produced, Produced):
+        return replace(produced, label=picked.label, extra={**produced.extra, **picked.summary})
+    assert isinstance(produced, Conflict)  # noqa: S101  # what is left; tells the type checker
+    return InConflict({checked.sealed.key: produced})
 
 
 def landable(change: Change, head: Head) -> Change | Conflict:
     """Return what of a change may land: all of it, or, of a rewrite whose client allows that, the
     groups that do not conflict. Errors: `MissingObjectsError`.
     """
-    conflict = _readable(partial(validate, change, head))
+    conflict = readable(partial(validate, change, head))
     if conflict is None:
         return change
     lost = [
-        group for group in change.groups if _readable(partial(validate, _only(change, group), head))
+        group for group in change.groups if readable(partial(validate, _only(change, group), head))
     ]
     if len(lost) == len(change.groups):
         return conflict
@@ -92,10 +107,10 @@ def _only(change: Change, group: RewriteGroup) -> Change:
 
 
 def _produced(head: Head, changes: Sequence[Change], names: StepNames) -> Produced | Conflict:
-    return _readable(partial(produce, head, changes, names))
+    return readable(partial(produce, head, changes, names))
 
 
-def _readable(ask: Callable[[], _Answer]) -> _Answer | Conflict:
+def readable(ask: Callable[[], _Answer]) -> _Answer | Conflict:
     """Return the answer; a conflict where a manifest of the branch cannot be read. An append reads
     none: a damaged one stops the operations that need it, and not the table."""
     try:

@@ -12,6 +12,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import (
+    NO_SNAPSHOT,
     Landed,
     ProducerEntry,
     parse_entry,
@@ -240,6 +241,8 @@ class History:
         proven: engines shorten history as they like.
         """
         if self.is_dropped or landed.snapshot_id in self.snapshot_ids:
+            return False
+        if landed.snapshot_id == NO_SNAPSHOT:
             return False
         if self.oldest is None or landed.snapshot_id in self.branched_off:
             return True

@@ -8,9 +8,7 @@ from typing import assert_never
 from committer.errors import InvalidMetadataError
 from committer.iceberg.evolution.schema_evolution import EvolvedSchema, SchemaUpdate
 from committer.iceberg.evolution.schema_properties import evolved_properties
-from committer.iceberg.evolution.union_by_name import union_by_name
 from committer.iceberg.metadata.metadata_model import TableMetadata
-from committer.iceberg.schema.schema import Schema, parse_schema
 from committer.iceberg.updates.metadata_update import (
     LAST_ADDED,
     AddSchema,
@@ -22,7 +20,20 @@ from committer.iceberg.updates.metadata_update import (
 from committer.iceberg.values.single_value import parse_json_value
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import IcebergType, NestedField
+from committer.plan.batch.needed_columns import record_union
 from committer.request import alterations as ask
+
+_OneColumnChange = (
+    ask.AddColumn
+    | ask.DropColumn
+    | ask.RenameColumn
+    | ask.UpdateColumnType
+    | ask.UpdateColumnDoc
+    | ask.UpdateColumnDefault
+    | ask.MakeColumnOptional
+    | ask.MoveColumn
+    | ask.SetIdentifierFields
+)
 
 
 def alter_columns(change: ask.SchemaChange, metadata: TableMetadata) -> tuple[Update, ...]:
@@ -37,11 +48,10 @@ def alter_columns(change: ask.SchemaChange, metadata: TableMetadata) -> tuple[Up
         specs=metadata.partition_specs,
         case_sensitive=change.case_sensitive,
     )
+    if isinstance(change, ask.UnionByName):
+        return _updates(metadata, record_union(update, change))
     _record(update, change)
-    evolved = update.apply()
-    if isinstance(change, ask.UnionByName) and change.with_ids:
-        _check_ids(parse_schema(change.schema_), evolved.schema, change.case_sensitive)
-    return _updates(metadata, evolved)
+    return _updates(metadata, update.apply())
 
 
 def _updates(metadata: TableMetadata, evolved: EvolvedSchema) -> tuple[Update, ...]:
@@ -70,7 +80,7 @@ def changed_properties(
     )
 
 
-def _record(update: SchemaUpdate, change: ask.SchemaChange) -> None:
+def _record(update: SchemaUpdate, change: _OneColumnChange) -> None:
     match change:
         case ask.AddColumn():
             _add(update, change)
@@ -91,8 +101,6 @@ def _record(update: SchemaUpdate, change: ask.SchemaChange) -> None:
             _move(update, change)
         case ask.SetIdentifierFields(names=names):
             update.set_identifier_fields(*names)
-        case ask.UnionByName(schema_=schema):
-            union_by_name(update, parse_schema(schema))
         case _:
             assert_never(change)
 
@@ -142,15 +150,3 @@ def _value(kind: IcebergType, json_value: object, name: str) -> object:
         return parse_json_value(kind, json_value)
     except ValueError as error:
         raise InvalidMetadataError(f"column `{name}`: `default`: {error}") from error
-
-
-def _check_ids(wanted: Schema, found: Schema, case_sensitive: bool) -> None:
-    """Refuse a union in which a column has another id than data files were written with."""
-    for name, field in wanted.walk():
-        column = found.find(name, case_sensitive=case_sensitive)
-        if column is None or column.field_id != field.field_id:
-            now = "none" if column is None else str(column.field_id)
-            raise InvalidMetadataError(
-                f"column `{name}`: the data files have it as field {field.field_id}, the table as"
-                f" {now}: write them again with the table's schema"
-            )

@@ -44,7 +44,7 @@ def of_one_swap(steps: Sequence[Requests], *, has_several_snapshots: bool) -> tu
 
 def _is_alone(step: Requests) -> bool:
     request = step[0].request
-    return request.operation in _ALONE or request.stage_only
+    return request.operation in _ALONE or request.stage_only or bool(request.changes)
 
 
 def _is_plain(request: CommitRequest) -> bool:

@@ -29,6 +29,7 @@ from committer.plan.batch.submitted_manifest import CheckedManifest, HeaderCheck
 from committer.plan.operations.change import Base, Change
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, ObjectRange
+from committer.request.needs import Needs
 
 WAP_ID = "wap.id"
 _PUBLISHED_WAP_ID = "published-wap-id"
@@ -41,16 +42,22 @@ _SYNC = b"frazil picked 01"
 class MoveHead:
     """The branch moves to the picked snapshot."""
 
-    snapshot_id: int
+    snapshot: Snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The picked snapshot is made again: this change, under the label that is its operation, and
-    with these entries of its summary."""
+    """The picked snapshot is made again: this change, under its label, and with these entries of
+    its summary."""
 
     change: Change
+    label: str
     summary: Mapping[str, str]
+
+
+def plan_pick_of(needs: Needs, head: Head) -> MoveHead | Pick | Conflict:
+    """Plan the pick that a request asks for. Errors: those of `plan_pick`."""
+    return plan_pick(head, source_snapshot_id=needs.source_snapshot_id, wap_id=needs.wap_id)
 
 
 def plan_pick(
@@ -68,7 +75,7 @@ def plan_pick(
         return picked
     head_id = None if head.snapshot is None else head.snapshot.snapshot_id
     if source.parent_snapshot_id == head_id:
-        return MoveHead(source.snapshot_id)
+        return MoveHead(source)
     return _made_again(head, source)
 
 
@@ -137,7 +144,7 @@ def _made_again(head: Head, source: Snapshot) -> Pick | Conflict:
     if isinstance(added, Conflict):
         return added
     change = Change(
-        operation="overwrite" if is_replacement else "append",
+        operation="overwrite",
         base=Base(),
         added=added,
         removed_data_files=frozenset(one.file_path for one in gone),
@@ -145,7 +152,7 @@ def _made_again(head: Head, source: Snapshot) -> Pick | Conflict:
     summary = {_SOURCE: str(source.snapshot_id)}
     if wap_id := _entry(source, WAP_ID):
         summary[_PUBLISHED_WAP_ID] = wap_id
-    return Pick(change, summary)
+    return Pick(change, "overwrite" if is_replacement else "append", summary)
 
 
 def _own_rows(head: Head, source: Snapshot) -> list[ManifestFile]:

@@ -80,7 +80,15 @@ class TableWiring:
             waiting, process.endings, parts.inbox, parts.quarantine, cached_table, world
         )
         objects = TableObjects(self._recent)
-        planner = CommitPlanner(identifier, parts.storage, world, metrics, upkeep.ledger, objects)
+        planner = CommitPlanner(
+            identifier,
+            parts.storage,
+            world,
+            metrics,
+            upkeep.ledger,
+            objects,
+            moves_head=catalog.capabilities.condition == "requirements",
+        )
         batches = BatchSelector(
             waiting, attempts, planner, pacer, upkeep, world, catalog.capabilities
         )

@@ -20,11 +20,16 @@ from committer.plan.batch.batch import (
 )
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.commit.alter_commit import plan_alter_commit, table_to_write
 from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
+from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.operation_step import InConflict
+from committer.plan.commit.staged_commit import plan_staged_commit
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.batch_steps import Requests
+from committer.plan.operations.change_index import Changes
+from committer.plan.operations.head import ObjectsAtHand
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -51,7 +56,9 @@ class PlanCrashedError(Exception):
 
 @dataclass(eq=False)
 class CommitPlanner:
-    """Plans for one table."""
+    """Plans for one table. `moves_head`: whether each change has to move the head of a branch, as
+    the catalog checks nothing else.
+    """
 
     identifier: TableIdentifier
     storage: Storage
@@ -59,6 +66,7 @@ class CommitPlanner:
     metrics: Metrics
     ledger_upkeep: LedgerUpkeep
     objects: TableObjects
+    moves_head: bool = False
 
     async def prepare(
         self, steps: Sequence[Requests], state: TableState
@@ -68,7 +76,8 @@ class CommitPlanner:
         batch = Batch(named, self.world.uuid())
         size_bytes = sum(one.size_bytes for one in batch.requests)
         try:
-            prepared = await off_loop_if_large(size_bytes, prepare_manifests, batch, state.metadata)
+            metadata = table_to_write(batch, state.metadata, now_ms=self.world.now_ms())
+            prepared = await off_loop_if_large(size_bytes, prepare_manifests, batch, metadata)
         except Exception as error:  # isolates the request that our own bug trips over
             raise self._crashed(batch.requests, error) from error
         return batch, prepared
@@ -93,7 +102,7 @@ class CommitPlanner:
             while True:
                 plan = await off_loop_if_large(
                     self._weight_bytes(batch, state, reads),
-                    plan_commit,
+                    self._plan_once,
                     state,
                     batch,
                     prepared,
@@ -110,6 +119,27 @@ class CommitPlanner:
             raise
         except Exception as error:  # our bug must not stop the other requests
             raise self._crashed(batch.requests, error) from error
+
+    def _plan_once(
+        self,
+        state: TableState,
+        batch: Batch,
+        prepared: tuple[PreparedManifest, ...],
+        attempt: Attempt,
+        cleanup: LedgerCleanup,
+        upkeep: Upkeep,
+        objects: ObjectsAtHand,
+        changes: Changes,
+    ) -> CommitPlan | NeedsObjects | InConflict:
+        if batch.changes_table:
+            plan = plan_alter_commit(
+                state, batch, prepared, attempt, cleanup, objects, moves_head=self.moves_head
+            )
+            if plan is not None:
+                return plan
+        if batch.is_staged:
+            return plan_staged_commit(state, batch, prepared, attempt, cleanup, objects, changes)
+        return plan_commit(state, batch, prepared, attempt, cleanup, upkeep, objects, changes)
 
     def _reads(self, batch: Batch) -> PlanReads:
         looks = any(step.adopts or not step.is_append for step in batch.steps)

@@ -58,7 +58,7 @@ class SwapSender:
     def _note(self, answer: SwapAnswer, inflight: InflightBatch, plan: CommitPlan) -> None:
         about: dict[str, object] = {
             "table": str(self.identifier),
-            "snapshot_id": plan.snapshot.snapshot_id,
+            "snapshot_id": plan.snapshot_id,
             "attempt": inflight.attempts,
             "requests": len(inflight.batch.requests),
         }

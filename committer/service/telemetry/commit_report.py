@@ -27,15 +27,14 @@ class CommitReport:
         self.metrics.committed(self.identifier, landing)
         requests = [one.request for one in commit.batch.requests]
         published_ms = min(request.published_at_ms for request in requests)
-        snapshot = commit.plan.snapshot
         log.info(
             "commit.landed",
             table=str(self.identifier),
-            snapshot_id=snapshot.snapshot_id,
+            snapshot_id=commit.plan.snapshot_id,
             attempt=commit.attempts,
             snapshots=len(commit.plan.snapshots),
             requests=len(requests),
-            sequence_number=snapshot.sequence_number,
+            sequence_number=commit.state.metadata.last_sequence_number,
             files=landing.files,
             rows=landing.rows,
             bytes=landing.size_bytes,

@@ -63,11 +63,11 @@ def test_a_staged_child_of_the_head_becomes_the_head_and_nothing_is_read() -> No
     table = History.empty()
     table.commit(added=["a"])
     staged = table.commit(added=["b"], branch=None, summary={"wap.id": "w"})
-    assert pick(table, staged) == (MoveHead(staged.snapshot_id), 0)
-    assert pick(table, wap_id="w") == (MoveHead(staged.snapshot_id), 0)
+    assert pick(table, staged) == (MoveHead(staged), 0)
+    assert pick(table, wap_id="w") == (MoveHead(staged), 0)
     first = History.empty()
     alone = first.commit(added=["a"], branch=None)
-    assert pick(first, alone) == (MoveHead(alone.snapshot_id), 0)
+    assert pick(first, alone) == (MoveHead(alone), 0)
 
 
 def test_a_staged_append_is_made_again_on_a_head_that_has_moved() -> None:
@@ -79,7 +79,7 @@ def test_a_staged_append_is_made_again_on_a_head_that_has_moved() -> None:
     assert isinstance(found, Pick)
     assert rounds == 2  # its list, then its own manifest alone
     assert added_paths(found) == ["b", "c"]
-    assert found.change.operation == "append"
+    assert found.label == "append"
     assert found.change.removed_data_files == frozenset()
     assert found.summary == {
         "source-snapshot-id": str(staged.snapshot_id),
@@ -146,7 +146,7 @@ def test_a_staged_delete_or_overwrite_is_picked_from_the_head_only() -> None:
         table = History.empty()
         table.commit(added=["a"])
         staged = table.commit(deleted=["a"], branch=None, summary={"operation": operation})
-        assert pick(table, staged)[0] == MoveHead(staged.snapshot_id)
+        assert pick(table, staged)[0] == MoveHead(staged)
         table.commit(added=["c"])
         found = conflict(table, staged)
         assert found.code is ConflictCode.INCOMPATIBLE
@@ -161,7 +161,7 @@ def test_a_staged_replacement_of_partitions_is_made_again_while_nothing_was_adde
     found, rounds = pick(table, staged)
     assert isinstance(found, Pick)
     assert rounds == 3  # its list, its manifests, those of the head since its parent
-    assert found.change.operation == "overwrite"
+    assert found.label == "overwrite"
     assert added_paths(found) == ["s"]
     assert found.change.removed_data_files == frozenset({"a"})
     added = table.commit(added=["d"], parent=moved.snapshot_id)
@@ -188,7 +188,7 @@ def test_a_staged_replacement_whose_parent_is_no_ancestor_is_refused() -> None:
     staged = table.commit(added=["s"], branch=None, parent=apart.snapshot_id, summary=REPLACEMENT)
     table.commit(added=["b"])
     assert conflict(table, staged).code is ConflictCode.NO_ANCESTOR
-    assert pick(table, staged, branch="other")[0] == MoveHead(staged.snapshot_id)
+    assert pick(table, staged, branch="other")[0] == MoveHead(staged)
 
 
 def test_a_staged_replacement_in_an_empty_table_conflicts_with_all_that_came_since() -> None:

@@ -449,11 +449,6 @@ CHECKED = (
         "an unknown format version", Reason.MANIFEST_MALFORMED, _header(format_version=b"9")
     ),
     BadRequest("adopt-existing", Reason.PATH_NOT_ALLOWED, _changed_line(adopt_existing=True)),
-    BadRequest(
-        "a staged snapshot",
-        Reason.UNSUPPORTED,
-        _changed_line(stage_only=True, summary={"wap.id": "a"}),
-    ),
     *(
         BadRequest(f"a filter {name}", Reason.FILTER_UNBOUND, _filtered(document))
         for name, document in {

@@ -1,0 +1,78 @@
+"""The commit of a request whose snapshot gets no ref: it is staged, to be looked at and published
+(`cherry_pick.py`).
+
+Its producer's entry in the ledger names the head of the branch instead: a staged snapshot is no
+ancestor of the branch, which would look like a rollback. The head stays as it is, and the swap
+requires that, as no ref update says so to a catalog that checks requirements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from committer.iceberg.updates.metadata_update import (
+    AddSnapshot,
+    RemoveProperties,
+    SetProperties,
+    Update,
+)
+from committer.iceberg.updates.requirement import AssertRefSnapshotId
+from committer.ledger_entry import NO_SNAPSHOT, Landed
+from committer.plan.batch.batch import Batch, PreparedManifest
+from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
+from committer.plan.commit.ledger_changes import LedgerCleanup, change_ledger
+from committer.plan.commit.operation_step import InConflict
+from committer.plan.commit.step_plan import Attempt
+from committer.plan.commit.swap import plan_swap
+from committer.plan.ledger.state import TableState
+from committer.plan.operations.change_index import Changes
+from committer.plan.operations.head import ObjectsAtHand
+from committer.ports.pointer_swap import Swap
+
+
+def plan_staged_commit(
+    state: TableState,
+    batch: Batch,
+    prepared: tuple[PreparedManifest, ...],
+    attempt: Attempt,
+    cleanup: LedgerCleanup,
+    objects: ObjectsAtHand,
+    changes: Changes,
+) -> CommitPlan | NeedsObjects | InConflict:
+    """Plan one attempt at a batch whose snapshots are staged. It takes no upkeep along, which
+    belongs to a branch."""
+    plan = plan_commit(state, batch, prepared, attempt, cleanup, objects=objects, changes=changes)
+    if not isinstance(plan, CommitPlan):
+        return plan
+    ledger = change_ledger(
+        state, batch, _at_head(plan.landed, state, batch.branch), plan.cleanup, attempt.now_ms
+    )
+    dropped = (RemoveProperties(tuple(sorted(ledger.dropped))),) if ledger.dropped else ()
+    added = (AddSnapshot(one) for one in plan.snapshots)
+    updates: tuple[Update, ...] = (*added, SetProperties(ledger.properties), *dropped)
+    swap = plan_swap(state.table, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms)
+    table = replace(state.table, metadata=swap.metadata, metadata_location=swap.metadata_location)
+    return replace(
+        plan,
+        swap=_with_head(swap, batch.branch),
+        upkeep=Upkeep(),
+        state=TableState(table, ledger.ledger, state.heads),
+    )
+
+
+def _at_head(landed: Mapping[str, Landed], state: TableState, branch: str) -> dict[str, Landed]:
+    head = state.metadata.branch_head(branch)
+    snapshot_id = NO_SNAPSHOT if head is None else head.snapshot_id
+    number = 0 if head is None else head.sequence_number
+    return {
+        key: replace(one, snapshot_id=snapshot_id, sequence_number=number)
+        for key, one in landed.items()
+    }
+
+
+def _with_head(swap: Swap, branch: str) -> Swap:
+    head = swap.base.metadata.branch_head(branch)
+    unmoved = AssertRefSnapshotId(branch, None if head is None else head.snapshot_id)
+    return replace(swap, requirements=(*swap.requirements, unmoved))
