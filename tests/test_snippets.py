@@ -45,6 +45,7 @@ PICTURES = {
     ("docs/how-to/use-trino.md", "connector.name=iceberg"): "tests/trino starts Trino with them",
     ("docs/how-to/use-trino.md", "fs.native-s3.enabled=true"): "as those",
     ("docs/how-to/change-a-schema.md", "org.apache.iceberg.exceptions."): "Iceberg Java's message",
+    ("docs/how-to/write-audit-publish.md", '{"operation": "append"'): "a part of a line",
 }
 
 

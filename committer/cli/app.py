@@ -8,6 +8,9 @@ import typer
 
 from committer.cli import demo, key
 from committer.cli.catalogs import catalog_commands, namespace_commands
+from committer.cli.changes import refs
+from committer.cli.changes.branch_moves import cherry_pick, fast_forward, publish, rollback
+from committer.cli.changes.evolve import evolve
 from committer.cli.committers import serve, status
 from committer.cli.context.chosen_catalog import CatalogName, chosen_catalog
 from committer.cli.producers import producer, quarantine
@@ -53,6 +56,13 @@ app.command()(serve.serve)
 app.command()(demo.demo)
 app.command()(status.status)
 app.command()(inspect.inspect)
+table.app.command()(evolve)
+table.app.add_typer(refs.branches, name="branch")
+table.app.add_typer(refs.tags, name="tag")
+table.app.command()(fast_forward)
+table.app.command()(rollback)
+table.app.command()(publish)
+table.app.command()(cherry_pick)
 app.add_typer(table.app, name="table")
 app.add_typer(namespace_commands.app, name="namespace")
 app.add_typer(catalog_commands.app, name="catalog")

@@ -288,9 +288,12 @@ CHANGE_A_SCHEMA = Walk(
     f"{_HOW_TO}/change-a-schema.md",
     [
         *_filled(),
-        Sql(block=1),
-        LeftOut(block=2, reason="Iceberg Java's message, which comes by chance"),
-        Sql(block=3),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(block=1),
+        Interrupt(),
+        Sql(block=2),
+        LeftOut(block=3, reason="Iceberg Java's message, which comes by chance"),
+        Sql(block=4),
         Type(command="frazil table schema db.flights"),
     ],
 )
@@ -304,6 +307,28 @@ ADD_FILES = Walk(
         Run(block=3),
         Type(command="frazil table add-files db.trips old", exit_code=1),
         Interrupt(),
+    ],
+)
+
+BRANCHES_AND_TAGS = Walk(
+    f"{_HOW_TO}/branches-and-tags.md",
+    [
+        *_filled(),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(block=1),
+        Interrupt(),
+    ],
+)
+
+WRITE_AUDIT_PUBLISH = Walk(
+    f"{_HOW_TO}/write-audit-publish.md",
+    [
+        *_filled(),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(block=1),
+        Interrupt(),
+        LeftOut(block=2, reason="a part of a line: tests/service/table/test_staging.py stages"),
+        LeftOut(block=3, reason="it needs what block 2 stages"),
     ],
 )
 
@@ -394,6 +419,7 @@ USE_TRINO = Walk(
 WALKS = (
     README,
     ADD_FILES,
+    BRANCHES_AND_TAGS,
     CHANGE_A_SCHEMA,
     CHOOSE_A_CATALOG,
     HANDLE_QUARANTINE,
@@ -415,4 +441,5 @@ WALKS = (
     TRY_HOSTILE_REQUESTS,
     TUNE,
     USE_TRINO,
+    WRITE_AUDIT_PUBLISH,
 )

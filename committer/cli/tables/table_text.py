@@ -145,12 +145,12 @@ def parse_partition(text: str, schema: Schema) -> PartitionSpec:
 
 
 def _partition_field(text: str, field_id: int, schema: Schema) -> PartitionField:
-    named = _NAMED.fullmatch(text)
-    transform, column = _parse_term(named[1] if named else text, schema)
+    column, transform, name = parse_partition_term(text)
+    source = _find(column, schema)
+    _check_takes(text, transform, source)
     word = str(transform).partition("[")[0]
     derived = column if word == "identity" else f"{column}_{_SUFFIXES.get(word, word)}"
-    source_id = _find(column, schema).field_id
-    return PartitionField((source_id,), field_id, named[2] if named else derived, transform)
+    return PartitionField((source.field_id,), field_id, name or derived, transform)
 
 
 def _check_name(field: PartitionField, fields: tuple[PartitionField, ...], schema: Schema) -> None:
@@ -170,17 +170,43 @@ def parse_sort_order(text: str, schema: Schema) -> SortOrder:
 
 
 def _sort_field(text: str, schema: Schema) -> SortField:
+    column, transform, direction, null_order = _sort_key(text)
+    source = _find(column, schema)
+    _check_takes(text, transform, source)
+    default = "nulls-first" if direction == "asc" else "nulls-last"
+    return SortField((source.field_id,), transform, direction, null_order or default)
+
+
+def parse_partition_term(text: str) -> tuple[str, Transform, str | None]:
+    """Parse `bucket(8, name) as shard`: the column, the transform and the name, if there is one."""
+    named = _NAMED.fullmatch(text.strip())
+    transform, column = _bare_term(named[1] if named else text)
+    return column, transform, named[2] if named else None
+
+
+def parse_sort_keys(text: str) -> list[tuple[str, Transform, str, str | None]]:
+    """Parse `at desc nulls last, bucket(8, name)`: the column, the transform, the direction, and
+    where nulls are, if it says so. No text has no keys."""
+    return [_sort_key(part) for part in _split(text)] if text.strip() else []
+
+
+def _sort_key(text: str) -> tuple[str, Transform, str, str | None]:
     nulls = _NULLS.fullmatch(text)
     rest = nulls[1] if nulls else text
     directed = _DIRECTION.fullmatch(rest)
+    transform, column = _bare_term(directed[1] if directed else rest)
     direction = directed[2].lower() if directed else "asc"
-    null_place = nulls[2].lower() if nulls else "first" if direction == "asc" else "last"
-    transform, column = _parse_term(directed[1] if directed else rest, schema)
-    source_id = _find(column, schema).field_id
-    return SortField((source_id,), transform, direction, f"nulls-{null_place}")
+    return column, transform, direction, f"nulls-{nulls[2].lower()}" if nulls else None
 
 
-def _parse_term(text: str, schema: Schema) -> tuple[Transform, str]:
+def _check_takes(text: str, transform: Transform, column: NestedField) -> None:
+    if not transform.can_transform(column.field_type):
+        raise ValueError(
+            f"`{text}`: {transform} does not take a column of type {column.field_type}"
+        )
+
+
+def _bare_term(text: str) -> tuple[Transform, str]:
     """Parse `column`, `month(column)`, `bucket(8, column)` or `bucket(column, 8)`."""
     term = _TERM.fullmatch(text.strip())
     word, arguments = (term[1], _split(term[2])) if term else ("identity", [text.strip()])
@@ -190,11 +216,7 @@ def _parse_term(text: str, schema: Schema) -> tuple[Transform, str]:
         raise ValueError(f"expected a transform of one column such as `day(at)`, found `{text}`")
     # Engines also write `days(at)`.
     word = word.lower().removesuffix("s")
-    transform = _transform(word + (f"[{numbers[0]}]" if numbers else ""))
-    kind = _find(columns[0], schema).field_type
-    if not transform.can_transform(kind):
-        raise ValueError(f"`{text}`: {transform} does not take a column of type {kind}")
-    return transform, columns[0]
+    return _transform(word + (f"[{numbers[0]}]" if numbers else "")), columns[0]
 
 
 def _transform(text: str) -> Transform:

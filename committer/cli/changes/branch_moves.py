@@ -1,0 +1,157 @@
+"""Commands that move a branch: fast-forward, rollback, publish and cherry-pick."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.changes.send import Order, WaitOptions, parse_changes, send
+from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.common_options import TableArgument, Yes
+from committer.cli.context.option_groups import grouped
+from committer.cli.output.printing import confirm, counted, say
+from committer.cli.views.table_source import parse_time_ms
+
+if TYPE_CHECKING:
+    from committer.iceberg.metadata.table_metadata import TableMetadata
+    from committer.ports.pointer_swap import LoadedTable
+    from committer.service.process.composition import Parts
+
+_Branch = Annotated[str, typer.Option("--branch", help="The branch to move.")]
+
+
+@grouped
+def fast_forward(
+    table: TableArgument,
+    branch: Annotated[str, typer.Argument(help="The branch to move: main.")],
+    to: Annotated[str, typer.Argument(help="The branch or tag whose snapshot becomes its head.")],
+    waiting: WaitOptions,
+) -> None:
+    """Move a branch to the head of another one that descends from its own.
+
+    Publishes at once all that was written to a branch for an audit. A branch that does not exist is
+    created. If the branch has got commits that the other one lacks, nothing is changed.
+    """
+    change = {"action": "fast-forward", "branch": branch, "to": to}
+    send(Order(table, f"branch `{branch}` is at `{to}`", [change]), waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The options of where to roll back to."""
+
+    snapshot: Annotated[int | None, typer.Option("--snapshot", help="To this snapshot.")] = None
+    before: Annotated[
+        str | None,
+        typer.Option(
+            "--before",
+            metavar="TIME",
+            help="To the last snapshot before a time: 2026-05-01T12:00:00Z, or milliseconds.",
+        ),
+    ] = None
+    any_snapshot: Annotated[
+        bool, typer.Option("--any", help="Also to a --snapshot that is no ancestor of the head.")
+    ] = False
+
+    def change(self) -> dict[str, object]:
+        """Return the change that moves a branch there. Errors: `typer.BadParameter`."""
+        if (self.snapshot is None) == (self.before is None):
+            raise typer.BadParameter("expected one of --snapshot and --before")
+        if self.before is not None:
+            if self.any_snapshot:
+                raise typer.BadParameter("--any goes with --snapshot")
+            time_ms = parse_time_ms(self.before)
+            return {"action": "rollback-to-timestamp", "timestamp-ms": time_ms}
+        action = "set-current-snapshot" if self.any_snapshot else "rollback-to-snapshot"
+        return {"action": action, "snapshot-id": self.snapshot}
+
+
+@grouped
+def rollback(
+    table: TableArgument,
+    target: _Target,
+    waiting: WaitOptions,
+    branch: _Branch = "main",
+    yes: Yes = False,
+) -> None:
+    """Move a branch back to an earlier snapshot.
+
+    Producers whose commits leave the history of the branch freeze: nothing of theirs lands until
+    `frazil producer thaw` says whether they do the lost epochs again. They are listed before.
+    """
+    change = target.change()
+    if not yes:
+        for line in _frozen_by(table, change, branch):
+            say(line)
+        confirm(f"Roll back branch `{branch}` of {table}?", needed=True)
+    send(Order(table, f"branch `{branch}` is rolled back", [change], branch), waiting)
+
+
+def _frozen_by(name: str, change: dict[str, object], branch: str) -> list[str]:
+    """Return which producers the change would freeze, by the table as it is now."""
+    (parsed,) = parse_changes([change])
+    identifier = parse_identifier(name)
+
+    async def work(parts: Parts) -> tuple[LoadedTable, int]:
+        return await parts.catalog.load(identifier), parts.world.now_ms()
+
+    table, now_ms = run_with_parts(work)
+    from committer.iceberg.updates.metadata_update import apply_updates
+    from committer.plan.operations.alter import plan_alter
+    from committer.plan.operations.conflict import Conflict
+
+    before = table.metadata
+    updates = plan_alter((parsed,), before, branch, now_ms=now_ms)
+    if isinstance(updates, Conflict):
+        return [f"as the table is now, it would be refused: {updates.message}"]
+    after = apply_updates(before, updates, base_location=None, now_ms=now_ms)
+    names = sorted(_broken(after) - _broken(before))
+    head = after.branch_head(branch)
+    where = "nothing" if head is None else f"snapshot {head.snapshot_id}"
+    return [f"{name}: to {where}, which freezes {counted(len(names), 'producer')}", *names]
+
+
+def _broken(metadata: TableMetadata) -> set[str]:
+    from committer.ledger_entry import parse_property_key
+    from committer.plan.ledger.ledger import read_ledger
+
+    parsed = map(parse_property_key, read_ledger(metadata).broken)
+    return {f"  {one[0]} on branch {one[1]}" for one in parsed if one is not None}
+
+
+@grouped
+def publish(
+    table: TableArgument,
+    wap_id: Annotated[str, typer.Argument(help="The `wap.id` that the snapshot was staged with.")],
+    waiting: WaitOptions,
+    branch: _Branch = "main",
+) -> None:
+    """Publish a staged snapshot: one that was written for an audit, without a branch.
+
+    If the branch has not moved since it was staged, it becomes the head; else its files are added
+    again. Each `wap.id` is published once.
+    """
+    _pick(table, {"wap-id": wap_id}, f"`{wap_id}` is published", branch, waiting)
+
+
+@grouped
+def cherry_pick(
+    table: TableArgument,
+    snapshot: Annotated[int, typer.Argument(help="The id of the snapshot.")],
+    waiting: WaitOptions,
+    branch: _Branch = "main",
+) -> None:
+    """Apply a snapshot that the branch does not have to it: an append, or a replacement of
+    partitions to which nothing was added since. Each snapshot is picked once.
+    """
+    done = f"snapshot {snapshot} is in branch `{branch}`"
+    _pick(table, {"source-snapshot-id": snapshot}, done, branch, waiting)
+
+
+def _pick(
+    table: str, needs: dict[str, object], done: str, branch: str, waiting: WaitOptions
+) -> None:
+    order = Order(table, done, (), branch, operation="cherry-pick", needs=needs)
+    send(order, waiting)

@@ -1,0 +1,163 @@
+"""Publishes the changes that a command asks for, waits for their end, and says how it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.common_options import AsJson
+from committer.cli.output.printing import print_json, say
+
+if TYPE_CHECKING:
+    from committer.ports.pointer_swap import LoadedTable
+    from committer.request.alterations import TableChange
+    from committer.request.needs import Needs, Operation
+    from committer.request.receipt_model import Receipt
+    from committer.service.process.composition import Parts
+
+_PATIENT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOptions:
+    """The options of how to wait, and how to answer."""
+
+    timeout_s: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            min=0,
+            help="Seconds to wait for a committer. 0: leave the request to it, and do not wait.",
+        ),
+    ] = 60.0
+    as_json: AsJson = False
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a command asks for: changes of a table, or an operation with its needs.
+
+    `done` is what is said once it is done.
+    """
+
+    table: str
+    done: str
+    changes: Sequence[Mapping[str, object]] = ()
+    branch: str = "main"
+    operation: Operation = "alter"
+    needs: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    key: str
+    receipt: Receipt | None
+
+
+def send(order: Order, waiting: WaitOptions) -> None:
+    """Publish a request, and wait. Exit code 1: it was refused, or waits still.
+
+    Errors: `typer.BadParameter` for a change that no table could take.
+    """
+    changes, needs = parse_changes(order.changes), _needs(order.needs)
+    identifier = parse_identifier(order.table)
+
+    async def work(parts: Parts) -> _Sent:
+        table = await parts.catalog.load(identifier)
+        return await _published(parts, table, order, changes, needs, waiting.timeout_s)
+
+    _say_end(order, run_with_parts(work), waiting)
+
+
+def parse_changes(documents: Sequence[Mapping[str, object]]) -> tuple[TableChange, ...]:
+    """Read changes as a request has them. Errors: `typer.BadParameter`."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from committer.request.alterations import TableChanges
+
+    adapter: TypeAdapter[TableChanges] = TypeAdapter(TableChanges)
+    try:
+        return adapter.validate_python(tuple(documents))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where = ".".join(str(one) for one in first["loc"][1:])
+        raise typer.BadParameter(f"{where}: {first['msg']}") from None
+
+
+def _needs(said: Mapping[str, object] | None) -> Needs:
+    from committer.request.needs import Needs
+
+    # A change that cannot be made is told to the one who asks: it is not kept for a replay.
+    return Needs.model_validate({**(said or {}), "on-conflict": "fail"})
+
+
+async def _published(
+    parts: Parts,
+    table: LoadedTable,
+    order: Order,
+    changes: tuple[TableChange, ...],
+    needs: Needs,
+    timeout_s: float,
+) -> _Sent:
+    from committer.service.admin.operator_requests import OperatorRequests
+
+    requests = OperatorRequests(
+        parts.settings.catalog.name,
+        parts.inbox,
+        parts.quarantine,
+        parts.queue,
+        parts.key_file,
+        parts.world,
+    )
+    published = await requests.publish(
+        table, operation=order.operation, branch=order.branch, changes=changes, needs=needs
+    )
+    key = published.request.inbox_key
+    if timeout_s == 0:
+        return _Sent(key, None)
+    first_s = min(_PATIENT_S, timeout_s)
+    receipt = await requests.wait(published, timeout_s=first_s)
+    if receipt is None and first_s < timeout_s:
+        say(
+            f"frazil: {table.identifier}: the request is durable and waits for a committer; if none"
+            " runs, `frazil serve` starts one"
+        )
+        receipt = await requests.wait(published, timeout_s=timeout_s - first_s)
+    return _Sent(key, receipt)
+
+
+def _say_end(order: Order, sent: _Sent, waiting: WaitOptions) -> None:
+    from committer.request.receipt_model import ReceiptState
+
+    receipt = sent.receipt
+    if waiting.as_json:
+        print_json(_described(order, sent))
+    if receipt is None:
+        say(
+            f"frazil: {order.table}: the request waits, and is carried out once a committer gets to"
+            " it: see `frazil status`"
+        )
+        if waiting.timeout_s:
+            raise typer.Exit(1)
+    elif receipt.state is ReceiptState.COMMITTED:
+        say(f"{order.table}: {order.done}")
+    else:
+        say(f"frazil: {order.table}: refused as {receipt.reason}: {receipt.message}")
+        raise typer.Exit(1)
+
+
+def _described(order: Order, sent: _Sent) -> dict[str, object]:
+    receipt = sent.receipt
+    described: dict[str, object] = {
+        "table": order.table,
+        "branch": order.branch,
+        "request": sent.key,
+        "state": "waiting" if receipt is None else receipt.state.value,
+    }
+    if receipt is not None and receipt.reason is not None:
+        described |= {"reason": receipt.reason, "message": receipt.message}
+    return described
