@@ -427,6 +427,20 @@ PROTOCOL = (
         ("tests/service/table/test_operations.py -k have_expired",),
     ),
     Mutant(
+        "epoch_overtakes_one_that_waits_for_the_batch",
+        "committer/service/table/inflight_batch.py",
+        "        or one.request.epoch < waits[one.request.producer.id]\n",
+        "        or one.sealed.key not in behind\n",
+        ("tests/service/table/test_operations.py -k overtakes",),
+    ),
+    Mutant(
+        "further_swaps_of_a_batch_wait_for_the_interval",
+        "committer/service/table/inflight_batch.py",
+        "        self._goes_on = len(chosen) < len(steps)\n",
+        "        self._goes_on = False\n",
+        ("tests/service/table/test_operations.py -k at_once",),
+    ),
+    Mutant(
         "conflict_with_an_earlier_step_ends_a_request",
         "committer/plan/commit/operation_step.py",
         "    return _told(at_fault, base, names)\n",

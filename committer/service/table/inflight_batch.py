@@ -7,7 +7,7 @@ stands alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from committer.errors import CatalogUnavailableError
@@ -88,7 +88,7 @@ class BatchSelector:
     @property
     def are_urgent(self) -> bool:
         """Whether to attempt at once: a retry, half of a batch that failed, or what is left of one
-        without the requests in conflict.
+        whose other requests were in conflict, or could not land by the same swap.
         """
         return self._current is not None or self._batch_max is not None or self._goes_on
 
@@ -108,7 +108,6 @@ class BatchSelector:
             self.drop()
             steps = self._steps(candidates, state)
             inflight = await self._prepared(steps, basis, state) if steps else None
-            self._goes_on = False
         if inflight is not None:
             self.waiting.launch(inflight.keys)
         self._current = inflight
@@ -178,12 +177,15 @@ class BatchSelector:
     def _steps(
         self, candidates: Sequence[CheckedRequest], state: TableState
     ) -> tuple[Requests, ...]:
-        """Return the steps of the next batch."""
-        first = [one for one in candidates if one.sealed.key not in self._behind]
-        requests = _one_branch(next_batch(first or candidates, self._policy(state)))
-        return of_one_swap(
-            cut(requests), has_several_snapshots=self.capabilities.has_several_snapshots
-        )
+        """Return the steps of the next batch. Those that have to be swaps of their own follow at
+        once.
+        """
+        first = _without(candidates, self._behind) or candidates
+        steps = cut(_one_branch(next_batch(first, self._policy(state))))
+        several = self.capabilities.has_several_snapshots
+        chosen = of_one_swap(steps, has_several_snapshots=several)
+        self._goes_on = len(chosen) < len(steps)
+        return chosen
 
     async def _prepared(
         self, steps: Sequence[Requests], basis: CheckBasis, state: TableState
@@ -226,6 +228,21 @@ class BatchSelector:
         policy = self.pacer.policy(state)
         limit = min(self._batch_max or policy.requests_max, policy.requests_max)
         return replace(policy, requests_max=limit)
+
+
+def _without(candidates: Sequence[CheckedRequest], behind: Collection[str]) -> list[CheckedRequest]:
+    """Return the others; none of a producer overtakes a lower epoch of its own that has to wait."""
+    waits: dict[str, int] = {}
+    for one in candidates if behind else ():
+        if one.sealed.key in behind:
+            producer, epoch = one.request.producer.id, one.request.epoch
+            waits[producer] = min(epoch, waits.get(producer, epoch))
+    return [
+        one
+        for one in candidates
+        if one.request.producer.id not in waits
+        or one.request.epoch < waits[one.request.producer.id]
+    ]
 
 
 def _one_branch(requests: Sequence[CheckedRequest]) -> tuple[CheckedRequest, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from committer.iceberg.updates.metadata_update import RemoveSnapshots
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
@@ -10,6 +12,7 @@ from committer.request.request_format import EncodedRequest
 from tests.support.builders.flights import build_flights
 from tests.support.builders.operation_requests import base_of, build_operation
 from tests.support.builders.request_builders import build_request
+from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.service_harness import ServiceHarness
 
@@ -264,3 +267,40 @@ async def test_what_own_commits_have_removed_is_known_once_their_snapshots_have_
     (record,) = await harness.quarantined()
     assert (record.conflict, "/BB/" in record.key) == ("added", True)
     assert len((await harness.load()).snapshots) == 2
+
+
+async def test_no_epoch_overtakes_a_lower_one_of_its_producer_that_has_to_wait() -> None:
+    """The delete takes the file away that the overwrite names; the append comes behind that."""
+    harness = ServiceHarness()
+    table = await table_with(harness)
+    (old,) = await live(harness)
+    await harness.publish(build_operation(table, "delete", producer="a", needs=removing(old)))
+    await harness.publish(
+        build_operation(table, "overwrite", producer="b", files_count=1, needs=removing(old))
+    )
+    await harness.publish(build_request(table, producer="b", epoch=1))
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert record.conflict == "missing"
+    metadata = await harness.load()
+    assert [one.operation for one in metadata.snapshots] == ["append", "delete", "append"]
+    assert len(metadata.metadata_log) == 3
+    assert len(await live(harness)) == 1
+
+
+async def test_a_catalog_that_takes_one_snapshot_gets_one_swap_after_another_at_once() -> None:
+    harness = ServiceHarness(min_interval_ms=60_000)
+    inner = harness.catalog.inner
+    assert isinstance(inner, MemoryCatalog)
+    inner.capabilities = replace(inner.capabilities, has_several_snapshots=False)
+    table = await table_with(harness, 3)
+    files = sorted(await live(harness))
+    for number, path in enumerate(files):
+        await harness.publish(
+            build_operation(table, "delete", producer=f"p{number}", needs=removing(path))
+        )
+    before = await harness.load()
+    await harness.run_until_settled(seconds=10.0)
+    metadata = await harness.load()
+    assert len(metadata.snapshots) == len(before.snapshots) + 3
+    assert len(metadata.metadata_log) == len(before.metadata_log) + 3
