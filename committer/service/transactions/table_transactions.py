@@ -19,6 +19,7 @@ from committer.service.transactions.gatherings import Gathering, Transactions
 
 # A request that waits is looked at again so often: it may have landed through another committer.
 LOOK_AGAIN_S = 30.0
+_HOLD_S_MIN = 0.1
 # Of one table: more of them wait in the inbox, so that other requests have the memory.
 HELD_MAX = 1_000
 # From when on a transaction that waits is shown.
@@ -130,7 +131,8 @@ class TableTransactions:
                 return
             if waited_s >= SHOWN_AFTER_S:
                 self.transactions.show_waiting(gathering, waited_s)
-            hold_s = min(LOOK_AGAIN_S, self.wait_s_max - waited_s)
+            # Not for less: the clock may not tell the end of so short a wait from its beginning.
+            hold_s = max(_HOLD_S_MIN, min(LOOK_AGAIN_S, self.wait_s_max - waited_s))
         if len(self._joined) > HELD_MAX:
             self._leave(key)
             self._too_many.append(key)
