@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import uuid4, uuid5
+from uuid import UUID, uuid4, uuid5
 
 import pytest
 
@@ -43,7 +43,12 @@ def test_the_property_lists_folders(text: str, locations: tuple[str, ...]) -> No
 
 @pytest.mark.parametrize(
     "name",
-    ["a.parquet", "000000_0", "part-0 é%20.parquet", f"part-0-{uuid4()}-c000.parquet"],
+    [
+        "a.parquet",
+        "000000_0",
+        "part-0 é%20.parquet",
+        f"part-0-{UUID(int=4, version=4)}-c000.parquet",
+    ],
 )
 def test_files_of_any_name_below_the_tables_folders_may_be_adopted(name: str) -> None:
     assert refusal(f"{TABLE}/data/country=D%C3%A9/{name}") is None
