@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.support.servers.azurite import Azurite, running_azurite
 from tests.support.servers.dynamodb_server import CREDENTIALS, DynamoDbServer, running_server
@@ -41,9 +41,11 @@ from tests.support.servers.s3_server import (
     running_versitygw,
 )
 
-settings.register_profile("same", derandomize=True)
-if not os.environ.get("FRAZIL_TEST_CHANCE"):
-    settings.load_profile("same")
+# How long an example takes says more about the machine than about the code.
+_UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("chance", _UNTIMED)
+settings.register_profile("same", _UNTIMED, derandomize=True)
+settings.load_profile("chance" if os.environ.get("FRAZIL_TEST_CHANCE") else "same")
 gc.disable()
 # A shell starts a command in the background with SIGINT ignored, and every process of a test would
 # inherit that: Ctrl-C is tested, too.

@@ -107,6 +107,7 @@ NEEDS = st.fixed_dictionaries({}, optional={name: _SPECIAL.get(name, _NUMBERS) f
 
 
 @pytest.mark.thorough
+@pytest.mark.thorough
 @settings(max_examples=400)
 @given(st.sampled_from(OPERATIONS), NEEDS)
 def test_any_needs_are_good_or_have_a_reason(operation: str, needs: dict[str, object]) -> None:
@@ -115,6 +116,7 @@ def test_any_needs_are_good_or_have_a_reason(operation: str, needs: dict[str, ob
     _check(json.dumps(document).encode() + b"\n" + body)
 
 
+@pytest.mark.thorough
 @pytest.mark.thorough
 @settings(max_examples=400)
 @given(FILTERS, st.booleans())
@@ -125,6 +127,7 @@ def test_any_filter_is_good_or_has_a_reason(filter: object, case_sensitive: bool
     _check(json.dumps(document).encode() + b"\n" + body)
 
 
+@pytest.mark.thorough
 @pytest.mark.thorough
 @settings(max_examples=200)
 @given(st.binary(max_size=200))
