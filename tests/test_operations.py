@@ -14,7 +14,7 @@ from tests.conformance.operations.checks import operation_checks, operation_file
 from tests.conformance.operations.differences import DIFFERENCES, unused
 from tests.conformance.operations.directed_cases import directed_cases
 from tests.conformance.operations.findings import findings, line_findings
-from tests.conformance.operations.frazil_table import UNSUPPORTED, frazil_answers, together
+from tests.conformance.operations.frazil_table import frazil_answers, together
 from tests.conformance.operations.lines import parse_line, read_lines
 from tests.conformance.operations.named import BASE_STEPS
 from tests.conformance.operations.random_cases import BASES, random_cases
@@ -177,10 +177,8 @@ def test_frazil_answers_some_of_the_lines_and_cases_as_java() -> None:
 @pytest.mark.thorough
 @pytest.mark.timeout(300)
 def test_operations_of_one_batch_have_the_outcome_that_they_have_one_after_another() -> None:
-    for line in islice(read_lines(operations_dir() / "pairs.txt"), 0, None, 4):
+    for line in islice(read_lines(operations_dir() / "pairs.txt"), 3, None, 10):
         answers = frazil_answers(line.case)
-        if answers[-1]["code"] == UNSUPPORTED:
-            continue
         codes, live = together(line.case, 2)
         assert codes == [one["code"] for one in answers[-2:]], line.case.name
         last = next(one for one in reversed(answers) if "snapshot" in one)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from committer.errors import InvariantError
-from committer.plan.batch.batch import Batch, Step, prepare_manifests
+from committer.plan.batch.batch import Batch, PreparedManifest, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
+from committer.plan.commit.alter_commit import plan_alter_commit, table_to_write
 from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
 from committer.plan.commit.operation_step import InConflict
+from committer.plan.commit.staged_commit import plan_staged_commit
 from committer.plan.commit.step_plan import Attempt
-from committer.plan.operations.batch_steps import cut
+from committer.plan.operations.batch_steps import cut, of_one_swap
 from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import ObjectRange, Objects
 from committer.request.request_format import EncodedRequest
@@ -42,27 +44,44 @@ class CaseTable(Table):
                 planned = self._plan(left)
             else:
                 self.land(planned)
-                found |= dict.fromkeys(one.key for one in left)
+                landed = planned.landed
+                found |= {one.key: None for one in left if one.request.inbox_key in landed}
         return [found[one.key] for one in requests]
 
     def _plan(self, requests: list[EncodedRequest]) -> CommitPlan | InConflict:
         metadata = self.state.metadata
         checker = Checker(CheckBasis.of("frazil", metadata), metadata.current_schema)
-        steps = cut(tuple(_checked(checker, one) for one in requests))
+        checked = tuple(_checked(checker, one) for one in requests)
+        steps = of_one_swap(cut(checked), has_several_snapshots=True)
         number = next(self._ids)
         numbered = (Step(step, 1_000 * number + place) for place, step in enumerate(steps, 1))
         batch = Batch(tuple(numbered), UUID(int=number))
-        prepared = prepare_manifests(batch, metadata)
         self.now_ms += 1_000
+        prepared = prepare_manifests(batch, table_to_write(batch, metadata, now_ms=self.now_ms))
         attempt = Attempt(1, UUID(int=10_000 + number), self.now_ms)
         objects: dict[ObjectRange, bytes] = {}
         while True:
-            plan = plan_commit(
-                self.state, batch, prepared, attempt, NO_CHORES, objects=Objects(objects)
-            )
+            plan = self._plan_once(batch, prepared, attempt, Objects(objects))
             if not isinstance(plan, NeedsObjects):
                 return plan
             objects |= {one: self._read(one) for one in plan.ranges}
+
+    def _plan_once(
+        self,
+        batch: Batch,
+        prepared: tuple[PreparedManifest, ...],
+        attempt: Attempt,
+        objects: Objects,
+    ) -> CommitPlan | InConflict | NeedsObjects:
+        """Plan as `CommitPlanner` does."""
+        common = (self.state, batch, prepared, attempt, NO_CHORES)
+        if batch.changes_table:
+            plan = plan_alter_commit(*common, objects, moves_head=False)
+            if plan is not None:
+                return plan
+        if batch.is_staged:
+            return plan_staged_commit(*common, objects, {})
+        return plan_commit(*common, objects=objects)
 
     def _read(self, wanted: ObjectRange) -> bytes:
         content = self.objects.get(wanted.location)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from tests.conformance.operations.case import OK, Step
 from tests.conformance.operations.findings import Finding
-from tests.conformance.operations.frazil_table import UNSUPPORTED
 
 _Takes = Callable[[Finding], bool]
 _Steps = Callable[[Finding], bool]
@@ -75,23 +74,36 @@ def _has_no_new_data(finding: Finding) -> bool:
     return finding.live_before() <= finding.live_at_start()
 
 
+def _removes_newer_file(finding: Finding) -> bool:
+    return not finding.live_at_start() >= set(finding.step.get("remove", ()))
+
+
 def _is_after(*does: str) -> _Steps:
     """Whether a step of this kind came before."""
     return lambda finding: any(one["do"] in does for one in finding.steps_before)
 
 
-def _is_after_two_rewrites(finding: Finding) -> bool:
-    since = finding.steps_before[finding.step.get("from", 0) :]
-    return len([one for one in since if one["do"] == "rewrite"]) >= 2
+def _replaces_partitions_of_specs(finding: Finding) -> bool:
+    """Whether files of another spec are in the partitions that a step replaces: they conflict, or
+    Frazil removes what Java keeps."""
+    step = finding.step
+    if step["do"] != "replace-partitions" or not _is_after("change-spec")(finding):
+        return False
+    if finding.what == "files":
+        more = set(finding.frazil) - set(finding.java)
+        return {one[2] for one in more} == {"removed"}
+    return _code({OK}, {"added", "deleted", "live", "partial"})(finding)
 
 
 def _read_beside_its_filter(finding: Finding) -> bool:
-    """Whether an overwrite has a conflict filter beside what it removes, and a conflict in that."""
+    """Whether a step has a conflict filter beside the rows that it removes or deletes, and a
+    conflict in these."""
     step = finding.step
-    if step["do"] != "overwrite" or step.get("conflict-filter", True) is True:
+    if step.get("conflict-filter", True) is True:
         return False
-    codes = {"added", "newdel", "deleted"} if "filter" in step else {"filedel"}
-    return _code({OK}, codes)(finding)
+    codes = {"added", "newdel", "deleted"} if "filter" in step else {"added", "filedel"}
+    is_bare = finding.frazil == "added" and _has_no_new_data(finding)
+    return _code({OK}, codes)(finding) and not is_bare
 
 
 def _updates(finding: Finding) -> bool:
@@ -119,6 +131,16 @@ def _is_late_equality_delete(finding: Finding) -> bool:
     return dropped == kept and len(java - frazil) == len(dropped) == len(frazil - java)
 
 
+def _removes_position_deletes(finding: Finding) -> bool:
+    """Whether Frazil drops delete files beside a vector that it adds, and nothing else differs."""
+    if finding.what != "files" or not finding.has_vectors:
+        return False
+    java, frazil = set(finding.java), set(finding.frazil)
+    kept, dropped = java - frazil, frazil - java
+    same = {one[1] for one in kept} == {one[1] for one in dropped}
+    return same and {(one[0], one[2]) for one in dropped} == {("deletes", "removed")}
+
+
 def _is_grouping(finding: Finding) -> bool:
     return finding.what == "manifests" and (
         "commit.manifest.min-count-to-merge" in finding.case.properties
@@ -144,6 +166,14 @@ def _are_ids_kept(finding: Finding) -> bool:
     return more and bool(java_files == frazil_files)
 
 
+def _are_ids_in_another_order(finding: Finding) -> bool:
+    if finding.what != "row ids" or finding.step["do"] != "rewrite-manifests":
+        return False
+    (java, java_files), (frazil, frazil_files) = finding.java, finding.frazil
+    given = sorted(java_files.values()), sorted(frazil_files.values())
+    return bool(java == frazil and given[0] == given[1])
+
+
 def _refused_for_another(finding: Finding) -> bool:
     return finding.what == "code" and (finding.java, finding.frazil) in _ANOTHER_CODE
 
@@ -160,11 +190,6 @@ _ANOTHER_CODE = {
 }
 
 DIFFERENCES: tuple[Difference, ...] = (
-    Difference(
-        "not supported yet",
-        "Frazil quarantines the request as `unsupported`.",
-        lambda finding: finding.what == "code" and finding.frazil == UNSUPPORTED,
-    ),
     Difference(
         "vectors united",
         "Java refuses a second vector of a data file. Frazil unites vectors of disjoint rows, and"
@@ -213,13 +238,6 @@ DIFFERENCES: tuple[Difference, ...] = (
         _code({"added"}, {OK}, _has_no_new_data),
     ),
     Difference(
-        "rewritten twice",
-        "Java takes a snapshot's word for being a rewrite. Frazil believes one that has put fewer"
-        " files in the place of older ones; a file that was rewritten twice since the start is new"
-        " to it.",
-        _code({OK, "deleted"}, {"added"}, _is_after_two_rewrites),
-    ),
-    Difference(
         "rewrite numbered back",
         "Java lets a rewrite have a sequence number below that of a file which it replaces: rows"
         " come under older equality deletes.",
@@ -227,15 +245,46 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         "narrow conflict filter",
-        "Java looks for conflicts in the conflict filter alone. Frazil looks at all that an"
-        " overwrite removes, too: its writer has read it.",
+        "Java looks for conflicts in the conflict filter alone. Frazil looks at all that is"
+        " removed, too: its writer has read it.",
         _read_beside_its_filter,
+    ),
+    Difference(
+        "start was rolled back",
+        "Java looks for the start of a rewrite only where it has to look for deletes, which format"
+        " version 1 does not have. Frazil refuses a start that is no ancestor.",
+        _code({OK}, {"ancestor"}, _is_after("roll-back", "set-current")),
+    ),
+    Difference(
+        "file is newer than the start",
+        "Java takes a removed file to be as old as the start, so that deletes which came with it"
+        " seem to hit it. Frazil takes it by its own number.",
+        _code({"filedel"}, {OK}, _removes_newer_file),
+    ),
+    Difference(
+        "deletes of an empty partition",
+        "Java counts a delete file as content of a partition that has to be empty, though nothing"
+        " is left that it deletes.",
+        _code({"live"}, {OK}, lambda finding: "append-only" in finding.step),
+    ),
+    Difference(
+        "partitions of another spec",
+        "Java's replacement of partitions does not see files of another spec in them, and leaves"
+        " them. Frazil removes those that lie wholly inside, and refuses if one does not.",
+        _replaces_partitions_of_specs,
     ),
     Difference(
         "equality delete of a rewritten file",
         "Java drops an equality delete that a rewrite's new files, under their older sequence"
         " number, are still under: deleted rows return.",
         _is_late_equality_delete,
+    ),
+    Difference(
+        "superseded position deletes",
+        "A vector holds the rows of all earlier position deletes of its file, and readers ignore"
+        " those. Java lists them on unless they are named; Frazil removes those of that file"
+        " alone.",
+        _removes_position_deletes,
     ),
     Difference(
         "refused as a request",
@@ -262,5 +311,11 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Java gives merged and rewritten manifests row ids for rows that have some. The format"
         " allows to skip them.",
         _are_ids_kept,
+    ),
+    Difference(
+        "manifests are clustered by partition",
+        "Rewritten manifests have their files in the order of their partitions, and files from"
+        " before version 3 get row ids in that order. Java's have the order of the list.",
+        _are_ids_in_another_order,
     ),
 )

@@ -38,6 +38,7 @@ def _case(name: str, *steps: Step, version: int = 2, **properties: str) -> Case:
 
 def directed_cases() -> Iterator[Case]:
     yield from _holes()
+    yield from _starts()
     for version in (1, 2, 3):
         yield from _labels(version)
 
@@ -118,6 +119,26 @@ def _holes() -> Iterator[Case]:
             _delete("d4", "position", "f1"),
             **{"from": 1, "exist": ["f1"], "level": "serializable", "conflict-filter": _IN_A},
         ),
+    )
+
+
+def _starts() -> Iterator[Case]:
+    yield _case(
+        "a rewrite from before a rollback",
+        *(_append("f1"), _append("f2"), {"do": "roll-back", "step": 1}),
+        {"do": "rewrite", "from": 2, "remove": ["f1"], "add": [_file("f4")]},
+        version=1,
+    )
+    yield _case(
+        "a rewrite of a file that came with deletes after the start",
+        *(_append("f1"), _row_delta(_delete("d2", "equality"), add=[_file("f2")])),
+        {"do": "rewrite", "from": 1, "remove": ["f2"], "add": [_file("f3")]},
+    )
+    yield _case(
+        "a partition that has deletes only must be empty",
+        *(_append("f1"), _append("f2", at="p=b"), _row_delta(_delete("d3", "equality"))),
+        {"do": "delete", "remove": ["f1"]},
+        {"do": "replace-partitions", "append-only": True, "add": [_file("f5")]},
     )
 
 

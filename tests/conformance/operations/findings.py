@@ -69,7 +69,7 @@ _RUNNING = ("summary", "row ids", "manifests", "numbers")
 def findings(case: Case, java: Sequence[Answer], frazil: Sequence[Answer]) -> Iterator[Finding]:
     """Yield where the answers differ, each difference once: not what follows from it."""
     told: set[str] = set()
-    for number, (theirs, ours) in enumerate(zip(java, frazil, strict=False), start=1):
+    for number, (theirs, ours) in enumerate(zip(java, frazil, strict=True), start=1):
         forms = (_parts(theirs), _parts(ours))
         for what in {**forms[0], **forms[1]}:
             one, other = (form.get(what) for form in forms)
