@@ -241,4 +241,11 @@ ALTERATIONS = (
         " or request.stage_only\n",
         ("tests/service/table/test_needed_columns.py -k add_it_once",),
     ),
+    Mutant(
+        "member_of_a_transaction_is_staged",
+        "committer/plan/batch/request_check.py",
+        "            _is_apart(request) and request.transaction is not None,\n",
+        "            False,\n",
+        ("tests/plan/batch/test_request_check.py -k nothing_is_staged",),
+    ),
 )

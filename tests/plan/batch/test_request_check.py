@@ -41,7 +41,12 @@ from tests.support.builders.bad_requests import (
     naming,
 )
 from tests.support.builders.flights import FIELDS, build_codes, build_flights, changed
-from tests.support.builders.request_builders import build_file, build_line, seal
+from tests.support.builders.request_builders import (
+    build_file,
+    build_line,
+    seal,
+    sealed_manifests,
+)
 from tests.support.builders.transactions import build_group
 
 
@@ -306,3 +311,17 @@ def test_transaction_that_the_catalog_cannot_apply_is_unsupported(
     assert refused.value.reason == Reason.UNSUPPORTED
     able = CheckBasis.of("frazil", tables[0].metadata, transaction_tables_max=3)
     Checker(able, tables[0].metadata.current_schema).check(sealed)
+
+
+def test_in_a_transaction_nothing_is_staged_picked_or_altered() -> None:
+    """Its members are planned as changes of files alone."""
+    tables = (build_flights(), build_flights("db.trains"))
+    good = build_group(tables, partition=("AA",))[0]
+    line = good.request.model_copy(update={"stage_only": True, "manifests": ()})
+    metadata = tables[0].metadata
+    basis = CheckBasis.of("frazil", metadata, transaction_tables_max=10)
+    checker = Checker(basis, metadata.current_schema)
+    with pytest.raises(InvalidRequestError) as caught:
+        checker.check(seal(line, sealed_manifests(good)))
+    assert caught.value.reason == Reason.UNSUPPORTED
+    assert "in a `transaction`" in str(caught.value)

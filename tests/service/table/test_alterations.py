@@ -139,6 +139,29 @@ async def test_a_change_whose_answer_was_lost_is_made_once(
     assert (await harness.receipts("operator"))[-1].state is ReceiptState.COMMITTED
 
 
+@pytest.mark.parametrize("fault", [Fault.LOST_REPLY, Fault.REQUEST_LOST, Fault.CONFLICT])
+async def test_a_rollback_whose_answer_was_lost_is_made_once(
+    harness: ServiceHarness, fault: Fault
+) -> None:
+    """It makes no snapshot that would show whether it has landed: the ledger does."""
+    table = await harness.create_table()
+    for epoch in range(2):
+        await harness.publish(build_request(table, producer="loader", epoch=epoch))
+        await harness.run_until_settled()
+    first = (await harness.load()).snapshots[0].snapshot_id
+    harness.catalog.plan(fault)
+    back = {"action": "rollback-to-snapshot", "snapshot-id": first}
+    await harness.publish(build_alter(table, back, producer="operator"))
+    await harness.run_until_settled()
+    metadata = await harness.load()
+    assert metadata.current_snapshot_id == first
+    moves = [one for one in metadata.snapshot_log if one.snapshot_id == first]
+    assert len(moves) == 2
+    assert (await harness.receipts("operator"))[-1].state is ReceiptState.COMMITTED
+    assert await harness.quarantined() == []
+    assert await harness.outstanding() == []
+
+
 async def test_a_rollback_lands_and_freezes_who_lost_epochs(harness: ServiceHarness) -> None:
     table = await harness.create_table()
     for epoch in range(3):
