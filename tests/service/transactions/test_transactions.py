@@ -406,15 +406,3 @@ async def test_a_flood_of_incomplete_transactions_waits_in_the_inbox_and_delays_
         await harness.settle(6_000.0)
     assert len(await harness.quarantined()) == 40
     assert await harness.outstanding() == []
-
-
-@pytest.mark.parametrize("offset_s", [0.1, 0.3, 65.65360524327033 - 60.0])
-async def test_the_last_look_before_the_bound_is_not_repeated_without_end(offset_s: float) -> None:
-    """The rest of the wait may be too short for a clock of floating point."""
-    harness = ServiceHarness()
-    tables = await create(harness)
-    async with harness.running():
-        await harness.settle(offset_s)
-        await harness.publish(build_group(tables)[0])
-        await harness.settle(700.0)
-    assert len(await harness.quarantined()) == 1
