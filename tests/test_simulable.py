@@ -35,6 +35,8 @@ EDGES = {
     "service/process/startup.py": {"os"},
     # Long computations leave the loop: a simulation runs them where they are.
     "service/tasks/steps.py": {"threading", "time"},
+    # A lock for what those computations share with the loop.
+    "service/tasks/recent_objects.py": {"threading"},
 }
 FOLDERS = ("service", "plan", "iceberg")
 BANNED_CALLS = frozenset({"open", "input", "uuid1", "uuid4", "now", "utcnow", "today"})
