@@ -67,8 +67,10 @@ class DynamoDbSwaps:
     async def swap(self, swap: Swap) -> SwapAnswer:
         """Swap in one call. Errors: as `Catalog.swap`."""
         stamp = Stamp.fresh(self._world)
+        # A name that no key can carry is refused here: no call was made.
+        call = self._update(swap, stamp)
         try:
-            await self._client.update_item(**self._update(swap, stamp))
+            await self._client.update_item(**call)
         except Exception as error:  # noqa: BLE001  # whatever it is: was the call applied?
             return await self._not_updated(swap, error)
         return self._committed(swap, stamp.version)

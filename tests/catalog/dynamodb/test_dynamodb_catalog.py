@@ -484,11 +484,9 @@ async def test_rename_of_a_table_that_never_rests_gives_up(harness: DynamoDbHarn
     assert not harness.proxy.is_planned
 
 
-async def test_transactions_in_the_way_are_an_outage(harness: DynamoDbHarness) -> None:
-    table = await create(harness.catalog)
+async def test_a_transaction_in_the_way_of_a_rename_is_an_outage(harness: DynamoDbHarness) -> None:
+    """In the way of a swap: `test_dynamodb_group.py`."""
+    await create(harness.catalog)
     harness.proxy.plan(b"TransactWriteItems", cancelled("None", "TransactionConflict"))
     with pytest.raises(CatalogUnavailableError, match="another transaction"):
         await harness.catalog.rename_table(FLIGHTS, TRAINS)
-    harness.proxy.plan(b"UpdateItem", Answer.aws_error(400, "TransactionConflictException"))
-    with pytest.raises(CatalogUnavailableError, match="another transaction"):
-        await harness.catalog.swap(build_swap(table))
