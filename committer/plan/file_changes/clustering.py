@@ -58,8 +58,7 @@ def cluster_manifests(head: Head, names: StepNames) -> Produced:
 
 
 def _chosen(head: Head) -> list[ManifestFile]:
-    rows = [one.row for one in head.manifests if one.row.content == ManifestContent.DATA]
-    rows = [row for row in rows if row.has_live_files]
+    rows = head.live_rows(ManifestContent.DATA)
     left, chosen = _BYTES_MAX, set[str]()
     for row in sorted(rows, key=lambda row: row.manifest_length):
         left -= row.manifest_length

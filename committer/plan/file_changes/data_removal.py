@@ -69,10 +69,9 @@ def find_removed_data(
     metadata = head.metadata
     selections = [one for change in changes for one in _selections(metadata, change, snapshot_id)]
     wanted = [
-        (listed.row, asked)
-        for listed in head.manifests
-        if listed.row.content == ManifestContent.DATA and listed.row.has_live_files
-        if (asked := [one for one in selections if one.may_match(listed.row)])
+        (row, asked)
+        for row in head.live_rows(ManifestContent.DATA)
+        if (asked := [one for one in selections if one.may_match(row)])
     ]
     contents = head.contents([ObjectRange(row.manifest_path) for row, _ in wanted])
     found: dict[str, ManifestMerge] = {}

@@ -141,8 +141,7 @@ def _live_deletes(
     Those that are named belong to the data files of the step, as a rule; only if some do not, all
     manifests of deletes are read.
     """
-    rows = [one.row for one in head.manifests if one.row.content == ManifestContent.DELETES]
-    rows = [row for row in rows if row.has_live_files]
+    rows = head.live_rows(ManifestContent.DELETES)
     first = [row for row in rows if removal.may_match(row)]
     found = _read(head, first)
     if named - {removed_delete(entry.data_file) for entry in _all(found)}:

@@ -15,7 +15,6 @@ from committer.errors import InvalidRequestError
 from committer.iceberg.entry.data_file import (
     DataFile,
     ManifestContent,
-    ManifestEntry,
     ManifestEntryStatus,
     with_order,
 )
@@ -177,16 +176,12 @@ def _changed_since(head: Head, source: Snapshot, files: Iterable[DataFile]) -> C
             source.snapshot_id,
         )
     filled = {_partition(one) for one in files}
-    rows = [
-        one.row
-        for one in head.manifests
-        if one.row.content is ManifestContent.DATA and one.row.has_live_files
-    ]
+    rows = head.live_rows(ManifestContent.DATA)
     newer = [
         entry
         for entries in head.entries([row for row in rows if row.added_snapshot_id in since])
         for entry in entries
-        if _is_live(entry) and entry.snapshot_id in since
+        if entry.is_live and entry.snapshot_id in since
     ]
     hit = [one for one in newer if _partition(one.data_file) in filled]
     if not hit:
@@ -211,10 +206,6 @@ def _since(head: Head, base_id: int | None) -> frozenset[int] | None:
         if base_is_nothing:
             return frozenset(since)
     return None
-
-
-def _is_live(entry: ManifestEntry) -> bool:
-    return entry.status != ManifestEntryStatus.DELETED
 
 
 def _partition(file: DataFile) -> tuple[int, str]:

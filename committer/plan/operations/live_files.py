@@ -53,13 +53,7 @@ def check_not_live(added: Sequence[AddedFiles], head: Head) -> Conflict | None:
     """
     wanted = _Paths(path for files in added for path in files.paths)
     tests = _tests_by_spec(added, head.metadata)
-    rows = [
-        one.row
-        for one in head.manifests
-        if one.row.content is ManifestContent.DATA
-        and one.row.has_live_files
-        and _may_hold(one.row, tests)
-    ]
+    rows = [row for row in head.live_rows(ManifestContent.DATA) if _may_hold(row, tests)]
     size_bytes = sum(row.manifest_length for row in rows)
     if size_bytes > READ_BYTES_MAX:
         return Conflict(

@@ -11,7 +11,7 @@ from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head
-from committer.plan.validation.loaded_manifests import Loaded, conflict_with, live_rows
+from committer.plan.validation.loaded_manifests import Loaded, conflict_with
 from committer.plan.validation.named_files import NamedFiles
 from committer.plan.validation.rewrites import without_rewritten
 from committer.plan.validation.scopes import FilterScope, Scope
@@ -37,7 +37,7 @@ class AddedCheck:
             yield from self.read.rows()
 
     def _rows(self, scope: Scope) -> Iterable[ManifestFile]:
-        for row in live_rows(self.head, ManifestContent.DATA):
+        for row in self.head.live_rows(ManifestContent.DATA):
             if self.since.may_hold_new(row) and scope.may_hold(row):
                 yield row
 

@@ -15,7 +15,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head
-from committer.plan.validation.loaded_manifests import Loaded, conflict_with, live_rows
+from committer.plan.validation.loaded_manifests import Loaded, conflict_with
 from committer.plan.validation.named_files import NamedFiles
 from committer.plan.validation.rewrites import without_rewritten
 from committer.plan.validation.since import Since
@@ -35,7 +35,7 @@ class FileDeletesCheck:
         yield from self.removed.rows()
 
     def _rows(self) -> Iterable[ManifestFile]:
-        rows = live_rows(self.head, ManifestContent.DELETES)
+        rows = self.head.live_rows(ManifestContent.DELETES)
         return (row for row in rows if self.since.may_hold_new(row))
 
     def conflict(self, loaded: Loaded) -> Conflict | None:

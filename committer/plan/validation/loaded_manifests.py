@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
+from committer.iceberg.entry.data_file import ManifestEntry
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head
@@ -39,12 +39,6 @@ def load(head: Head, checks: Sequence[Check]) -> Loaded:
     """Read what these checks look at. Errors: as `Head.entries`."""
     rows = {row.manifest_path: row for check in checks for row in check.rows()}
     return Loaded(dict(zip(rows, head.entries(list(rows.values())), strict=True)))
-
-
-def live_rows(head: Head, content: ManifestContent) -> list[ManifestFile]:
-    """Return the manifests of a branch that may list live files of this kind."""
-    rows = (listed.row for listed in head.manifests)
-    return [row for row in rows if row.content == content and row.has_live_files]
 
 
 def conflict_with(

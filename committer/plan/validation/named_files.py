@@ -11,7 +11,7 @@ from committer.iceberg.entry.data_file import DataFile, ManifestContent, Manifes
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head
-from committer.plan.validation.loaded_manifests import Loaded, live_rows
+from committer.plan.validation.loaded_manifests import Loaded
 
 MayHold = Callable[[ManifestFile], bool]
 
@@ -31,13 +31,13 @@ class NamedFiles:
     def rows(self) -> Iterable[ManifestFile]:
         if not self.paths:
             return []
-        return [row for row in live_rows(self.head, ManifestContent.DATA) if self.may_hold(row)]
+        return [row for row in self.head.live_rows(ManifestContent.DATA) if self.may_hold(row)]
 
     def find(self, loaded: Loaded) -> dict[str, ManifestEntry]:
         """Return the entries of those that are live, by their path."""
         found = _by_path(loaded.live(self.rows()), self.paths)
         if len(found) < len(self.paths):
-            rows = live_rows(self.head, ManifestContent.DATA)
+            rows = self.head.live_rows(ManifestContent.DATA)
             unread = [row for row in rows if row.manifest_path not in loaded.entries]
             for entries in self.head.entries(unread):
                 found |= _by_path((one for one in entries if one.is_live), self.paths)

@@ -10,7 +10,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head
 from committer.plan.validation.file_deletes import deletes_on
-from committer.plan.validation.loaded_manifests import Loaded, conflict_with, live_rows
+from committer.plan.validation.loaded_manifests import Loaded, conflict_with
 from committer.plan.validation.named_files import NamedFiles
 from committer.plan.validation.rewrites import without_rewritten
 from committer.plan.validation.scopes import Scope
@@ -34,7 +34,7 @@ class NewDeletesCheck:
             yield from self.updated.rows()
 
     def _rows(self) -> Iterable[ManifestFile]:
-        for row in live_rows(self.head, ManifestContent.DELETES):
+        for row in self.head.live_rows(ManifestContent.DELETES):
             if self.since.may_hold_new(row) and self.scope.may_hold(row):
                 yield row
 

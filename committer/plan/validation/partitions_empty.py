@@ -9,7 +9,7 @@ from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head
-from committer.plan.validation.loaded_manifests import Loaded, live_rows
+from committer.plan.validation.loaded_manifests import Loaded
 from committer.plan.validation.scopes import Scope
 
 
@@ -19,7 +19,7 @@ class PartitionsEmptyCheck:
     scope: Scope
 
     def rows(self) -> Iterable[ManifestFile]:
-        rows = live_rows(self.head, ManifestContent.DATA)
+        rows = self.head.live_rows(ManifestContent.DATA)
         return (row for row in rows if self.scope.may_hold(row))
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
