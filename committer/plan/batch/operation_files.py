@@ -20,7 +20,7 @@ def check_operation_files(request: CommitRequest, manifests: Iterable[CheckedMan
     if request.operation == "append":
         return
     manifests = tuple(manifests)
-    data = [one for one in manifests if not one.walked.delete_files]
+    data = [one for one in manifests if one.is_of_data]
     specs = {one.spec_id for one in data}
     if request.operation == "replace-partitions" and len(specs) > 1:
         raise InvalidRequestError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal
 
@@ -21,6 +21,7 @@ from committer.iceberg.entry.entry_check import check_added_file
 from committer.iceberg.manifest.manifest import (
     ManifestContext,
     encode_additions,
+    iter_entries,
     manifest_schema,
     manifest_spec,
     manifest_version,
@@ -60,6 +61,21 @@ class CheckedManifest:
     @property
     def walked(self) -> WalkedManifest:
         return self.part.walked
+
+    @property
+    def is_of_data(self) -> bool:
+        """Whether its files are data files, not delete files."""
+        return not self.walked.delete_files
+
+    def files(self) -> Iterator[DataFile]:
+        """Yield its files, with the id of their partition spec. Decodes the entries again."""
+        for entry in iter_entries(self.part.content):
+            yield replace(entry.data_file, spec_id=self.spec_id)
+
+    def delete_files(self) -> Iterator[DataFile]:
+        """Yield its delete files, with the id of their partition spec. Decodes nothing."""
+        for file in self.walked.delete_files:
+            yield replace(file, spec_id=self.spec_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ def _selections(metadata: TableMetadata, change: Change, snapshot_id: int) -> li
     if change.row_filter not in (None, ALWAYS_FALSE):
         found.append(_MatchingFiles(metadata, change.row_filter, change.case_sensitive))
     if change.operation == REPLACE_PARTITIONS:
-        found += _replaced(metadata, replaced_partitions(change))
+        found += _replaced(metadata, change.added_partitions())
     return found
 
 
@@ -213,25 +213,15 @@ class _MatchingFiles:
 # --- Files of replaced partitions ----------------------------------------------------------------
 
 
-def replaced_partitions(change: Change) -> dict[int, tuple[tuple[object, ...], ...]]:
-    """Return the partitions that a change adds data files to, by their spec."""
-    found: dict[int, dict[PartitionKey, tuple[object, ...]]] = {}
-    for manifest in change.added:
-        if not manifest.walked.delete_files:
-            known = found.setdefault(manifest.spec_id, {})
-            for partition in manifest.walked.partitions:
-                known[partition_key_of(manifest.spec_id, partition)] = partition
-    return {spec_id: tuple(known.values()) for spec_id, known in found.items()}
-
-
 def _replaced(
-    metadata: TableMetadata, replaced: Mapping[int, tuple[tuple[object, ...], ...]]
+    metadata: TableMetadata, replaced: Mapping[int, Mapping[PartitionKey, tuple[object, ...]]]
 ) -> Iterable[Selection]:
-    for spec_id, partitions in replaced.items():
+    for spec_id, by_key in replaced.items():
         if metadata.spec_by_id(spec_id).is_unpartitioned:
             yield _MatchingFiles(metadata, ALWAYS_TRUE, True)
             continue
-        yield _FilesOfPartitions(metadata, spec_id, partitions)
+        yield _FilesOfPartitions(metadata, spec_id, by_key)
+        partitions = tuple(by_key.values())
         if len(metadata.partition_specs) > 1:
             for start in range(0, len(partitions), PARTITIONS_MAX):
                 yield _FilesOfOtherSpecs(
@@ -243,15 +233,17 @@ class _FilesOfPartitions:
     """All files of some partitions of one spec."""
 
     def __init__(
-        self, metadata: TableMetadata, spec_id: int, partitions: tuple[tuple[object, ...], ...]
+        self,
+        metadata: TableMetadata,
+        spec_id: int,
+        partitions: Mapping[PartitionKey, tuple[object, ...]],
     ) -> None:
         self._metadata, self._spec_id, self._partitions = metadata, spec_id, partitions
-        self._keys = {partition_key_of(spec_id, one) for one in partitions}
 
     def may_match(self, row: ManifestFile) -> bool:
         if row.partition_spec_id != self._spec_id:
             return False
-        return may_hold_any(self._metadata, row, self._partitions)
+        return may_hold_any(self._metadata, row, self._partitions.values())
 
     def match(self, row: ManifestFile, content: bytes) -> Match:
         spec = self._metadata.spec_by_id(self._spec_id)
@@ -259,7 +251,9 @@ class _FilesOfPartitions:
         return Match([new_entry(head, file) for head, file, _ in found])
 
     def _residual(self, partition: tuple[object, ...]) -> Expression | None:
-        return ALWAYS_TRUE if partition_key_of(self._spec_id, partition) in self._keys else None
+        return (
+            ALWAYS_TRUE if partition_key_of(self._spec_id, partition) in self._partitions else None
+        )
 
 
 class _FilesOfOtherSpecs:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from committer.iceberg.deletes.delete_index import PartitionKey, partition_key_of, partition_of
+from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
 from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestEntry
 from committer.iceberg.expressions.expression import ALWAYS_FALSE, ALWAYS_TRUE, Expression
 from committer.iceberg.manifest.manifest_list import ManifestFile
@@ -24,9 +24,7 @@ from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.plan.file_changes.data_removal import (
     REPLACE_PARTITIONS,
     may_hold_any,
-    replaced_partitions,
 )
-from committer.plan.file_changes.vector_union import added_deletes
 from committer.plan.operations.change import Change, RemovedDelete
 
 
@@ -51,7 +49,7 @@ class DeleteRemoval:
         ]
         self._replaced = _replaced(changes)
         files = [entry.data_file for entry in data] if metadata.format_version > 2 else []
-        files += (one for change in changes for one in added_deletes(change))
+        files += (one for change in changes for one in change.added_deletes())
         self._partitions = _by_spec(
             file for file in files if not file.content or file.is_deletion_vector
         )
@@ -83,7 +81,7 @@ class DeleteRemoval:
 def _row_filter(metadata: TableMetadata, change: Change) -> Expression | None:
     """Return the filter on rows of which nothing stays; None if there is none."""
     if change.operation == REPLACE_PARTITIONS:
-        specs = map(metadata.spec_by_id, replaced_partitions(change))
+        specs = map(metadata.spec_by_id, change.added_partitions())
         return ALWAYS_TRUE if any(spec.is_unpartitioned for spec in specs) else None
     return None if change.row_filter == ALWAYS_FALSE else change.row_filter
 
@@ -95,9 +93,8 @@ def _replaced(changes: Sequence[Change]) -> _Partitions:
     found: _Partitions = {}
     for change in changes:
         if change.operation == REPLACE_PARTITIONS:
-            for spec_id, partitions in replaced_partitions(change).items():
-                keys = {partition_key_of(spec_id, one): one for one in partitions}
-                found.setdefault(spec_id, {}).update(keys)
+            for spec_id, partitions in change.added_partitions().items():
+                found.setdefault(spec_id, {}).update(partitions)
     return found
 
 

@@ -6,7 +6,7 @@ Source: docs/reference/iceberg-notes.md 6.6, 6.9, 13.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from committer.iceberg.entry.data_file import (
@@ -20,7 +20,6 @@ from committer.iceberg.manifest.manifest import (
     EncodedManifest,
     ManifestContext,
     encode_manifest,
-    iter_entries,
     manifest_file,
 )
 from committer.iceberg.manifest.manifest_list import ManifestFile
@@ -78,10 +77,9 @@ def list_added_data(
         list
     )
     for change in changes:
-        for manifest in change.added:
-            if not manifest.walked.delete_files:
-                number = explicit_number(new.metadata, change)
-                groups[manifest.spec_id, number].append((manifest, change))
+        for manifest in change.added_data:
+            number = explicit_number(new.metadata, change)
+            groups[manifest.spec_id, number].append((manifest, change))
     listed: list[ListedManifest] = []
     for (spec_id, number), group in sorted(
         groups.items(), key=lambda one: (one[0][0], one[0][1] or 0)
@@ -97,9 +95,9 @@ def list_added_data(
                     snapshot_id=new.names.snapshot_id,
                 )
                 for one in manifests:
-                    tally.add_manifest(one, _files(one))
+                    tally.add_manifest(one, one.files())
             else:
-                files = [f for one in manifests for f in _files(one) if f.file_path not in left_out]
+                files = [f for one in manifests for f in one.files() if f.file_path not in left_out]
                 if not files:
                     continue
                 for file in files:
@@ -132,11 +130,6 @@ def explicit_number(metadata: TableMetadata, change: Change) -> int | None:
 def _context(metadata: TableMetadata, spec_id: int, content: ManifestContent) -> ManifestContext:
     spec = metadata.spec_by_id(spec_id)
     return ManifestContext(metadata.format_version, schema_of_spec(spec, metadata), spec, content)
-
-
-def _files(manifest: CheckedManifest) -> Iterator[DataFile]:
-    for entry in iter_entries(manifest.part.content):
-        yield replace(entry.data_file, spec_id=manifest.spec_id)
 
 
 def _encode(

@@ -33,7 +33,6 @@ from committer.plan.file_changes.new_manifests import (
 from committer.plan.file_changes.tally import Tally
 from committer.plan.file_changes.vector_union import (
     StepVectors,
-    added_deletes,
     unite_vectors,
 )
 from committer.plan.ledger.state import ListedManifest
@@ -218,7 +217,7 @@ def _numbered(
     given = [
         (file, explicit_number(new.metadata, change))
         for change in changes
-        for file in added_deletes(change)
+        for file in change.added_deletes()
     ]
     numbers = {removed_delete(file): number for file, number in given}
     plain = [(file, number) for file, number in given if not file.is_deletion_vector]
@@ -252,7 +251,7 @@ def _overwrite_label(changes: Sequence[Change]) -> str:
 
 def _row_delta_label(changes: Sequence[Change]) -> str:
     adds, removes = any(map(_adds_data, changes)), any(map(_removes_data, changes))
-    adds_deletes = any(True for change in changes for _ in added_deletes(change))
+    adds_deletes = any(True for change in changes for _ in change.added_deletes())
     if adds and not adds_deletes and not removes:
         return "append"
     return "delete" if adds_deletes and not adds else "overwrite"

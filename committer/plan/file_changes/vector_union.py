@@ -48,13 +48,6 @@ class StepVectors:
     objects: tuple[NewObject, ...] = ()
 
 
-def added_deletes(change: Change) -> Iterable[DataFile]:
-    """Yield the delete files that a change adds."""
-    for manifest in change.added:
-        for file in manifest.walked.delete_files:
-            yield replace(file, spec_id=manifest.spec_id)
-
-
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """A vector that a change adds."""
@@ -77,7 +70,7 @@ def unite_vectors(
     """
     wanted: defaultdict[str, list[_Wanted]] = defaultdict(list)
     for change in changes:
-        for file in added_deletes(change):
+        for file in change.added_deletes():
             if file.is_deletion_vector and file.referenced_data_file is not None:
                 wanted[file.referenced_data_file].append(_Wanted(change, file))
     live = _LiveDeletes.of(wanted, deletes)
@@ -162,8 +155,7 @@ class _LiveDeletes:
 
 def _since(change: Change, head: Head) -> Since | Conflict | None:
     """Return what came after a change's base; None: its client has read nothing."""
-    has_base = change.base.snapshot_id is not None or change.base.sequence_number is not None
-    return since_base(change.base, head) if has_base else None
+    return since_base(change.base, head) if change.base.is_known else None
 
 
 def _uncovered_positions(head: Head, wanted: _ByPath, live: _LiveDeletes) -> Conflict | None:
@@ -195,8 +187,7 @@ def _uncovered_positions(head: Head, wanted: _ByPath, live: _LiveDeletes) -> Con
 
 
 def _added_data(change: Change) -> frozenset[str]:
-    data = (one.walked.paths for one in change.added if not one.walked.delete_files)
-    return frozenset(path for paths in data for path in paths)
+    return frozenset(path for one in change.added_data for path in one.walked.paths)
 
 
 # --- The union -----------------------------------------------------------------------------------

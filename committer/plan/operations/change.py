@@ -4,10 +4,11 @@ happened since its client read the table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from committer.iceberg.deletes.delete_index import PartitionKey, partition_key_of
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import Expression
 from committer.plan.batch.request_check import CheckedRequest
@@ -48,6 +49,11 @@ class Base:
 
     snapshot_id: int | None = None
     sequence_number: int | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the client has read the table."""
+        return self.snapshot_id is not None or self.sequence_number is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,6 +121,25 @@ class Change:
                 for one in needs.groups
             ),
         )
+
+    @property
+    def added_data(self) -> tuple[CheckedManifest, ...]:
+        """Its manifests of data files."""
+        return tuple(one for one in self.added if one.is_of_data)
+
+    def added_deletes(self) -> Iterator[DataFile]:
+        """Yield the delete files that it adds, with the ids of their partition specs."""
+        for manifest in self.added:
+            yield from manifest.delete_files()
+
+    def added_partitions(self) -> dict[int, dict[PartitionKey, tuple[object, ...]]]:
+        """Return the partitions that it adds data files to, by their key and by their spec."""
+        found: dict[int, dict[PartitionKey, tuple[object, ...]]] = {}
+        for manifest in self.added_data:
+            known = found.setdefault(manifest.spec_id, {})
+            for partition in manifest.walked.partitions:
+                known[partition_key_of(manifest.spec_id, partition)] = partition
+        return found
 
     def without_groups(self, lost: Iterable[RewriteGroup]) -> Change:
         """Return a rewrite without some of its groups: their files stay as they are, and the files

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
-from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.pruning.metrics_evaluator import strict_metrics_evaluator
@@ -46,7 +45,6 @@ class AddedWithinCheck:
         spec = self.metadata.spec_by_id(manifest.spec_id)
         residual = residual_evaluator(spec, schema, filter, case_sensitive)
         all_match = strict_metrics_evaluator(schema, filter, case_sensitive)
-        for entry in iter_entries(manifest.part.content):
-            file = replace(entry.data_file, spec_id=manifest.spec_id)
+        for file in manifest.files():
             if residual(file.partition) != ALWAYS_TRUE and not all_match(file):
                 yield file.file_path

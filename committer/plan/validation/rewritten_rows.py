@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from committer.iceberg.entry.data_file import ManifestEntry
-from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.change import Change
 from committer.plan.operations.conflict import Conflict, ConflictCode
@@ -57,11 +56,10 @@ class RewrittenRowsCheck:
 
 def added_rows(change: Change) -> int:
     """Count the rows of the data files that a change adds."""
-    manifests = [one for one in change.added if not one.walked.delete_files]
     left_out = change.left_out_data_files
     if not left_out:
-        return sum(one.walked.added_rows_count for one in manifests)
-    files = (entry.data_file for one in manifests for entry in iter_entries(one.part.content))
+        return sum(one.walked.added_rows_count for one in change.added_data)
+    files = (file for one in change.added_data for file in one.files())
     return sum(file.record_count for file in files if file.file_path not in left_out)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.deletes.delete_index import PartitionKey, partition_key_of, partition_of
+from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.expression_text import print_text
@@ -16,7 +15,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.scan.entry_reader import with_metrics_of
 from committer.iceberg.scan.partition_filter import partition_filter
 from committer.iceberg.scan.scan_filter import ScanFilter
-from committer.plan.batch.submitted_manifest import CheckedManifest
+from committer.plan.operations.change import Change
 
 _TEXT_MAX = 200
 
@@ -85,9 +84,9 @@ class PartitionScope:
         return self.others.may_match(file)
 
 
-def replaced_scope(metadata: TableMetadata, added: tuple[CheckedManifest, ...]) -> Scope:
-    """Return the partitions that data files are added to; all, if their spec has no fields."""
-    partitions = _partitions(added)
+def replaced_scope(metadata: TableMetadata, change: Change) -> Scope:
+    """Return the partitions that a change adds data files to; all, if their spec has no fields."""
+    partitions = change.added_partitions()
     specs = {spec_id: metadata.spec_by_id(spec_id) for spec_id in partitions}
     if any(spec.is_unpartitioned for spec in specs.values()):
         return FilterScope(metadata, ALWAYS_TRUE)
@@ -97,15 +96,3 @@ def replaced_scope(metadata: TableMetadata, added: tuple[CheckedManifest, ...]) 
     text = f"{len(found)} partitions of spec {spec_id}"
     others = FilterScope(metadata, filter)
     return PartitionScope(frozenset(found), frozenset({spec_id}), others, text)
-
-
-def _partitions(
-    added: tuple[CheckedManifest, ...],
-) -> Mapping[int, dict[PartitionKey, tuple[object, ...]]]:
-    found: dict[int, dict[PartitionKey, tuple[object, ...]]] = {}
-    for manifest in added:
-        if not manifest.walked.delete_files:
-            known = found.setdefault(manifest.spec_id, {})
-            for partition in manifest.walked.partitions:
-                known[partition_key_of(manifest.spec_id, partition)] = partition
-    return found

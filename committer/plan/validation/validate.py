@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 from committer.iceberg.deletes.delete_index import partition_of
 from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression, Or
-from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_row import RowCheck
 from committer.plan.batch.batch import schema_of_spec
@@ -50,8 +48,7 @@ def validate(change: Change, head: Head) -> Conflict | None:
 
 
 def _rests_on_base(change: Change) -> bool:
-    has_base = change.base.snapshot_id is not None or change.base.sequence_number is not None
-    return has_base and (
+    return change.base.is_known and (
         change.operation in ("row-delta", "rewrite-files") or change.isolation_level is not None
     )
 
@@ -87,7 +84,7 @@ def _of_overwrite(change: Change, head: Head, since: Since | None) -> Iterator[C
 
 
 def _of_replaced_partitions(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
-    scope = replaced_scope(head.metadata, change.added)
+    scope = replaced_scope(head.metadata, change)
     if since is not None:
         if change.isolation_level == "serializable":
             yield AddedCheck(head, since, scope)
@@ -98,7 +95,7 @@ def _of_replaced_partitions(change: Change, head: Head, since: Since | None) -> 
 
 
 def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
-    deletes = list(_added_deletes(change))
+    deletes = list(change.added_deletes())
     added = _added_data(change, deletes)
     referenced = _referenced(change, head, deletes, added)
     yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "it deletes rows of")
@@ -115,7 +112,7 @@ def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[C
 
 
 def _of_rewrite(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
-    deletes = list(_added_deletes(change))
+    deletes = list(change.added_deletes())
     added = _added_data(change, deletes)
     referenced = _referenced(change, head, deletes, added)
     removed = _removed(change, head)
@@ -162,12 +159,6 @@ def _removed(change: Change, head: Head) -> NamedFiles:
     return NamedFiles(head, change.removed_data_files, _scope(change, head).may_hold)
 
 
-def _added_deletes(change: Change) -> Iterator[DataFile]:
-    for manifest in change.added:
-        for file in manifest.walked.delete_files:
-            yield replace(file, spec_id=manifest.spec_id)
-
-
 def _referenced(
     change: Change, head: Head, deletes: list[DataFile], added: Mapping[str, DataFile]
 ) -> NamedFiles:
@@ -182,13 +173,7 @@ def _added_data(change: Change, deletes: list[DataFile]) -> dict[str, DataFile]:
     """Return the data files that a change adds, where its delete files may be for them."""
     if not deletes:
         return {}
-    manifests = [one for one in change.added if not one.walked.delete_files]
-    files = (
-        replace(entry.data_file, spec_id=one.spec_id)
-        for one in manifests
-        for entry in iter_entries(one.part.content)
-    )
-    return {file.file_path: file for file in files}
+    return {file.file_path: file for one in change.added_data for file in one.files()}
 
 
 def _holds_one_of(head: Head, deletes: list[DataFile]) -> MayHold:
@@ -213,5 +198,5 @@ def _updated(change: Change, referenced: NamedFiles) -> NamedFiles | None:
     """
     if change.isolation_level == "serializable" or not referenced.paths:
         return None
-    unnamed = any(referenced_data_file(one) is None for one in _added_deletes(change))
+    unnamed = any(referenced_data_file(one) is None for one in change.added_deletes())
     return None if unnamed and not change.referenced_data_files else referenced
