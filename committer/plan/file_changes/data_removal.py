@@ -17,7 +17,6 @@ from committer.iceberg.entry.drafts import new_entry
 from committer.iceberg.expressions.expression import ALWAYS_FALSE, ALWAYS_TRUE, Expression
 from committer.iceberg.manifest.manifest import ManifestContext
 from committer.iceberg.manifest.manifest_list import ManifestFile
-from committer.iceberg.manifest.manifest_row import RowCheck
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.pruning.metrics_evaluator import (
     inclusive_metrics_evaluator,
@@ -31,7 +30,7 @@ from committer.iceberg.splice.manifest_merge import ManifestMerge, Removal
 from committer.plan.batch.batch import schema_of_spec
 from committer.plan.operations.change import Change, removed_delete
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
-from committer.plan.operations.head import Head, ObjectRange
+from committer.plan.operations.head import Head, ObjectRange, may_hold_any
 
 REPLACE_PARTITIONS = "replace-partitions"
 
@@ -279,12 +278,3 @@ class _FilesOfOtherSpecs:
         if self._says_all:
             return match
         return Match((), [*(e.data_file.file_path for e in match.entries), *match.partly])
-
-
-def may_hold_any(
-    metadata: TableMetadata, row: ManifestFile, partitions: Iterable[tuple[object, ...]]
-) -> bool:
-    """Return whether a manifest may hold files of one of these partitions, all of its spec."""
-    context = manifest_context(metadata, row)
-    check = RowCheck(row, context.spec, context.schema)
-    return any(map(check.may_hold, partitions))

@@ -21,11 +21,9 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.pruning.metrics_evaluator import strict_metrics_evaluator
 from committer.iceberg.scan.entry_reader import with_metrics_of
 from committer.iceberg.scan.scan_filter import ScanFilter
-from committer.plan.file_changes.data_removal import (
-    REPLACE_PARTITIONS,
-    may_hold_any,
-)
+from committer.plan.file_changes.data_removal import REPLACE_PARTITIONS
 from committer.plan.operations.change import Change, RemovedDelete
+from committer.plan.operations.head import may_hold_any
 
 
 class DeleteRemoval:

@@ -12,8 +12,10 @@ from typing import Protocol
 
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_row import RowCheck
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.plan.batch.batch import schema_of_spec
 from committer.plan.ledger.state import ListedManifest
 from committer.plan.operations.change_index import Changes
 from committer.plan.operations.decoded_manifests import DECODED
@@ -111,3 +113,12 @@ class Head:
         """
         contents = self.contents([ObjectRange(row.manifest_path) for row in rows])
         return [DECODED.entries(content, row) for row, content in zip(rows, contents, strict=True)]
+
+
+def may_hold_any(
+    metadata: TableMetadata, row: ManifestFile, partitions: Iterable[tuple[object, ...]]
+) -> bool:
+    """Return whether a manifest may list files of one of these partitions, all of its spec."""
+    spec = metadata.spec_by_id(row.partition_spec_id)
+    check = RowCheck(row, spec, schema_of_spec(spec, metadata))
+    return any(map(check.may_hold, partitions))

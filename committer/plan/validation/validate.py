@@ -15,11 +15,9 @@ from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression, Or
 from committer.iceberg.manifest.manifest_list import ManifestFile
-from committer.iceberg.manifest.manifest_row import RowCheck
-from committer.plan.batch.batch import schema_of_spec
 from committer.plan.operations.change import Change
 from committer.plan.operations.conflict import Conflict, ConflictCode
-from committer.plan.operations.head import Head
+from committer.plan.operations.head import Head, may_hold_any
 from committer.plan.validation.added import AddedCheck
 from committer.plan.validation.added_within import AddedWithinCheck
 from committer.plan.validation.deleted import DeletedCheck
@@ -185,9 +183,7 @@ def _holds_one_of(head: Head, deletes: list[DataFile]) -> MayHold:
 
     def may_hold(row: ManifestFile) -> bool:
         found = by_spec.get(row.partition_spec_id, ())
-        spec = head.metadata.spec_by_id(row.partition_spec_id)
-        check = RowCheck(row, spec, schema_of_spec(spec, head.metadata))
-        return not by_spec or any(map(check.may_hold, found))
+        return not by_spec or may_hold_any(head.metadata, row, found)
 
     return may_hold
 
