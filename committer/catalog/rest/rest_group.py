@@ -109,5 +109,5 @@ def _judge_refused(
         return GroupConflict(tuple(moved))
     if answer.status not in JUDGED:
         return Unknown(str(answer))
-    require_right_clock(answer)
+    require_right_clock(str(answer), answer.clock_ahead_s)
     return Rejected(str(answer))

@@ -134,18 +134,14 @@ async def judge_refusal(
     """
     if answer := await _judge_moved(said, swap, load):
         return answer
-    _require_right_clock(said, clock_ahead_s)
+    require_right_clock(said, clock_ahead_s)
     return Rejected(said)
 
 
-def require_right_clock(answer: Answer) -> None:
+def require_right_clock(said: str, clock_ahead_s: float) -> None:
     """Return if the refusal is not for our clock. Errors: `CatalogUnavailableError` where that is
     far ahead of the server's.
     """
-    _require_right_clock(str(answer), answer.clock_ahead_s)
-
-
-def _require_right_clock(said: str, clock_ahead_s: float) -> None:
     if clock_ahead_s > CLOCK_AHEAD_S_MAX:
         raise CatalogUnavailableError(
             f"{said}: this machine's clock is {clock_ahead_s:.0f} s ahead of the catalog's, which"
