@@ -244,8 +244,8 @@ ALTERATIONS = (
     Mutant(
         "member_of_a_transaction_is_staged",
         "committer/plan/batch/request_check.py",
-        "            _is_apart(request) and request.transaction is not None,\n",
-        "            False,\n",
+        "    if _is_apart(request) and request.transaction is not None:\n",
+        "    if False:\n",
         ("tests/plan/batch/test_request_check.py -k nothing_is_staged",),
     ),
 )

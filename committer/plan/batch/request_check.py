@@ -49,19 +49,6 @@ from committer.request.needs import TAKE_DELETES
 from committer.request.request_format import EncodedRequest, digest
 
 _PATHS_AT_ONCE = 1_000
-_SUPPORTED = frozenset(
-    {
-        "append",
-        "overwrite",
-        "replace-partitions",
-        "delete",
-        "row-delta",
-        "rewrite-files",
-        "rewrite-manifests",
-        "cherry-pick",
-        "alter",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,16 +368,12 @@ def _is_apart(request: CommitRequest) -> bool:
 
 
 def _check_operation(request: CommitRequest) -> None:
-    unsupported = [
-        (request.operation not in _SUPPORTED, f"operation `{request.operation}`"),
-        (
-            _is_apart(request) and request.transaction is not None,
-            "a change of the table, a pick or a staged snapshot in a `transaction`",
-        ),
-    ]
-    for found, feature in unsupported:
-        if found:
-            raise _refused(Reason.UNSUPPORTED, f"not supported by this version: {feature}")
+    if _is_apart(request) and request.transaction is not None:
+        raise _refused(
+            Reason.UNSUPPORTED,
+            "not supported by this version: a change of the table, a pick or a staged snapshot in a"
+            " `transaction`",
+        )
 
 
 def _check_takes_deletes(request: CommitRequest) -> None:
