@@ -24,7 +24,7 @@ Load = Callable[[TableIdentifier], Awaitable[LoadedTable]]
 
 def as_committed(swap: Swap) -> Committed:
     """Return the answer for a swap that was applied as it is."""
-    return Committed(LoadedTable(swap.base.identifier, swap.metadata, swap.metadata_location))
+    return Committed(swap.table)
 
 
 def judge_refused(

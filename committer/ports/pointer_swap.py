@@ -52,6 +52,11 @@ class Swap:
     metadata: TableMetadata
     metadata_location: str
 
+    @property
+    def table(self) -> LoadedTable:
+        """The table as it is once the swap is applied as it is."""
+        return LoadedTable(self.base.identifier, self.metadata, self.metadata_location)
+
 
 @dataclass(frozen=True, slots=True)
 class Committed:

@@ -194,14 +194,14 @@ ALTERATIONS = (
     Mutant(
         "staged_snapshot_becomes_the_head",
         "committer/plan/commit/staged_commit.py",
-        "    updates: tuple[Update, ...] = (*added, SetProperties(ledger.properties), *dropped)\n",
-        "    updates: tuple[Update, ...] = plan.swap.updates\n",
+        "    updates = (*(AddSnapshot(one) for one in plan.snapshots), *ledger.updates)\n",
+        "    updates = plan.swap.updates\n",
         ("tests/service/table/test_staging.py -k has_no_ref",),
     ),
     Mutant(
         "ledger_names_the_staged_snapshot",
         "committer/plan/commit/staged_commit.py",
-        "_at_head(plan.landed, state, batch.branch)",
+        "_at_head(state, batch)",
         "plan.landed",
         ("tests/service/table/test_staging.py -k rolled_back",),
     ),

@@ -506,8 +506,8 @@ PROTOCOL = (
     Mutant(
         "request_lands_with_the_snapshot_of_another_step",
         "committer/plan/commit/commit.py",
-        "            one.snapshot.snapshot_id,\n",
-        "            planned[-1].snapshot.snapshot_id,\n",
+        "landed_at(checked.request, one.snapshot)",
+        "landed_at(checked.request, planned[-1].snapshot)",
         ("tests/plan/commit/test_steps_of_a_batch.py",),
     ),
     Mutant(

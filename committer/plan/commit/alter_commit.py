@@ -15,18 +15,15 @@ from functools import partial
 
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import (
-    RemoveProperties,
     RemoveSnapshotRef,
-    SetProperties,
     SetSnapshotRef,
     Update,
     apply_updates,
 )
-from committer.ledger_entry import NO_SNAPSHOT, Landed, short_fingerprint
 from committer.plan.batch.batch import Batch, PreparedManifest
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan, NeedsObjects, base_head, plan_commit
-from committer.plan.commit.ledger_changes import LedgerCleanup, change_ledger
+from committer.plan.commit.ledger_changes import LedgerCleanup, change_ledger, landed_at
 from committer.plan.commit.operation_step import InConflict, readable
 from committer.plan.commit.step_plan import Attempt, moved_ref
 from committer.plan.commit.swap import plan_swap
@@ -114,33 +111,19 @@ def _commit(
     is_append = request.operation == "append"
     if is_append or (planning.moves_head and not _moves(updates, request.branch)):
         return _with_snapshot(planning, altered, updates)
-    landed = {request.inbox_key: _landed(request, altered)}
+    # It has no snapshot: it landed with the head that its branch has then.
+    landed = {request.inbox_key: landed_at(request, altered.metadata.branch_head(request.branch))}
     cleanup = planning.cleanup.of_branch(request.branch)
     ledger = change_ledger(altered, planning.batch, landed, cleanup, planning.attempt.now_ms)
-    dropped = (RemoveProperties(tuple(sorted(ledger.dropped))),) if ledger.dropped else ()
-    all_updates = (*updates, SetProperties(ledger.properties), *dropped)
-    plan = CommitPlan(
-        plan_swap(
-            planning.state.table,
-            all_updates,
-            uuid=planning.attempt.metadata_uuid,
-            now_ms=planning.attempt.now_ms,
-        ),
-        (),
-        (),
-        landed,
-        cleanup,
-        Upkeep(),
-        altered,
-        {},
+    swap = plan_swap(
+        planning.state.table,
+        (*updates, *ledger.updates),
+        uuid=planning.attempt.metadata_uuid,
+        now_ms=planning.attempt.now_ms,
     )
     # A rollback freezes producers: the ledger is read again.
-    after = replace(
-        planning.state.table,
-        metadata=plan.swap.metadata,
-        metadata_location=plan.swap.metadata_location,
-    )
-    return replace(plan, state=TableState.of(after, planning.state))
+    after = TableState.of(swap.table, planning.state)
+    return CommitPlan(swap, (), (), landed, cleanup, Upkeep(), after, {})
 
 
 def _altered(planning: _Planning, updates: Sequence[Update]) -> TableState:
@@ -156,19 +139,6 @@ def _moves(updates: Sequence[Update], branch: str) -> bool:
     return any(
         isinstance(one, SetSnapshotRef | RemoveSnapshotRef) and one.ref_name == branch
         for one in updates
-    )
-
-
-def _landed(request: CommitRequest, altered: TableState) -> Landed:
-    """Say that it landed with the head that its branch has then."""
-    head = altered.metadata.branch_head(request.branch)
-    return Landed(
-        request.epoch,
-        request.fingerprint.kind,
-        short_fingerprint(request.fingerprint.value),
-        request.attempt,
-        NO_SNAPSHOT if head is None else head.snapshot_id,
-        0 if head is None else head.sequence_number,
     )
 
 
@@ -194,5 +164,4 @@ def _with_snapshot(
         uuid=attempt.metadata_uuid,
         now_ms=attempt.now_ms,
     )
-    after = replace(table, metadata=swap.metadata, metadata_location=swap.metadata_location)
-    return replace(plan, swap=swap, state=replace(plan.state, table=after))
+    return replace(plan, swap=swap, state=replace(plan.state, table=swap.table))

@@ -8,25 +8,28 @@ all. The planner asks for bytes as a value (`NeedsObjects`) and is called again 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
-    RemoveProperties,
-    SetProperties,
     SetSnapshotRef,
     Update,
 )
-from committer.ledger_entry import Landed, short_fingerprint
+from committer.ledger_entry import Landed
 from committer.plan.batch.batch import Batch, PreparedManifest, Step
 from committer.plan.cleanup.automatic_tags import due_tag
 from committer.plan.cleanup.expiry import ExpiredSnapshots, applicable_expiry
 from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
 from committer.plan.commit.append_step import produce_append
-from committer.plan.commit.ledger_changes import LedgerChanges, LedgerCleanup, change_ledger
+from committer.plan.commit.ledger_changes import (
+    LedgerChanges,
+    LedgerCleanup,
+    change_ledger,
+    landed_at,
+)
 from committer.plan.commit.operation_step import InConflict, produce_operations, refuse_live
 from committer.plan.commit.step_plan import (
     Attempt,
@@ -131,7 +134,7 @@ def plan_commit(
     )
     swap = plan_swap(state.table, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms)
     after = TableState(
-        replace(state.table, metadata=swap.metadata, metadata_location=swap.metadata_location),
+        swap.table,
         ledger.ledger,
         _heads(state, batch, planned[-1].snapshot, planned[-1].listed),
     )
@@ -231,14 +234,7 @@ def _produce(
 def _landed(batch: Batch, planned: Sequence[StepPlan]) -> dict[str, Landed]:
     """Return what each request lands as, by its inbox key: with the snapshot of its step."""
     return {
-        checked.request.inbox_key: Landed(
-            checked.request.epoch,
-            checked.request.fingerprint.kind,
-            short_fingerprint(checked.request.fingerprint.value),
-            checked.request.attempt,
-            one.snapshot.snapshot_id,
-            one.snapshot.sequence_number,
-        )
+        checked.request.inbox_key: landed_at(checked.request, one.snapshot)
         for step, one in zip(batch.steps, planned, strict=True)
         for checked in step.requests
     }
@@ -247,12 +243,9 @@ def _landed(batch: Batch, planned: Sequence[StepPlan]) -> dict[str, Landed]:
 def _updates(
     metadata: TableMetadata, branch: str, planned: Sequence[StepPlan], ledger: LedgerChanges
 ) -> tuple[Update, ...]:
-    updates: list[Update] = [AddSnapshot(one.snapshot) for one in planned]
-    updates.append(SetSnapshotRef(branch, moved_ref(metadata, branch, planned[-1].snapshot)))
-    updates.append(SetProperties(ledger.properties))
-    if ledger.dropped:
-        updates.append(RemoveProperties(tuple(sorted(ledger.dropped))))
-    return tuple(updates)
+    added = (AddSnapshot(one.snapshot) for one in planned)
+    moved = SetSnapshotRef(branch, moved_ref(metadata, branch, planned[-1].snapshot))
+    return (*added, moved, *ledger.updates)
 
 
 def _expired(

@@ -9,12 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties, Update
 from committer.ledger_entry import (
+    NO_SNAPSHOT,
     Landed,
     ProducerEntry,
     parse_property_key,
     print_entry,
     property_key,
+    short_fingerprint,
 )
 from committer.plan.batch.batch import Batch
 from committer.plan.ledger.ledger import Ledger
@@ -66,6 +70,24 @@ class LedgerChanges:
     properties: Mapping[str, str]
     dropped: frozenset[str]
     ledger: Ledger
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        removed = (RemoveProperties(tuple(sorted(self.dropped))),) if self.dropped else ()
+        return (SetProperties(self.properties), *removed)
+
+
+def landed_at(request: CommitRequest, snapshot: Snapshot | None) -> Landed:
+    """Return what a request lands as. `snapshot`: its own, or the head of its branch where it has
+    none."""
+    return Landed(
+        request.epoch,
+        request.fingerprint.kind,
+        short_fingerprint(request.fingerprint.value),
+        request.attempt,
+        NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id,
+        0 if snapshot is None else snapshot.sequence_number,
+    )
 
 
 def change_ledger(

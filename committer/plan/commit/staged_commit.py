@@ -8,21 +8,17 @@ requires that, as no ref update says so to a catalog that checks requirements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
-    RemoveProperties,
-    SetProperties,
-    Update,
 )
 from committer.iceberg.updates.requirement import AssertRefSnapshotId
-from committer.ledger_entry import NO_SNAPSHOT, Landed
+from committer.ledger_entry import Landed
 from committer.plan.batch.batch import Batch, PreparedManifest
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
-from committer.plan.commit.ledger_changes import LedgerCleanup, change_ledger
+from committer.plan.commit.ledger_changes import LedgerCleanup, change_ledger, landed_at
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.commit.swap import plan_swap
@@ -46,30 +42,20 @@ def plan_staged_commit(
     plan = plan_commit(state, batch, prepared, attempt, cleanup, objects=objects, changes=changes)
     if not isinstance(plan, CommitPlan):
         return plan
-    ledger = change_ledger(
-        state, batch, _at_head(plan.landed, state, batch.branch), plan.cleanup, attempt.now_ms
-    )
-    dropped = (RemoveProperties(tuple(sorted(ledger.dropped))),) if ledger.dropped else ()
-    added = (AddSnapshot(one) for one in plan.snapshots)
-    updates: tuple[Update, ...] = (*added, SetProperties(ledger.properties), *dropped)
+    ledger = change_ledger(state, batch, _at_head(state, batch), plan.cleanup, attempt.now_ms)
+    updates = (*(AddSnapshot(one) for one in plan.snapshots), *ledger.updates)
     swap = plan_swap(state.table, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms)
-    table = replace(state.table, metadata=swap.metadata, metadata_location=swap.metadata_location)
     return replace(
         plan,
         swap=_with_head(swap, batch.branch),
         upkeep=Upkeep(),
-        state=TableState(table, ledger.ledger, state.heads),
+        state=TableState(swap.table, ledger.ledger, state.heads),
     )
 
 
-def _at_head(landed: Mapping[str, Landed], state: TableState, branch: str) -> dict[str, Landed]:
-    head = state.metadata.branch_head(branch)
-    snapshot_id = NO_SNAPSHOT if head is None else head.snapshot_id
-    number = 0 if head is None else head.sequence_number
-    return {
-        key: replace(one, snapshot_id=snapshot_id, sequence_number=number)
-        for key, one in landed.items()
-    }
+def _at_head(state: TableState, batch: Batch) -> dict[str, Landed]:
+    head = state.metadata.branch_head(batch.branch)
+    return {one.request.inbox_key: landed_at(one.request, head) for one in batch.requests}
 
 
 def _with_head(swap: Swap, branch: str) -> Swap:
