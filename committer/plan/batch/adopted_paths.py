@@ -14,17 +14,16 @@ from uuid import UUID
 from committer.errors import InvalidRequestError
 from committer.iceberg.values.locations import comparable_location
 from committer.plan.batch.data_locations import (
-    FILE_NAME_BYTES_MAX,
+    PATH_SHOWN_MAX,
     AllowedPlaces,
     attempt_named,
-    is_name_too_long,
+    check_place,
 )
 from committer.reason import Reason
 
 ADOPT_LOCATIONS_PROPERTY = "frazil.adopt.locations"
 # The version of the uuids that attempts are.
 _ATTEMPT_VERSION = 5
-_SHOWN_MAX = 512
 # The folders of a table are compared with each of its paths.
 _folder = lru_cache(maxsize=256)(comparable_location)
 
@@ -69,17 +68,11 @@ def check_adopted_paths(
     """Check the paths of a request that adopts them. Errors: `InvalidRequestError`."""
     seen: set[object] = set()
     for path in paths:
-        shown = path[:_SHOWN_MAX]
-        if refusal := adopted_refusal(path, places, locations):
-            raise InvalidRequestError(Reason.PATH_NOT_ALLOWED, f"data file `{shown}`: {refusal}")
-        if is_name_too_long(path):
-            raise InvalidRequestError(
-                Reason.FILE_NAME_TOO_LONG,
-                f"data file `{shown}`: its name has more than {FILE_NAME_BYTES_MAX} bytes",
-            )
+        check_place(path, "data file", adopted_refusal(path, places, locations))
         at = comparable_location(path)
         if at in seen:
             raise InvalidRequestError(
-                Reason.PATH_REPEATED, f"data file `{shown}` is listed twice, in any spelling"
+                Reason.PATH_REPEATED,
+                f"data file `{path[:PATH_SHOWN_MAX]}` is listed twice, in any spelling",
             )
         seen.add(at)

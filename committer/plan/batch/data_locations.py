@@ -9,8 +9,10 @@ from functools import lru_cache
 from operator import sub
 from urllib.parse import unquote
 
+from committer.errors import InvalidRequestError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.locations import data_folder, metadata_folder
+from committer.reason import Reason
 
 # Iceberg compares locations as strings, and orphan clean-up matches them as strings: a path
 # that could spell one object in two ways, leave the folder or hide characters is refused. A
@@ -32,6 +34,8 @@ _SHARED_MAX = 8
 
 
 FILE_NAME_BYTES_MAX = 255
+PATH_SHOWN_MAX = 512
+"""So much of a path is shown in messages, in characters."""
 
 # The names that writers give most of their files: they have one spelling only.
 _PLAIN_SEGMENT = r"[A-Za-z0-9_=-][A-Za-z0-9_=.+:@,-]*"
@@ -128,7 +132,22 @@ def _leaves(rest: str) -> bool:
     return False
 
 
-def is_name_too_long(path: str) -> bool:
+def check_place(path: str, what: str, refusal: str | None) -> None:
+    """Refuse a path for `refusal`, if there is one, and one whose file name is too long. `what`:
+    the kind of file, for the message. Errors: `InvalidRequestError`.
+    """
+    if refusal:
+        raise InvalidRequestError(
+            Reason.PATH_NOT_ALLOWED, f"{what} `{path[:PATH_SHOWN_MAX]}`: {refusal}"
+        )
+    if _is_name_too_long(path):
+        raise InvalidRequestError(
+            Reason.FILE_NAME_TOO_LONG,
+            f"{what} `{path[:PATH_SHOWN_MAX]}`: its name has more than {FILE_NAME_BYTES_MAX} bytes",
+        )
+
+
+def _is_name_too_long(path: str) -> bool:
     """Return whether the file's name has more bytes than usual file systems can hold."""
     if len(path) <= FILE_NAME_BYTES_MAX and path.isascii():
         return False

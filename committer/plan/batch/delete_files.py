@@ -13,12 +13,12 @@ from committer.errors import InvalidRequestError
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import StructType
+from committer.plan.batch.data_locations import PATH_SHOWN_MAX
 from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.reason import Reason
 
 # Length, magic number, count of bitmaps, checksum: what a vector without positions has.
 _VECTOR_BYTES_MIN = 20
-_PATH_SHOWN_MAX = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _check_alone(file: DataFile, vectors: set[str], places: set[tuple[str, int |
     if named in vectors:
         raise InvalidRequestError(
             Reason.VECTOR_REPEATED,
-            f"data file `{named[:_PATH_SHOWN_MAX]}` has two deletion vectors in this request,"
+            f"data file `{named[:PATH_SHOWN_MAX]}` has two deletion vectors in this request,"
             " expected one with the positions of both",
         )
     if place in places:
@@ -114,4 +114,4 @@ def _mismatch(file: DataFile, found: str) -> InvalidRequestError:
 
 
 def _named(file: DataFile) -> str:
-    return f"delete file `{file.file_path[:_PATH_SHOWN_MAX]}`"
+    return f"delete file `{file.file_path[:PATH_SHOWN_MAX]}`"

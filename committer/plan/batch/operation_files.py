@@ -8,11 +8,10 @@ from collections.abc import Iterable
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.deletes.position_deletes import referenced_data_file
+from committer.plan.batch.data_locations import PATH_SHOWN_MAX
 from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest
-
-_PATH_SHOWN_MAX = 512
 
 
 def check_operation_files(request: CommitRequest, manifests: Iterable[CheckedManifest]) -> None:
@@ -40,7 +39,7 @@ def _check_named(request: CommitRequest, added: set[str]) -> None:
         if path in added:
             raise InvalidRequestError(
                 Reason.PATH_REPEATED,
-                f"`{path[:_PATH_SHOWN_MAX]}` is a file to add and a file to remove",
+                f"`{path[:PATH_SHOWN_MAX]}` is a file to add and a file to remove",
             )
 
 
@@ -53,7 +52,7 @@ def _check_deletes(request: CommitRequest, manifests: Iterable[CheckedManifest])
             if named in removed:
                 raise InvalidRequestError(
                     Reason.MANIFEST_CONTENT_MISMATCH,
-                    f"delete file `{file.file_path[:_PATH_SHOWN_MAX]}` is of a data file that the"
+                    f"delete file `{file.file_path[:PATH_SHOWN_MAX]}` is of a data file that the"
                     " request removes",
                 )
 
@@ -65,6 +64,6 @@ def _check_groups(request: CommitRequest, added: set[str]) -> None:
         where = "in a group, and not added" if path in grouped else "added, and in no group"
         raise InvalidRequestError(
             Reason.REQUEST_MALFORMED,
-            f"`{path[:_PATH_SHOWN_MAX]}` is {where}: expected each added data file in one of"
+            f"`{path[:PATH_SHOWN_MAX]}` is {where}: expected each added data file in one of"
             " `groups`",
         )

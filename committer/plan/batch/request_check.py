@@ -27,11 +27,10 @@ from committer.ledger_entry import property_key
 from committer.plan.batch.adopted_paths import adopt_locations, check_adopted_paths
 from committer.plan.batch.checked_filters import NO_FILTERS, CheckedFilters, check_filters
 from committer.plan.batch.data_locations import (
-    FILE_NAME_BYTES_MAX,
     AllowedPlaces,
     all_name_attempt,
+    check_place,
     comparable_name,
-    is_name_too_long,
     names_attempt,
 )
 from committer.plan.batch.delete_files import DeleteFileCheck
@@ -202,7 +201,7 @@ class Checker:
         _check_transaction(request, self.basis.transaction_tables_max)
         named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
         for path in named:
-            _refuse_place(path, "manifest", self.basis.places.refusal(path))
+            check_place(path, "manifest", self.basis.places.refusal(path))
         missing = {path: length for path, length in named.items() if path not in (read or {})}
         if missing:
             return NeedsManifests(missing)
@@ -318,7 +317,7 @@ class Checker:
 
     def _check_each_path(self, paths: Sequence[str], attempt: str) -> None:
         for path in paths:
-            _refuse_place(path, "data file", self.basis.places.data_refusal(path))
+            check_place(path, "data file", self.basis.places.data_refusal(path))
             if not names_attempt(path, attempt):
                 raise _refused(
                     Reason.PATH_WITHOUT_ATTEMPT,
@@ -339,16 +338,6 @@ def _distinct_paths(manifests: Iterable[CheckedManifest]) -> Iterator[Sequence[s
         yield [file.file_path for file in deletes if not file.is_deletion_vector]
         yield sorted(vectors - puffins)
         puffins |= vectors
-
-
-def _refuse_place(path: str, what: str, refusal: str | None) -> None:
-    if refusal:
-        raise _refused(Reason.PATH_NOT_ALLOWED, f"{what} `{path[:512]}`: {refusal}")
-    if is_name_too_long(path):
-        raise _refused(
-            Reason.FILE_NAME_TOO_LONG,
-            f"{what} `{path[:512]}`: its name has more than {FILE_NAME_BYTES_MAX} bytes",
-        )
 
 
 def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:
