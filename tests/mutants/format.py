@@ -111,7 +111,7 @@ FORMAT = (
     Mutant(
         "more_partitions_than_the_limit_are_told",
         "committer/plan/batch/partition_totals.py",
-        "    if not partitioned or len(totals) > limit:\n",
+        "    if not partitioned or len(by_path) > limit:\n",
         "    if not partitioned:\n",
         ("tests/plan/batch/test_partition_totals.py",),
     ),

@@ -83,16 +83,21 @@ def _additions(manifest: CheckedManifest) -> Iterator[tuple[tuple[object, ...], 
 
 
 def summarize_totals(found: Iterable[Totals | None], limit: int) -> dict[str, str]:
-    """Return the entries of a summary: none if more partitions have changed than the limit, or if
-    only an unpartitioned spec was written to."""
+    """Return the entries of a summary for the totals of several manifests (`partition_entries`)."""
     totals: defaultdict[str, Added] = defaultdict(lambda: _NOTHING)
     for one in found:
         if one is None:
             return {}
         for path, added in one.items():
             totals[path] = totals[path].plus(added)
-    partitioned = {path: added for path, added in totals.items() if path}
-    if not partitioned or len(totals) > limit:
+    return partition_entries({path: str(added) for path, added in totals.items()}, limit)
+
+
+def partition_entries(by_path: Mapping[str, str], limit: int) -> dict[str, str]:
+    """Return a summary's entries for what each partition is said to have changed: none if more
+    partitions than the limit have changed, or if only an unpartitioned spec was written to."""
+    partitioned = {path: counts for path, counts in by_path.items() if path}
+    if not partitioned or len(by_path) > limit:
         return {}
-    entries = {f"{_PREFIX}{path}": str(added) for path, added in partitioned.items()}
+    entries = {f"{_PREFIX}{path}": counts for path, counts in partitioned.items()}
     return {_INCLUDED: "true", **entries}

@@ -12,7 +12,7 @@ from committer.iceberg.entry.data_file import DataFile, DataFileContent, Manifes
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import partition_path
 from committer.plan.batch.batch import schema_of_spec
-from committer.plan.batch.partition_totals import partition_limit
+from committer.plan.batch.partition_totals import partition_entries, partition_limit
 from committer.plan.batch.submitted_manifest import CheckedManifest
 
 # In the order in which Java prints those of a partition.
@@ -36,7 +36,6 @@ _KEYS = (
     "added-equality-deletes",
     "removed-equality-deletes",
 )
-_INCLUDED = "partition-summaries-included"
 
 
 class Tally:
@@ -88,13 +87,9 @@ class Tally:
         return found
 
     def partition_entries(self) -> dict[str, str]:
-        """Return the summary's entries for each partition; none where more have changed than the
-        table's limit, or only an unpartitioned spec was written to."""
-        partitioned = {path: one for path, one in self._by_partition.items() if path}
-        if not partitioned or len(self._by_partition) > self._limit:
-            return {}
-        entries = {f"partitions.{path}": _print(one) for path, one in partitioned.items()}
-        return {_INCLUDED: "true", **entries}
+        """Return the summary's entries for each partition, within the table's limit."""
+        by_path = {path: _print(counts) for path, counts in self._by_partition.items()}
+        return partition_entries(by_path, self._limit)
 
     def _count(self, file: DataFile, data: str, other: str) -> None:
         counts = _counts_of(file, data, other)
