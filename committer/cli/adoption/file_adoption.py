@@ -1,6 +1,6 @@
 """The steps of `frazil table add-files`: look at the files and the table, then publish a request.
 
-What the committer would refuse is found here first, so that a mistake leaves nothing in quarantine.
+The command makes the committer's own checks first, so that a mistake leaves nothing in quarantine.
 The committer decides: it checks all of it again, on the table that its commit is conditional on.
 """
 

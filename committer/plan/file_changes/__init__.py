@@ -1,6 +1,6 @@
-"""What the files that operations add and remove make of a branch's manifests, and what the
-snapshot says of it.
+"""The manifests of a branch and the summary of its snapshot after operations have added and removed
+files.
 
-Whether they may land is decided in `plan/validation/`. No I/O: what must be read is asked for
+`plan/validation/` decides whether they may land. No I/O: a plan asks for the bytes that it lacks
 (`plan/operations/head.py`).
 """

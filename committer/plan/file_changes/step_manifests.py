@@ -1,8 +1,7 @@
-"""What the changes of a step make of a branch: its manifests after them, and what the snapshot says
-of itself.
+"""The result of a step's changes: the branch's manifests after them, and the snapshot's summary.
 
-Whether they may land is decided in `plan/validation/`; here they conflict only where there is no
-right result. Source: docs/reference/iceberg-notes.md 5.2, 13.
+`plan/validation/` decides whether they may land; here they conflict only where there is no right
+result. Source: docs/reference/iceberg-notes.md 5.2, 13.
 """
 
 from __future__ import annotations

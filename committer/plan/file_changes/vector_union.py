@@ -249,7 +249,7 @@ class _Union:
             try:
                 self._vectors[removed_delete(file)] = decode_vector_of(file, content)
             except InvalidMetadataError as error:
-                # Whoever wrote it: this change cannot land, and no other is in its way.
+                # The writer does not matter: this change cannot land, and no other is in its way.
                 return _unreadable(file, str(error))
         return None
 

@@ -1,6 +1,5 @@
-"""What an operation is to a branch: the files that a request adds and removes, and what they make
-of the branch's manifests.
+"""Operations on a branch: the files that each adds and removes, in steps, and the branch then.
 
-Whether it may be done at all is decided in `plan/validation/`. No I/O: what must be read is asked
-for (`head.py`).
+`plan/validation/` decides whether an operation may land. No I/O: a plan asks for the bytes that it
+lacks (`head.py`).
 """

@@ -1,5 +1,5 @@
-"""What recent snapshots have changed, as far as it is known without reading: those of this
-committer's own commits. It outlives their expiry, and is bounded.
+"""The changes of this committer's own recent snapshots, known without reading them. The index
+outlives the expiry of the snapshots, and is bounded.
 """
 
 from __future__ import annotations

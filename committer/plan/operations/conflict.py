@@ -41,8 +41,8 @@ class ConflictCode(StrEnum):
     PICKED = "picked"
     """The snapshot was picked before, or its WAP id published."""
     UNDECIDED = "undecided"
-    """What would decide cannot be read: a manifest is damaged or of an unknown form, or there are
-    more than are read to find out whether a file that it adds is live."""
+    """The manifests that decide cannot be read: one is damaged or of an unknown form, or they are
+    more than a plan reads to find out whether a file that it adds is live."""
     INCOMPATIBLE = "incompatible"
     """The table, as it is now, does not take the change: a name that is taken, or is not there, or
     a change that the format's rules of evolution forbid."""
