@@ -455,6 +455,13 @@ PROTOCOL = (
         ("tests/service/table/test_operations.py",),
     ),
     Mutant(
+        "requests_wait_for_one_that_has_gone",
+        "committer/service/table/inflight_batch.py",
+        "            self._behind, first = frozenset(), list(candidates)\n",
+        "            first = list(candidates)\n",
+        ("tests/service/table/test_operations.py -k never_landed",),
+    ),
+    Mutant(
         "conflicts_open_the_breaker_of_their_producer",
         "committer/service/settle/endings.py",
         "        if conflict is None:\n",

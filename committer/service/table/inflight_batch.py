@@ -180,7 +180,10 @@ class BatchSelector:
         """Return the steps of the next batch. Those that have to be swaps of their own follow at
         once.
         """
-        first = _without(candidates, self._behind) or candidates
+        first = _without(candidates, self._behind)
+        if not first:
+            # The requests that these waited for have ended in another way: they wait for none.
+            self._behind, first = frozenset(), list(candidates)
         steps = cut(_one_branch(next_batch(first, self._policy(state))))
         several = self.capabilities.has_several_snapshots
         chosen = of_one_swap(steps, has_several_snapshots=several)

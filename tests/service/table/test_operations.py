@@ -136,12 +136,7 @@ async def test_an_operation_that_lost_a_race_is_planned_again_on_the_new_head() 
     async with harness.running():
         await harness.publish(build_request(table, producer="a"))
         await harness.settle(5.0)
-        rival = ServiceHarness(beside=harness, root="memory://rival")
-        rival.catalog = harness.catalog
-        await rival.publish(
-            build_operation(table, "delete", producer="rival", needs=removing(other))
-        )
-        await rival.run_until_settled()
+        await delete_beside(harness, table, other)
         await harness.publish(
             build_operation(table, "overwrite", producer="b", files_count=1, needs=removing(one))
         )
@@ -286,6 +281,36 @@ async def test_no_epoch_overtakes_a_lower_one_of_its_producer_that_has_to_wait()
     assert [one.operation for one in metadata.snapshots] == ["append", "delete", "append"]
     assert len(metadata.metadata_log) == 3
     assert len(await live(harness)) == 1
+
+
+async def test_requests_that_waited_for_one_that_never_landed_have_their_turn() -> None:
+    """Both epochs of `b` wait for the delete, of which another committer has taken a file away."""
+    harness = ServiceHarness()
+    table = await table_with(harness, 2)
+    old, other = sorted(await live(harness))
+    async with harness.running():
+        await harness.publish(build_request(table, producer="c"))
+        await harness.settle(5.0)
+        await delete_beside(harness, table, other)
+        of_both = removing(old, other)
+        await harness.publish(build_operation(table, "delete", producer="a", needs=of_both))
+        for epoch in range(2):
+            needs = removing(old)
+            await harness.publish(
+                build_operation(table, "delete", producer="b", epoch=epoch, needs=needs)
+            )
+        await harness.settle(10.0)
+    kept = {one.key.split("/")[1] for one in await harness.quarantined()}
+    assert kept == {"a", "b"}
+    assert old not in await live(harness)
+
+
+async def delete_beside(harness: ServiceHarness, table: LoadedTable, path: str) -> None:
+    """Delete a file through another committer."""
+    rival = ServiceHarness(beside=harness, root="memory://rival")
+    rival.catalog = harness.catalog
+    await rival.publish(build_operation(table, "delete", producer="rival", needs=removing(path)))
+    await rival.run_until_settled()
 
 
 async def test_a_catalog_that_takes_one_snapshot_gets_one_swap_after_another_at_once() -> None:
