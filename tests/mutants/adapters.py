@@ -608,6 +608,13 @@ ADAPTERS = (
         ("tests/catalog/hive/test_hive_locks.py -k under_the_lock",),
     ),
     Mutant(
+        "hive_lock_whose_answer_was_lost_is_left",
+        "committer/catalog/hive/table_lock.py",
+        "        await self._release_left(table)\n",
+        "",
+        ("tests/catalog/hive/test_hive_locks.py -k lost",),
+    ),
+    Mutant(
         "hive_rename_holds_no_lock",
         "committer/catalog/hive/hive_catalog.py",
         "        async with self._locked(identifier, properties) as lock:\n",

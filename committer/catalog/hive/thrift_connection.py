@@ -36,6 +36,7 @@ _CALLS = MappingProxyType(
         "get_table_req": {1: _META, 2: _ABSENT},
         "lock": {1: "NoSuchTxnException", 2: "TxnAbortedException"},
         "set_ugi": {1: _META},
+        "show_locks": {},
         "unlock": {1: _LOCK, 2: "TxnOpenException"},
     }
 )

@@ -100,6 +100,11 @@ def get_struct(fields: Struct, number: int) -> Struct:
     return value
 
 
+def get_structs(fields: Struct, number: int) -> list[Struct]:
+    """Return the structs of a list; none where it is not set."""
+    return list(_get(fields, number, TType.LIST, Items(TType.STRUCT, ())).items)
+
+
 def get_texts(fields: Struct, number: int) -> list[str]:
     """Return the texts of a list; none where it is not set."""
     return list(_get(fields, number, TType.LIST, Items(TType.STRING, ())).items)

@@ -21,6 +21,8 @@ from tests.support.servers.hive_server import HiveServer
 pytestmark = pytest.mark.server
 
 FLIGHTS = TableIdentifier(("db",), "flights")
+# Calls by their names on the wire.
+LOCK, UNLOCK = b"\0\0\0\x04lock", b"\0\0\0\x06unlock"
 LOCK_ENABLED = "engine.hive.lock-enabled"
 
 
@@ -104,6 +106,46 @@ async def test_lock_of_a_swap_in_doubt_is_kept_for_the_next_attempt(harness: Hiv
     assert isinstance(await client.swap(await harness.written(base, attempt="2")), Committed)
     async with engine.held("db", "flights"):
         pass
+
+
+@pytest.mark.parametrize("call", [LOCK, UNLOCK])
+async def test_lock_whose_answer_was_lost_is_released_before_the_next_is_taken(
+    harness: HiveHarness, call: bytes
+) -> None:
+    """It would hold off every commit until it expires, after five minutes."""
+    base = await harness.create()
+    uri = f"thrift://{harness.proxy.host}:{harness.proxy.port}"
+    client = await harness.client(uri, locks=True, lock_wait_s_max=0.2)
+    swap = await harness.written(base)
+    fault = Fault.CUT_ANSWER if call == LOCK else Fault.CUT_REQUEST
+    harness.proxy.spoil(call, fault)
+    if call == LOCK:
+        with pytest.raises(CatalogUnavailableError, match=r"lock of table db\.flights"):
+            await client.swap(swap)
+    else:
+        answer = await client.swap(swap)
+        assert isinstance(answer, Committed)
+        swap = await harness.written(answer.table, attempt="2")
+    with pytest.raises(CatalogUnavailableError, match="another engine has held"):
+        async with locks_of(await harness.another(), 0).held("db", "flights"):
+            pass
+    assert isinstance(await client.swap(swap), Committed)
+    async with locks_of(await harness.another(), 0).held("db", "flights"):
+        pass
+
+
+async def test_locks_of_others_stay_when_lost_ones_are_released(harness: HiveHarness) -> None:
+    base = await harness.create()
+    uri = f"thrift://{harness.proxy.host}:{harness.proxy.port}"
+    client = await harness.client(uri, locks=True, lock_wait_s_max=0.2)
+    swap = await harness.written(base)
+    async with locks_of(await harness.another(), 5).held("db", "flights"):
+        harness.proxy.spoil(LOCK, Fault.CUT_ANSWER)
+        for _ in range(2):
+            with pytest.raises(CatalogUnavailableError):
+                await client.swap(swap)
+        assert await harness.catalog.current_location(FLIGHTS) == base.metadata_location
+    assert isinstance(await client.swap(swap), Committed)
 
 
 # --- Metastores that ignore the expected parameter -----------------------------------------------
