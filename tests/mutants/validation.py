@@ -197,4 +197,26 @@ VALIDATION = (
         "        if False:\n",
         (_TESTS + "above_its_base",),
     ),
+    # --- Groups of a rewrite ---
+    Mutant(
+        "each_group_of_a_rewrite_looks_through_the_branch_again",
+        "committer/plan/commit/operation_step.py",
+        "    lost = readable(partial(lost_groups, change, head)) if",
+        "    lost = [one for one in change.groups if validate(change.only(one), head)] if",
+        ("tests/plan/validation/test_lost_groups.py -k hundred_groups",),
+    ),
+    Mutant(
+        "deletes_of_a_whole_partition_concern_no_group",
+        _PLACE + "loaded_manifests.py",
+        "            if path is None or path in shared:\n",
+        "            if path in shared:\n",
+        ("tests/plan/validation/test_lost_groups.py -k lost_if",),
+    ),
+    Mutant(
+        "groups_that_others_have_lost_land",
+        "committer/plan/commit/operation_step.py",
+        "else change.without_groups(lost)\n",
+        "else change.without_groups(lost[1:])\n",
+        ("tests/plan/validation/test_lost_groups.py -k what_lands",),
+    ),
 )

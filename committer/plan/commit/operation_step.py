@@ -13,13 +13,13 @@ from committer.errors import InvalidMetadataError, InvariantError, UnsupportedEr
 from committer.plan.batch.batch import Step
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.file_changes.step_manifests import produce
-from committer.plan.operations.change import Change, RewriteGroup
+from committer.plan.operations.change import Change
 from committer.plan.operations.cherry_pick import MoveHead, Pick, plan_pick_of
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head
 from committer.plan.operations.live_files import AddedFiles, check_not_live
 from committer.plan.operations.step_output import Produced, StepNames
-from committer.plan.validation.validate import validate
+from committer.plan.validation.validate import lost_groups, validate
 
 _Answer = TypeVar("_Answer")
 
@@ -94,16 +94,10 @@ def landable(change: Change, head: Head) -> Change | Conflict:
     conflict = readable(partial(validate, change, head))
     if conflict is None:
         return change
-    lost = [
-        group for group in change.groups if readable(partial(validate, _only(change, group), head))
-    ]
-    if len(lost) == len(change.groups):
-        return conflict
-    return change.without_groups(lost)
-
-
-def _only(change: Change, group: RewriteGroup) -> Change:
-    return change.without_groups(one for one in change.groups if one != group)
+    lost = readable(partial(lost_groups, change, head)) if change.groups else change.groups
+    if isinstance(lost, Conflict):
+        return lost
+    return conflict if len(lost) == len(change.groups) else change.without_groups(lost)
 
 
 def _produced(head: Head, changes: Sequence[Change], names: StepNames) -> Produced | Conflict:

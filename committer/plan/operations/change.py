@@ -144,7 +144,7 @@ class Change:
     def without_groups(self, lost: Iterable[RewriteGroup]) -> Change:
         """Return a rewrite without some of its groups: their files stay as they are, and the files
         that were to replace them are not added."""
-        groups = tuple(lost)
+        groups = frozenset(lost)
         removed = frozenset[str]().union(*(one.removed_data_files for one in groups))
         added = frozenset[str]().union(*(one.added_data_files for one in groups))
         return replace(
@@ -152,4 +152,14 @@ class Change:
             removed_data_files=self.removed_data_files - removed,
             groups=tuple(one for one in self.groups if one not in groups),
             left_out_data_files=self.left_out_data_files | added,
+        )
+
+    def only(self, group: RewriteGroup) -> Change:
+        """Return a rewrite without its other groups."""
+        others = (one.added_data_files for one in self.groups if one is not group)
+        return replace(
+            self,
+            removed_data_files=group.removed_data_files,
+            groups=(group,),
+            left_out_data_files=self.left_out_data_files.union(*others),
         )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from committer.iceberg.entry.data_file import ManifestEntry
+from committer.iceberg.deletes.position_deletes import referenced_data_file
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.plan.operations.change import RewriteGroup
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head
 
@@ -39,6 +41,39 @@ def load(head: Head, checks: Sequence[Check]) -> Loaded:
     """Read what these checks look at. Errors: as `Head.entries`."""
     rows = {row.manifest_path: row for check in checks for row in check.rows()}
     return Loaded(dict(zip(rows, head.entries(list(rows.values())), strict=True)))
+
+
+def dealt(loaded: Loaded, groups: Sequence[RewriteGroup], shared: Collection[str]) -> list[Loaded]:
+    """Return for each group of a rewrite the live entries that concern it: its data files, those of
+    the paths in `shared`, and the delete files that may hit one of its data files.
+    """
+    owners = {path: number for number, one in enumerate(groups) for path in one.removed_data_files}
+    own: list[dict[str, list[ManifestEntry]]] = [{} for _ in groups]
+    for manifest, entries in loaded.entries.items():
+        for entry in filter(_is_live, entries):
+            path = _target(entry)
+            if path is None or path in shared:
+                concerned: Iterable[int] = range(len(groups))
+            else:
+                concerned = (owners[path],) if path in owners else ()
+            for number in concerned:
+                own[number].setdefault(manifest, []).append(entry)
+    nothing: dict[str, tuple[ManifestEntry, ...]] = dict.fromkeys(loaded.entries, ())
+    return [
+        Loaded({**nothing, **{path: tuple(found) for path, found in one.items()}}) for one in own
+    ]
+
+
+def _is_live(entry: ManifestEntry) -> bool:
+    return entry.is_live
+
+
+def _target(entry: ManifestEntry) -> str | None:
+    """Return the data file that an entry is of; None for delete files that may be for any."""
+    file = entry.data_file
+    if file.manifest_content is ManifestContent.DATA:
+        return file.file_path
+    return referenced_data_file(file)
 
 
 def conflict_with(

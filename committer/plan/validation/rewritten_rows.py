@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from committer.iceberg.entry.data_file import ManifestEntry
@@ -18,22 +18,30 @@ from committer.plan.validation.since import Since
 class RewrittenRowsCheck:
     """A rewrite adds no rows. Its sequence number is not below that of a file which it replaces, as
     older equality deletes would hit the new ones, and not above the base's, as those since the base
-    would not.
+    would not. `added`: the rows of the data files to add, by path; None: they are counted here.
     """
 
     change: Change
     since: Since
     removed: NamedFiles
+    added: Mapping[str, int] | None = None
 
     def rows(self) -> Iterable[ManifestFile]:
         return self.removed.rows()
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
         live = self.removed.find(loaded).values()
-        before, after = sum(one.data_file.record_count for one in live), added_rows(self.change)
+        before, after = sum(one.data_file.record_count for one in live), self._rows_after()
         if after > before:
             return _refused(f"it adds {after} rows in the place of {before}")
         return self._numbered_back(live)
+
+    def _rows_after(self) -> int:
+        left_out = self.change.left_out_data_files
+        if not left_out:
+            return sum(one.walked.added_rows_count for one in self.change.added_data)
+        added = added_rows(self.change) if self.added is None else self.added
+        return sum(rows for path, rows in added.items() if path not in left_out)
 
     def _numbered_back(self, live: Iterable[ManifestEntry]) -> Conflict | None:
         number = self.change.data_sequence_number
@@ -54,13 +62,10 @@ class RewrittenRowsCheck:
         )
 
 
-def added_rows(change: Change) -> int:
-    """Count the rows of the data files that a change adds."""
-    left_out = change.left_out_data_files
-    if not left_out:
-        return sum(one.walked.added_rows_count for one in change.added_data)
+def added_rows(change: Change) -> dict[str, int]:
+    """Return the rows of each data file that a change adds, by its path. Decodes its manifests."""
     files = (file for one in change.added_data for file in one.files())
-    return sum(file.record_count for file in files if file.file_path not in left_out)
+    return {file.file_path: file.record_count for file in files}
 
 
 def _refused(message: str, *paths: str) -> Conflict:

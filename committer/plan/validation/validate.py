@@ -15,18 +15,18 @@ from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression, Or
 from committer.iceberg.manifest.manifest_list import ManifestFile
-from committer.plan.operations.change import Change
+from committer.plan.operations.change import Change, RewriteGroup
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head, may_hold_any
 from committer.plan.validation.added import AddedCheck
 from committer.plan.validation.added_within import AddedWithinCheck
 from committer.plan.validation.deleted import DeletedCheck
 from committer.plan.validation.file_deletes import FileDeletesCheck
-from committer.plan.validation.loaded_manifests import Check, load
+from committer.plan.validation.loaded_manifests import Check, dealt, load
 from committer.plan.validation.named_files import LiveCheck, MayHold, NamedFiles, PlaceCheck
 from committer.plan.validation.new_deletes import NewDeletesCheck
 from committer.plan.validation.partitions_empty import PartitionsEmptyCheck
-from committer.plan.validation.rewritten_rows import RewrittenRowsCheck
+from committer.plan.validation.rewritten_rows import RewrittenRowsCheck, added_rows
 from committer.plan.validation.scopes import FilterScope, Scope, replaced_scope
 from committer.plan.validation.since import Since, since_base
 
@@ -43,6 +43,26 @@ def validate(change: Change, head: Head) -> Conflict | None:
     checks = list(_checks(change, head, since))
     loaded = load(head, checks)
     return next(filter(None, (check.conflict(loaded) for check in checks)), None)
+
+
+def lost_groups(change: Change, head: Head) -> list[RewriteGroup]:
+    """Return the groups of a rewrite that cannot land, each validated as if it were alone.
+
+    What they look at is read and walked once for all of them: the work does not grow with the files
+    of the branch times the groups. Errors: as `validate`.
+    """
+    since = since_base(change.base, head)
+    if isinstance(since, Conflict):
+        return list(change.groups)
+    loaded = load(head, list(_of_rewrite(change, head, since)))
+    rows = added_rows(change)
+    shared = change.referenced_data_files
+    lost: list[RewriteGroup] = []
+    for group, own in zip(change.groups, dealt(loaded, change.groups, shared), strict=True):
+        checks = _of_rewrite(change.only(group), head, since, rows)
+        if any(check.conflict(own) for check in checks):
+            lost.append(group)
+    return lost
 
 
 def _rests_on_base(change: Change) -> bool:
@@ -109,7 +129,11 @@ def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[C
     yield _missing(removed)
 
 
-def _of_rewrite(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
+def _of_rewrite(
+    change: Change, head: Head, since: Since | None, rows: Mapping[str, int] | None = None
+) -> Iterator[Check]:
+    """Yield the checks of a rewrite. `rows`: those of the data files that it adds, by path, where
+    they are known."""
     deletes = list(change.added_deletes())
     added = _added_data(change, deletes)
     referenced = _referenced(change, head, deletes, added)
@@ -121,7 +145,7 @@ def _of_rewrite(change: Change, head: Head, since: Since | None) -> Iterator[Che
     yield PlaceCheck(referenced, deletes, added)
     yield _missing(removed)
     if since is not None and removed.paths:
-        yield RewrittenRowsCheck(change, since, removed)
+        yield RewrittenRowsCheck(change, since, removed, rows)
 
 
 # --- What a change looks at ----------------------------------------------------------------------
