@@ -118,6 +118,34 @@ PROTOCOL = (
         ("tests/service/requests/test_settled_requests.py -k rests",),
     ),
     Mutant(
+        "a_batch_removes_as_many_files_as_arrive",
+        "committer/plan/batch/batch_policy.py",
+        "        return bool(removes and self.removed_files) and after",
+        "        return False and bool(removes and self.removed_files) and after",
+        ("tests/plan/batch/test_batch_policy.py -k compaction_has_left",),
+    ),
+    Mutant(
+        "a_large_removal_waits_for_every_smaller_one",
+        "committer/plan/batch/batch_policy.py",
+        "        return bool(removes and self.removed_files) and after",
+        "        return removes > 0 and after",
+        ("tests/plan/batch/test_batch_policy.py -k came_after_it",),
+    ),
+    Mutant(
+        "an_epoch_passes_the_lower_one_that_a_batch_has_left",
+        "committer/plan/batch/batch_policy.py",
+        "            passed[producer] = epoch\n",
+        "",
+        ("tests/plan/batch/test_batch_policy.py -k what_follows",),
+    ),
+    Mutant(
+        "a_lower_epoch_waits_while_a_higher_one_lands",
+        "committer/plan/batch/batch_policy.py",
+        " and epoch > max(known, default=-1):\n",
+        ":\n",
+        ("tests/plan/batch/test_batch_policy.py -k later_one_of_its_producer",),
+    ),
+    Mutant(
         "batch_takes_any_number_of_one_producer",
         "committer/plan/batch/batch_policy.py",
         " or len(known) >= PRODUCER_REQUESTS_MAX",
@@ -222,7 +250,7 @@ PROTOCOL = (
     Mutant(
         "two_attempts_of_one_epoch_in_a_batch",
         "committer/plan/batch/batch_policy.py",
-        "        if request.epoch in known or",
+        "        if epoch in known or",
         "        if",
         (SEEDS,),
     ),

@@ -16,13 +16,15 @@ class BatchPolicy:
     """Bounds of a batch, and the least distance between the starts of two commits of one table.
 
     Each bound is a soft one: a batch ends with the request that reaches it, so that one large
-    request always fits.
+    request always fits. `removed_files_max`: data files that are removed by name. While their
+    manifests are decoded and written anew, the other requests of the batch wait.
     """
 
     min_interval_ms: int = 1_000
     files_max: int = 100_000
     bytes_max: int = 64 * 1024 * 1024
     requests_max: int = 10_000
+    removed_files_max: int = 2_000
     gap: GapPolicy = field(default_factory=GapPolicy)
 
 
@@ -80,24 +82,58 @@ def next_batch(
     """Take requests in their order of arrival, one for each (branch, producer, epoch).
 
     Another attempt of an epoch waits for the next batch, where the ledger answers it; and so do
-    more of one producer than its entry has room for until they have left the inbox.
+    more of one producer than its entry has room for until they have left the inbox. One that would
+    remove too many files besides those before it waits too, with what follows it from its producer,
+    and the others pass it. It keeps its place, so it never waits for what has come after it.
     """
-    batch: list[CheckedRequest] = []
+    batch = _Batch(policy)
     epochs: dict[tuple[str, str], set[int]] = defaultdict(set)
-    files = content_bytes = 0
+    passed: dict[tuple[str, str], int] = {}
     for checked in pending:
         request = checked.request
-        known = epochs[request.branch, request.producer.id]
-        if request.epoch in known or len(known) >= PRODUCER_REQUESTS_MAX:
+        producer = request.branch, request.producer.id
+        known, epoch = epochs[producer], request.epoch
+        if epoch in known or len(known) >= PRODUCER_REQUESTS_MAX:
             continue
-        if (
-            len(batch) >= policy.requests_max
-            or files >= policy.files_max
-            or content_bytes >= policy.bytes_max
-        ):
+        if epoch >= passed.get(producer, epoch + 1):
+            continue
+        if batch.is_full:
             break
-        known.add(request.epoch)
-        batch.append(checked)
-        files += checked.files_count
-        content_bytes += checked.size_bytes
-    return tuple(batch)
+        # Beside a later epoch of its producer it is taken all the same: none overtakes a lower one.
+        if batch.removes_too_much_with(checked) and epoch > max(known, default=-1):
+            passed[producer] = epoch
+            continue
+        known.add(epoch)
+        batch.add(checked)
+    return tuple(batch.requests)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Requests, and what the policy bounds of them."""
+
+    policy: BatchPolicy
+    requests: list[CheckedRequest] = field(default_factory=list)
+    files: int = 0
+    removed_files: int = 0
+    size_bytes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return (
+            len(self.requests) >= self.policy.requests_max
+            or self.files >= self.policy.files_max
+            or self.size_bytes >= self.policy.bytes_max
+        )
+
+    def removes_too_much_with(self, checked: CheckedRequest) -> bool:
+        """Return whether one more removal is to wait; the first one never is."""
+        removes = len(checked.request.needs.removed_data_files)
+        after = self.removed_files + removes
+        return bool(removes and self.removed_files) and after > self.policy.removed_files_max
+
+    def add(self, checked: CheckedRequest) -> None:
+        self.requests.append(checked)
+        self.files += checked.files_count
+        self.removed_files += len(checked.request.needs.removed_data_files)
+        self.size_bytes += checked.size_bytes

@@ -184,7 +184,7 @@ class BatchSelector:
         if not first:
             # The requests that these waited for have ended in another way: they wait for none.
             self._behind, first = frozenset(), list(candidates)
-        steps = cut(_one_branch(next_batch(first, self._policy(state))))
+        steps = cut(next_batch(_one_branch(first), self._policy(state)))
         several = self.capabilities.has_several_snapshots
         chosen = of_one_swap(steps, has_several_snapshots=several)
         self._goes_on = len(chosen) < len(steps)
@@ -248,7 +248,7 @@ def _without(candidates: Sequence[CheckedRequest], behind: Collection[str]) -> l
     ]
 
 
-def _one_branch(requests: Sequence[CheckedRequest]) -> tuple[CheckedRequest, ...]:
+def _one_branch(requests: Sequence[CheckedRequest]) -> Sequence[CheckedRequest]:
     """Return the requests of the first one's branch: a batch moves one head."""
     if not requests:
         return ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -20,6 +21,7 @@ from committer.plan.batch.batch_policy import (
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.scheduling.backoff import CAP_S, backoff_s
 from tests.support.builders.flights import build_flights
+from tests.support.builders.operation_requests import build_operation
 from tests.support.builders.request_builders import build_request
 
 TABLE = build_flights()
@@ -140,6 +142,67 @@ def test_a_batch_holds_each_epoch_once_and_leaves_none_out(epochs: list[tuple[st
 
 
 CACHE = {(producer, epoch): checked(producer, epoch) for producer in "ab" for epoch in range(4)}
+
+
+# --- Requests that remove many files -------------------------------------------------------------
+
+
+def removing(
+    producer: str, files: int, epoch: int = 0, operation: str = "rewrite-files"
+) -> CheckedRequest:
+    """Build a request that removes so many data files by name."""
+    removed = [f"{TABLE.metadata.location}/data/{producer}-{number}" for number in range(files)]
+    needs = {"removed-data-files": removed, "base-sequence-number": 1}
+    sealed = build_operation(TABLE, operation, producer=producer, epoch=epoch, needs=needs)
+    return replace(checked(), sealed=sealed, manifests=())
+
+
+def drained(waiting: list[CheckedRequest], arriving: list[CheckedRequest]) -> list[list[str]]:
+    """Return the producers of each batch, if these arrive between any two."""
+    batches = []
+    while waiting:
+        batch = next_batch(waiting, BatchPolicy(removed_files_max=10))
+        assert batch
+        batches.append([one.request.producer.id for one in batch])
+        waiting = [one for one in waiting if one not in batch] + arriving[:2]
+        arriving = arriving[2:]
+    return batches
+
+
+def test_small_requests_do_not_wait_for_what_a_large_compaction_has_left() -> None:
+    parts = [removing(f"part-{number}", 4) for number in range(5)]
+    waiting = [*parts, removing("update", 1, operation="overwrite"), checked("append")]
+    assert drained(waiting, []) == [
+        ["part-0", "part-1", "update", "append"],
+        ["part-2", "part-3"],
+        ["part-4"],
+    ]
+
+
+def test_a_request_that_removes_many_files_waits_for_none_that_came_after_it() -> None:
+    """However many smaller ones arrive, and however many of them would fit."""
+    later = [removing(f"small-{number}", 2) for number in range(12)]
+    waiting = [removing("first", 8), removing("large", 30), *later[:2]]
+    batches = drained(waiting, later[2:])
+    assert batches[:2] == [["first", "small-0"], ["large"]]
+    assert sum(map(len, batches)) == 14
+
+
+def test_what_follows_a_request_that_has_to_wait_waits_with_it() -> None:
+    first = removing("other", 8)
+    query = [removing("query-1", 8, epoch) for epoch in (5, 4)]
+    later = [checked("query-1", 6), checked("query-1", 4), checked("query-1", 3)]
+    found = next_batch([first, *query, *later], BatchPolicy(removed_files_max=10))
+    assert [(one.request.producer.id, one.request.epoch) for one in found] == [
+        ("other", 0),
+        ("query-1", 3),
+    ]
+
+
+def test_a_request_does_not_wait_while_a_later_one_of_its_producer_lands() -> None:
+    waiting = [removing("query-1", 8, 6), removing("query-1", 8, 5), removing("other", 1)]
+    found = next_batch(waiting, BatchPolicy(removed_files_max=10))
+    assert [one.request.epoch for one in found] == [6, 5]
 
 
 def test_files_are_counted_over_all_manifests() -> None:
