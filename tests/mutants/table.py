@@ -43,7 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "large_requests_come_in_order_of_arrival",
         "committer/plan/scheduling/fair_queue.py",
-        "        tag = max(self._now, self._last.get(producer, 0)) + max(cost, 1)\n",
+        "        tag = max(self._now, self._last.get(producer, 0)) + cost\n",
         "        tag = next(self._numbers)\n",
         ("tests/plan/scheduling/test_fair_queue.py",),
     ),
@@ -53,6 +53,20 @@ MUTANTS: tuple[Mutant, ...] = (
         "max(self._now, self._last.get(producer, 0))",
         "self._now",
         ("tests/plan/scheduling/test_fair_queue.py",),
+    ),
+    Mutant(
+        "age_of_a_large_request_never_decides",
+        "committer/plan/scheduling/fair_queue.py",
+        "        if oldest is not None and self._owed <= 0:\n",
+        "        if oldest is not None and self._owed < -(10**9):\n",
+        ("tests/plan/scheduling/test_fair_queue.py -k in_the_end",),
+    ),
+    Mutant(
+        "old_backlog_has_all_turns",
+        "committer/plan/scheduling/fair_queue.py",
+        "        if oldest is not None and self._owed <= 0:\n",
+        "        if oldest is not None:\n",
+        ("tests/plan/scheduling/test_fair_queue.py -k old_backlog",),
     ),
     Mutant(
         "large_requests_need_no_room",

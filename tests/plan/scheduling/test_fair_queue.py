@@ -67,3 +67,52 @@ def test_what_it_remembers_of_producers_goes_with_their_work() -> None:
     assert len(queue) == 0 and queue._last == {}
     with pytest.raises(IndexError):
         queue.take()
+
+
+# --- Age -----------------------------------------------------------------------------------------
+
+
+def test_large_work_is_taken_in_the_end_while_more_new_producers_come_than_are_served() -> None:
+    """The virtual time stands all but still then, so that its tag would never be reached."""
+    queue = FairQueue[str](overtaken_max=2_000)
+    queue.add("large", 1_000, "large")
+    taken = []
+    for number in range(1_000):
+        queue.add(f"a{number}", 10, "small")
+        queue.add(f"b{number}", 10, "small")
+        taken.append(queue.take())
+    assert taken.index("large") == 200
+
+
+def test_the_oldest_get_half_of_what_is_served_in_the_order_of_their_age() -> None:
+    queue = FairQueue[str](overtaken_max=1_000)
+    for number in range(3):
+        queue.add(f"large-{number}", 500, f"large-{number}")
+    for number in range(2_000):
+        queue.add(f"small-{number}", 10, "small")
+    taken = _taken(queue, 253)
+    at = [taken.index(f"large-{number}") for number in range(3)]
+    assert at == [100, 151, 202]
+
+
+def test_an_old_backlog_delays_others_by_two_of_its_pieces_at_most() -> None:
+    queue = FairQueue[str](overtaken_max=1_000)
+    for _ in range(500):
+        queue.add("greedy", 300, "greedy")
+    _taken(queue, 100)
+    for number in range(50):
+        queue.add("modest", 10, f"modest-{number}")
+        assert f"modest-{number}" in _taken(queue, 3)
+
+
+def test_a_producers_own_work_keeps_its_order_when_its_age_decides() -> None:
+    queue = FairQueue[int](overtaken_max=20)
+    for number in range(40):
+        queue.add(f"query-{number % 3}", 1 + number % 7, number)
+    taken = [queue.take() for _ in range(40)]
+    for producer in range(3):
+        own = [number for number in taken if number % 3 == producer]
+        assert own == sorted(own)
+    assert len(queue) == 0 and queue._last == {}
+    with pytest.raises(IndexError):
+        queue.take()
