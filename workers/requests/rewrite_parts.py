@@ -1,8 +1,8 @@
 """Deals the groups of a compaction to several requests, before their files are written.
 
-A request lands whole, by one swap, but for the groups that it has lost. So a compaction whose groups
-are to land one by one is several requests, each with an epoch of its own. The files of a part carry
-the attempt of its epoch in their names: deal the groups first, then write.
+A request lands whole, by one swap, but for the groups that it has lost. So a compaction whose
+groups are to land one by one is several requests, each with an epoch of its own. The files of a
+part carry the attempt of its epoch in their names: deal the groups first, then write.
 """
 
 from __future__ import annotations
