@@ -154,4 +154,19 @@ FORMAT = (
         "        return isinstance(type_json.print_type(self), str)\n",
         ("tests/test_house.py -k import_contracts",),
     ),
+    # --- Changes of metadata ---
+    Mutant(
+        "what_a_late_writer_of_main_has_used_is_removed",
+        "committer/iceberg/updates/requirements_of.py",
+        '        if ref.type == "branch":\n',
+        '        if ref.type == "branch" and name != "main":\n',
+        ("tests/iceberg/updates/test_requirements_of.py -k late_writer",),
+    ),
+    Mutant(
+        "snapshot_without_parent_sets_the_sequence_number_back",
+        "committer/iceberg/updates/metadata_builder.py",
+        "max(self._last_sequence_number, snapshot.sequence_number)",
+        "snapshot.sequence_number",
+        ("tests/iceberg/updates/test_metadata_update.py -k without_parent",),
+    ),
 )

@@ -263,4 +263,11 @@ UPKEEP = (
         "    if False:\n",
         ("tests/cli/tables/test_table_orphans.py -k catalogs_service",),
     ),
+    Mutant(
+        "revived_snapshot_without_files_stops_the_expiry",
+        "committer/plan/cleanup/reachability.py",
+        "    rows = yield from rows_of_all(gone.snapshots, missing_is_error=False)\n",
+        "    rows = yield from rows_of_all(gone.snapshots, missing_is_error=True)\n",
+        ("tests/service/upkeep/test_expirer.py -k revived",),
+    ),
 )

@@ -333,6 +333,8 @@ def test_a_sequence_number_that_was_given_already_is_refused(number: int) -> Non
 
 
 def test_a_snapshot_without_parent_never_lowers_the_last_sequence_number() -> None:
+    """Iceberg Java sets it back to 1: later snapshots get numbers that were given before, and
+    equality deletes of then apply to their files."""
     base = build_history(3)
     root = build_snapshot(base, snapshot_id=9, sequence_number=1)
     assert apply(base, AddSnapshot(root)).last_sequence_number == 3

@@ -732,6 +732,31 @@ async def test_an_expiry_that_another_engine_was_faster_with_is_given_up() -> No
     assert len((await harness.load()).snapshots) <= KEPT + 4
 
 
+async def test_dead_snapshots_that_another_engine_has_revived_go_again() -> None:
+    """Iceberg Java's replacement of a table, begun before an expiry, writes the snapshots that it
+    has read: they are back in the table, and their files are not."""
+    harness, _, table = await open_harness()
+    traffic = Traffic(harness, table)
+    async with harness.running():
+        await traffic.commit(3)
+        stale = (await harness.load()).snapshots
+        await traffic.commit(20)
+        catalog = harness.catalog.inner
+        swap = foreign_swap(await catalog.load(NAME), SetProperties({"replaced": "true"}))
+        metadata = swap.metadata
+        dead = {one.snapshot_id for one in stale}
+        assert dead.isdisjoint(one.snapshot_id for one in metadata.snapshots)
+        metadata = replace(metadata, snapshots=(*stale, *metadata.snapshots))
+        revived = replace(swap, metadata=metadata)
+        await harness.storage.inner.create(catalog.objects_before(revived))
+        assert isinstance(await catalog.swap(revived), Committed)
+        await traffic.commit(20)
+        metadata = await harness.load()
+        assert dead.isdisjoint(one.snapshot_id for one in metadata.snapshots)
+        assert await left(harness) == await needed(harness)
+    assert len(await harness.live_files()) == traffic.published
+
+
 async def test_a_journal_entry_that_nobody_can_read_deletes_nothing() -> None:
     harness, storage, table = await open_harness()
     location = f"{INBOX}/upkeep/{table.metadata.table_uuid}/x"
