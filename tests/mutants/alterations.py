@@ -99,6 +99,20 @@ ALTERATIONS = (
     ),
     # --- Cherry-pick ---
     Mutant(
+        "pick_trusts_the_label_append",
+        _PICKING,
+        "    if lost:\n",
+        "    if False:\n",
+        (_PICK + "adds_deletes", _PICK + "removes_deletes"),
+    ),
+    Mutant(
+        "pick_minds_deletes_that_apply_to_nothing",
+        _PICKING,
+        "                and (one.sequence_number or 0) >= oldest\n",
+        "",
+        (_PICK + "no_data",),
+    ),
+    Mutant(
         "snapshot_is_picked_twice",
         _PICKING,
         "        elif _entry(one, _SOURCE) == own:\n",

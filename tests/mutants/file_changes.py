@@ -22,6 +22,31 @@ FILE_CHANGES = (
         "    found = [one.row.sequence_number for one in kept]\n",
         (f"{_TESTS}/test_delete_removal.py -k written_anew",),
     ),
+    # What Iceberg Java does in a second attempt.
+    Mutant(
+        "second_attempt_requires_what_the_first_has_matched",
+        f"{_PLAN}/data_removal.py",
+        "    return _missing(changes, found) or _partial(partly) or found\n",
+        "    matched = {e.data_file.file_path for one in found.values() for e in one.removed}\n"
+        '    known = globals().setdefault("_MATCHED", {})\n'
+        "    first = known.setdefault(id(changes[0].added), matched)\n"
+        "    if first - matched:\n"
+        '        return Conflict(ConflictCode.MISSING, "required by the first attempt")\n'
+        "    return _missing(changes, found) or _partial(partly) or found\n",
+        (
+            f"{_TESTS}/test_delete_removal.py -k planned_anew",
+            "tests/plan/commit/test_operation_steps.py -k second_attempt",
+        ),
+    ),
+    Mutant(
+        "second_attempt_drops_vectors_of_what_the_first_has_removed",
+        f"{_PLAN}/delete_removal.py",
+        "        self._data = {entry.data_file.file_path for entry in data}\n",
+        '        self._data = globals().setdefault("_FIRST", {}).setdefault(\n'
+        "            id(changes[0].added), {entry.data_file.file_path for entry in data}\n"
+        "        )\n",
+        (f"{_TESTS}/test_delete_removal.py -k planned_anew",),
+    ),
     Mutant(
         "vector_of_a_removed_file_stays",
         f"{_PLAN}/delete_removal.py",

@@ -81,6 +81,28 @@ VALIDATION = (
         "            if is_new and adder is None:\n",
         (_TESTS + "newer_than_the_base",),
     ),
+    # What Iceberg Java looks at.
+    Mutant(
+        "data_is_added_by_appends_and_overwrites_only",
+        _PLACE + "added.py",
+        "        others = without_rewritten(found, self.head, self.since)\n",
+        "        labels = {one.snapshot_id: one.operation for one in self.since.later}\n"
+        '        adding = ("append", "overwrite")\n'
+        "        others = [one for one in found if labels.get(one.snapshot_id) in adding]\n",
+        (_TESTS + "label_of_a_rewrite_conflicts", _TESTS + "any_other_label"),
+    ),
+    Mutant(
+        "deletes_are_added_by_overwrites_and_deletes_only",
+        _PLACE + "new_deletes.py",
+        "            if self.since.is_new(one) and self.scope.may_match(one.data_file)\n",
+        "            if self.since.is_new(one)\n"
+        "            and self.scope.may_match(one.data_file)\n"
+        "            and {o.snapshot_id: o.operation for o in self.since.later}.get(\n"
+        "                one.snapshot_id\n"
+        "            )\n"
+        '            in ("overwrite", "delete")\n',
+        (_TESTS + "whatever_their_snapshot",),
+    ),
     Mutant(
         "rewrite_may_add_rows_unseen",
         _PLACE + "rewrites.py",

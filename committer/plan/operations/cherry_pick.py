@@ -3,7 +3,8 @@
 If its parent is the branch's head, the branch moves to it and nothing is written. Else it is made
 again on the head: its data files as new ones, with new numbers and row ids. That is possible for an
 append; for a replacement of partitions, while nothing was added to these and all that it removed is
-live; for anything else it is not. Source: docs/reference/iceberg-notes.md 7.
+live; for anything else, and for what changes delete files under such a label, it is not.
+Source: docs/reference/iceberg-notes.md 7.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from committer.errors import InvalidRequestError
 from committer.iceberg.entry.data_file import (
     DataFile,
     ManifestContent,
+    ManifestEntry,
     ManifestEntryStatus,
     with_order,
 )
@@ -131,8 +133,16 @@ def _made_again(head: Head, source: Snapshot) -> Pick | Conflict:
             f" parent {source.parent_snapshot_id} is the head: it is neither an append nor a"
             " replacement of partitions"
         )
-    rows = _own_rows(head, source)
-    changed = [entry for entries in head.entries(rows) for entry in entries]
+    rows = _listed(head, source)
+    own = [row for row in rows if row.added_snapshot_id == source.snapshot_id]
+    entries = [entry for entries in head.entries(own) for entry in entries]
+    changed = [one for one in entries if one.data_file.manifest_content is ManifestContent.DATA]
+    lost = _lost_deletes(entries, rows, removes_data=is_replacement)
+    if lost:
+        return _refused(
+            f"snapshot {source.snapshot_id} ({source.operation}) can only be picked while its"
+            f" parent {source.parent_snapshot_id} is the head: it adds or removes delete files"
+        )
     files = [one.data_file for one in changed if one.status == ManifestEntryStatus.ADDED]
     gone = [one.data_file for one in changed if one.status == ManifestEntryStatus.DELETED]
     if is_replacement:
@@ -154,13 +164,32 @@ def _made_again(head: Head, source: Snapshot) -> Pick | Conflict:
     return Pick(change, "overwrite" if is_replacement else "append", summary)
 
 
-def _own_rows(head: Head, source: Snapshot) -> list[ManifestFile]:
-    """Return the manifests of data that a snapshot wrote."""
+def _listed(head: Head, source: Snapshot) -> list[ManifestFile]:
     (content,) = head.contents([ObjectRange(source.manifest_list or "")])
+    return list(decode_manifest_list(content).rows)
+
+
+def _lost_deletes(
+    entries: Iterable[ManifestEntry], rows: Iterable[ManifestFile], *, removes_data: bool
+) -> list[ManifestEntry]:
+    """Return the changes of delete files that the files of data do not tell: labels do not either,
+    as a row delta that adds data and removes deletes is an append. Deletes that are older than all
+    data apply to nothing, and those of removed data go with it.
+    """
+    numbers = (row.min_sequence_number for row in rows if row.content is ManifestContent.DATA)
+    oldest = min(numbers, default=0)
     return [
-        row
-        for row in decode_manifest_list(content).rows
-        if row.added_snapshot_id == source.snapshot_id and row.content is ManifestContent.DATA
+        one
+        for one in entries
+        if one.data_file.manifest_content is ManifestContent.DELETES
+        and (
+            one.status == ManifestEntryStatus.ADDED
+            or (
+                one.status == ManifestEntryStatus.DELETED
+                and not removes_data
+                and (one.sequence_number or 0) >= oldest
+            )
+        )
     ]
 
 

@@ -51,9 +51,9 @@ def live(table: Table) -> list[str]:
     return [one.data_file.file_path for one in table.entries() if one.is_live]
 
 
-def batch_of(table: Table, *requests: EncodedRequest) -> Batch:
+def batch_of(table: Table, *requests: EncodedRequest, snapshot_id: int = 9_000) -> Batch:
     checked, _ = table.batch(*requests)
-    steps = (Step(step, 9_000 + number) for number, step in enumerate(cut(checked.requests)))
+    steps = (Step(step, snapshot_id + number) for number, step in enumerate(cut(checked.requests)))
     return Batch(tuple(steps), UUID(int=77))
 
 
@@ -167,6 +167,26 @@ def test_names_of_what_depends_on_the_base_differ_between_attempts() -> None:
     prepared = {one.location for one in prepare_manifests(batch, table.state.metadata)}
     assert names[0] & names[1] == prepared
     assert len(prepared) == 1
+
+
+@VERSIONS
+def test_a_second_attempt_removes_what_its_filter_matches_by_then(format_version: int) -> None:
+    """In Iceberg Java, the files that the first attempt has matched become required: the second one
+    fails with `Missing required files to delete`."""
+    table = table_of(format_version, appends=2)
+    first, second = live(table)
+    batch = batch_of(table, overwrite(table, "a", **{"row-filter": True}), snapshot_id=9_100)
+    plan, _ = answer(table, batch)
+    assert isinstance(plan, CommitPlan)
+    landed(table, overwrite(table, "b", first))
+
+    plan, _ = answer(table, batch, number=2)
+
+    assert isinstance(plan, CommitPlan), plan
+    (path,) = (str(one) for one in batch.requests[0].manifests[0].walked.paths)
+    table.land(plan)
+    assert live(table) == [path]
+    assert second not in live(table)
 
 
 @VERSIONS

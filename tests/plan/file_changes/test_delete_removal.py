@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from committer.iceberg.entry.data_file import ManifestContent
-from committer.iceberg.expressions.expression import ALWAYS_TRUE, EqualTo, LessThan, Reference
+from committer.iceberg.expressions.expression import EqualTo, LessThan, Reference
 from committer.plan.operations.change import Base, RemovedDelete
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from tests.plan.file_changes.branches import (
@@ -252,12 +252,14 @@ def test_a_change_is_planned_anew_on_each_head() -> None:
     """In a second attempt Iceberg Java requires what the first one matched by filter, and keeps
     vectors in manifests that have changed since."""
     branch = Branch.build(3)
-    branch.append(data_file("a1"), data_file("b1", "BB"))
-    change = branch.change("overwrite", data_file("a9"), row_filter=ALWAYS_TRUE, base=Base())
+    branch.append(data_file("a1", ids=(1, 5)), data_file("a3", ids=(20, 25)))
+    small = LessThan(Reference("id"), 10)
+    change = branch.change("overwrite", data_file("a9"), row_filter=small, base=Base())
     branch.plan(change)
 
-    branch.land(branch.change("rewrite-files", data_file("a2"), removed=["a1"]))
+    branch.land(branch.change("rewrite-files", data_file("a2", ids=(1, 5)), removed=["a1"]))
     branch.land(branch.change("row-delta", *branch.vectors("v1", a2=[1])))
     branch.land(change)
 
-    assert branch.names() == {"a9"}
+    # The vector is younger than a3: nothing but the removal of a2 takes it along.
+    assert branch.names() == {"a9", "a3"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import RemoveSnapshots
@@ -103,6 +105,54 @@ def test_files_that_a_staged_append_merged_from_its_parent_are_not_added_again()
     found, _ = pick(table, staged)
     assert isinstance(found, Pick)
     assert added_paths(found) == ["s"]
+
+
+@pytest.mark.parametrize("label", [{"operation": "append"}, REPLACEMENT])
+def test_an_append_that_adds_deletes_is_picked_from_the_head_only(label: dict[str, str]) -> None:
+    """Iceberg Java trusts the label: it adds the data files, and the deletes are lost."""
+    table = History.empty(format_version=3)
+    table.commit(added=["a"])
+    staged = table.commit(added=["v"], vectors=True, branch=None, summary=label)
+    assert pick(table, staged)[0] == MoveHead(staged)
+    table.commit(added=["c"])
+    found = conflict(table, staged)
+    assert found.code is ConflictCode.INCOMPATIBLE
+    assert "it adds or removes delete files" in found.message
+
+
+def test_an_append_that_removes_deletes_is_picked_from_the_head_only() -> None:
+    """Iceberg Java labels a row delta `append` that adds data and removes deletes, and picks its
+    data files: the rows that it has brought back stay deleted."""
+    table = History.empty(format_version=3)
+    table.commit(added=["a"])
+    table.commit(added=["v"], vectors=True)
+    staged = table.commit(added=["b"], deleted=["v"], branch=None)
+    table.commit(added=["c"])
+    found = conflict(table, staged)
+    assert found.code is ConflictCode.INCOMPATIBLE
+    assert "it adds or removes delete files" in found.message
+
+
+def test_an_append_that_drops_deletes_of_no_data_is_made_again() -> None:
+    table = History.empty(format_version=3)
+    table.commit(added=["v"], vectors=True)
+    table.commit(added=["a"])
+    staged = table.commit(added=["b"], deleted=["v"], branch=None)
+    table.commit(added=["c"])
+    found, _ = pick(table, staged)
+    assert isinstance(found, Pick)
+    assert added_paths(found) == ["b"]
+
+
+def test_a_replacement_removes_the_deletes_of_its_data_again() -> None:
+    table = History.empty(format_version=3)
+    table.commit(added=["a"])
+    table.commit(added=["v"], vectors=True)
+    staged = table.commit(added=["b"], deleted=["a", "v"], branch=None, summary=REPLACEMENT)
+    table.commit(deleted=["v"], summary={"operation": "delete"})
+    found, _ = pick(table, staged)
+    assert isinstance(found, Pick)
+    assert added_paths(found) == ["b"]
 
 
 def test_a_snapshot_is_picked_once() -> None:
