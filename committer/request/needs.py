@@ -65,7 +65,8 @@ class Needs(Model):
     table. `row_filter`: rows to remove, by whole files. `conflict_filter`: the rows that others
     must not have changed; all without one. `referenced_data_files`: they have to be live.
     `updates_rows`: the deleted rows come again in the files that are added. `append_only`: the
-    partitions must be empty. `on_conflict`: keep a request that conflicts, or only say so.
+    partitions must be empty. `rewritten_manifests`: those of the branch that are written anew; all
+    of data without any. `on_conflict`: keep a request that conflicts, or only say so.
     """
 
     base_snapshot_id: SnapshotId | None = None
@@ -84,6 +85,7 @@ class Needs(Model):
     data_sequence_number: Count | None = None
     groups: Annotated[tuple[RewriteGroup, ...], Field(max_length=1_000)] = ()
     append_only: bool = False
+    rewritten_manifests: FilePaths = ()
     source_snapshot_id: SnapshotId | None = None
     wap_id: Name | None = None
     on_conflict: Literal["quarantine", "fail"] = "quarantine"
@@ -96,6 +98,7 @@ class Needs(Model):
         _refuse_repeated("removed-data-files", self.removed_data_files)
         _refuse_repeated("referenced-data-files", self.referenced_data_files)
         _refuse_repeated("removed-delete-files", self.removed_delete_files)
+        _refuse_repeated("rewritten-manifests", self.rewritten_manifests)
         if not set(self.removed_data_files).isdisjoint(self.referenced_data_files):
             raise ValueError("a data file is in `removed-data-files` and `referenced-data-files`")
         if self.added_files_match_filter and self.row_filter is None:
@@ -135,9 +138,10 @@ class Needs(Model):
 
     @property
     def named_files(self) -> tuple[str, ...]:
-        """The files that are named to be removed, or to be live."""
+        """The files that are named to be removed, to be live, or to be written anew."""
         deletes = (one.file_path for one in self.removed_delete_files)
-        return (*self.removed_data_files, *deletes, *self.referenced_data_files)
+        data = (*self.removed_data_files, *self.referenced_data_files)
+        return (*data, *deletes, *self.rewritten_manifests)
 
     def said(self) -> frozenset[str]:
         """Return the names of the needs that differ from their defaults."""
@@ -169,7 +173,7 @@ _OF_OPERATION: Mapping[Operation, frozenset[str]] = {
     "delete": _OF_BASE | {"row_filter", "case_sensitive", "removed_data_files"},
     "row-delta": _OF_BASE | _OF_SCOPE | _OF_FILES | {"referenced_data_files", "updates_rows"},
     "rewrite-files": _OF_BASE | _OF_FILES | {"data_sequence_number", "groups"},
-    "rewrite-manifests": frozenset(),
+    "rewrite-manifests": frozenset({"rewritten_manifests"}),
     "cherry-pick": frozenset({"source_snapshot_id", "wap_id"}),
     "alter": frozenset(),
 }

@@ -252,11 +252,7 @@ def _colons_read(request: CommitRequest) -> int:
     for document in request.files:
         colons += str(document.get("file-path")).count(":")
     needs = request.needs
-    for path in (*needs.removed_data_files, *needs.referenced_data_files):
-        colons += path.count(":")
-    for named in needs.removed_delete_files:
-        colons += named.file_path.count(":")
-    return colons
+    return colons + sum(path.count(":") for path in needs.named_files)
 
 
 def _problems(error: ValidationError) -> str:

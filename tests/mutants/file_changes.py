@@ -216,6 +216,20 @@ FILE_CHANGES = (
         (f"{_TESTS}/test_clustering.py -k order_of_partitions",),
     ),
     Mutant(
+        "named_manifest_that_is_gone_is_passed_over",
+        f"{_PLAN}/clustering.py",
+        "    if missing:\n",
+        "    if len(missing) == len(named):\n",
+        (f"{_TESTS}/test_clustering.py -k not_list",),
+    ),
+    Mutant(
+        "manifests_that_are_not_named_are_clustered_too",
+        f"{_PLAN}/clustering.py",
+        "if path in named and row.has_live_files]",
+        "if row.has_live_files]",
+        (f"{_TESTS}/test_clustering.py -k others_stay",),
+    ),
+    Mutant(
         "clusters_use_up_row_ids",
         f"{_PLAN}/clustering.py",
         "    return None if None in ids else ids[0]\n",

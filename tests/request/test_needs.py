@@ -77,6 +77,11 @@ GOOD: dict[str, tuple[str, dict[str, Any], bool]] = {
         False,
     ),
     "a rewrite of manifests": ("rewrite-manifests", {}, False),
+    "a rewrite of named manifests": (
+        "rewrite-manifests",
+        {"rewritten-manifests": ["s3://b/m0.avro", "s3://b/m1.avro"]},
+        False,
+    ),
     "a pick": ("cherry-pick", {"source-snapshot-id": 5}, False),
     "a publication": ("cherry-pick", {"wap-id": "nightly"}, False),
 }
@@ -180,6 +185,18 @@ BAD: dict[str, tuple[str, dict[str, Any], bool, str]] = {
     "a rewrite of nothing": ("rewrite-files", BASE, True, "expected `removed-data-files`"),
     "a rewrite without a base": ("rewrite-files", FILES, True, "deletes since then"),
     "a rewrite of manifests with files": ("rewrite-manifests", {}, True, "no manifests"),
+    "a manifest that is rewritten twice": (
+        "rewrite-manifests",
+        {"rewritten-manifests": ["m", "m"]},
+        False,
+        "`rewritten-manifests` names a file twice",
+    ),
+    "a rewrite of files with manifests": (
+        "rewrite-files",
+        {**BASE, **FILES, "rewritten-manifests": ["m"]},
+        True,
+        "does not take `rewritten-manifests`",
+    ),
     "a pick of nothing": ("cherry-pick", {}, False, "either"),
     "a pick of both": ("cherry-pick", {"source-snapshot-id": 1, "wap-id": "a"}, False, "either"),
     "a pick that adds": ("cherry-pick", {"wap-id": "a"}, True, "no manifests"),

@@ -20,6 +20,7 @@ _COUNTED = (
     "removed_delete_files",
     "referenced_data_files",
     "groups",
+    "rewritten_manifests",
 )
 _FILTERS = ("row_filter", "conflict_filter")
 
@@ -58,7 +59,8 @@ def _filter_text(document: Filter) -> str:
 
 
 def named_files(request: CommitRequest) -> Rows | None:
-    """List the files that a request names to be removed, or to be live; None without one."""
+    """List the files that a request names to be removed, to be live, or to be written
+    anew; None without one."""
     rows = list(_named(request.needs))
     if not rows:
         return None
@@ -72,3 +74,5 @@ def _named(needs: Needs) -> Iterator[tuple[object, ...]]:
         yield "removed deletes", one.content_offset, one.content_size_in_bytes, one.file_path
     for path in needs.referenced_data_files:
         yield "referenced data", None, None, path
+    for path in needs.rewritten_manifests:
+        yield "rewritten manifest", None, None, path

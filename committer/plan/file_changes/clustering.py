@@ -1,6 +1,6 @@
 """Manifests of data written anew in the order of partitions: the operation `rewrite-manifests`.
 
-No file is added or removed. Manifests of deletes stay as they are.
+No file is added or removed. Manifests of deletes stay as they are, unless they are named.
 Source: docs/reference/iceberg-notes.md 13.
 """
 
@@ -18,6 +18,7 @@ from committer.plan.batch.manifest_size import target_bytes
 from committer.plan.file_changes.data_removal import manifest_context
 from committer.plan.file_changes.new_manifests import NewManifests
 from committer.plan.ledger.state import ListedManifest
+from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, ObjectRange
 from committer.plan.operations.step_output import Produced, StepNames
 
@@ -25,19 +26,24 @@ from committer.plan.operations.step_output import Produced, StepNames
 _BYTES_MAX = 64 * 1024 * 1024
 
 
-def cluster_manifests(head: Head, names: StepNames) -> Produced:
+def cluster_manifests(
+    head: Head, names: StepNames, named: frozenset[str] = frozenset()
+) -> Produced | Conflict:
     """Return the branch with its data manifests clustered by partition, near the table's target
-    size of manifests.
+    size of manifests. `named`: the paths of those to take, of data and of deletes; empty: all of
+    data, or of more than fit into memory the smallest, so that the next rewrite goes on.
 
-    Of more manifests than fit into memory the smallest are taken: the next rewrite goes on.
+    A conflict: the head does not list a named one, or they do not fit into memory.
     Errors: `MissingObjectsError`; those of reading manifests.
     """
-    rows = _chosen(head)
+    rows = _named(head, named) if named else _chosen(head)
+    if isinstance(rows, Conflict):
+        return rows
     contents = head.contents([ObjectRange(row.manifest_path) for row in rows])
     new = NewManifests(head.metadata, names)
-    by_spec: defaultdict[int, list[tuple[ManifestFile, bytes]]] = defaultdict(list)
+    by_spec: defaultdict[tuple[int, int], list[tuple[ManifestFile, bytes]]] = defaultdict(list)
     for row, content in zip(rows, contents, strict=True):
-        by_spec[row.partition_spec_id].append((row, content))
+        by_spec[row.content, row.partition_spec_id].append((row, content))
     written = [one for _, found in sorted(by_spec.items()) for one in _clustered(head, new, found)]
     replaced = {row.manifest_path for row in rows}
     kept = [
@@ -45,8 +51,9 @@ def cluster_manifests(head: Head, names: StepNames) -> Produced:
         for one in head.manifests
         if one.row.manifest_path not in replaced and one.row.has_live_files
     ]
-    data = [one for one in kept if one.row.content == ManifestContent.DATA]
-    deletes = [one for one in kept if one.row.content == ManifestContent.DELETES]
+    listed = [*written, *kept]
+    data = [one for one in listed if one.row.content == ManifestContent.DATA]
+    deletes = [one for one in listed if one.row.content == ManifestContent.DELETES]
     counts = {
         "manifests-created": len(written),
         "manifests-kept": len(kept),
@@ -54,7 +61,28 @@ def cluster_manifests(head: Head, names: StepNames) -> Produced:
         "entries-processed": sum(one.row.existing_files_count or 0 for one in written),
         "changed-partition-count": 0,
     }
-    return Produced("replace", (*written, *data, *deletes), counts, {}, tuple(new.objects))
+    return Produced("replace", (*data, *deletes), counts, {}, tuple(new.objects))
+
+
+def _named(head: Head, named: frozenset[str]) -> list[ManifestFile] | Conflict:
+    listed = {one.row.manifest_path: one.row for one in head.manifests}
+    missing = tuple(sorted(named - listed.keys())[:PATHS_MAX])
+    if missing:
+        return Conflict(
+            ConflictCode.MISSING,
+            f"manifests that it rewrites are not of branch `{head.branch}` any more:"
+            f" {', '.join(missing)}",
+            paths=missing,
+        )
+    rows = [row for path, row in listed.items() if path in named and row.has_live_files]
+    size_bytes = sum(row.manifest_length for row in rows)
+    if size_bytes > _BYTES_MAX:
+        return Conflict(
+            ConflictCode.UNDECIDED,
+            f"manifests that it rewrites have {size_bytes} bytes, and at most {_BYTES_MAX} are"
+            " rewritten at once: name fewer",
+        )
+    return rows
 
 
 def _chosen(head: Head) -> list[ManifestFile]:

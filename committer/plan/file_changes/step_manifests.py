@@ -52,7 +52,7 @@ def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced
     Errors: `MissingObjectsError`; those of reading manifests and vectors.
     """
     if any(change.operation == "rewrite-manifests" for change in changes):
-        return cluster_manifests(head, names)
+        return cluster_manifests(head, names, changes[0].rewritten_manifests)
     data = find_removed_data(head, changes, names.snapshot_id)
     if isinstance(data, Conflict):
         return data

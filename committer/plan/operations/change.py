@@ -65,6 +65,7 @@ class Change:
     live, with the ones that its deletion vectors name. `updates_rows`: the rows that it deletes
     come again in the files that it adds. `groups`: parts of a rewrite that may land without the
     others; `left_out_data_files`: those of its added files whose group does not land.
+    `rewritten_manifests`: the only ones to cluster, if there are some.
     """
 
     operation: str
@@ -83,6 +84,7 @@ class Change:
     data_sequence_number: int | None = None
     groups: tuple[RewriteGroup, ...] = ()
     left_out_data_files: frozenset[str] = frozenset()
+    rewritten_manifests: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, checked: CheckedRequest) -> Change:
@@ -120,6 +122,7 @@ class Change:
                 RewriteGroup(frozenset(one.removed_data_files), frozenset(one.added_data_files))
                 for one in needs.groups
             ),
+            rewritten_manifests=frozenset(needs.rewritten_manifests),
         )
 
     @property

@@ -130,6 +130,19 @@ def test_what_a_request_removes_and_rests_on_is_shown() -> None:
     ]
 
 
+def test_the_manifests_that_a_request_rewrites_are_shown() -> None:
+    needs = Needs.model_validate({"rewritten-manifests": ["s3://b/m0.avro", "s3://b/m1.avro"]})
+    line = changed_line(build_line(TABLE), operation="rewrite-manifests", needs=needs, files=())
+    facts, named = inspect_content(seal_request(line).content).views
+    assert isinstance(facts, Facts)
+    assert isinstance(named, Rows)
+    assert facts.facts["rewritten manifests"] == 2
+    assert [tuple(row) for row in named.rows] == [
+        ("rewritten manifest", None, None, "s3://b/m0.avro"),
+        ("rewritten manifest", None, None, "s3://b/m1.avro"),
+    ]
+
+
 def test_of_a_truncated_request_the_line_is_shown_with_the_problem() -> None:
     found = inspect_content(request().content[:-5])
     assert kinds(found) == ["commit-request"]

@@ -98,6 +98,7 @@ _SPECIAL: dict[str, st.SearchStrategy[Any]] = {
     "conflict-filter": FILTERS,
     "removed-data-files": _PATHS,
     "referenced-data-files": _PATHS,
+    "rewritten-manifests": _PATHS,
     "removed-delete-files": _DELETES,
     "groups": _GROUPS,
     "isolation-level": st.sampled_from(("serializable", "snapshot", "none", 1)),

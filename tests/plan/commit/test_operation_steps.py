@@ -199,6 +199,27 @@ def test_manifests_are_clustered_by_request(format_version: int) -> None:
     assert len(table.manifests()) == 1
 
 
+@VERSIONS
+def test_named_manifests_are_clustered_and_missing_where_they_are_gone(format_version: int) -> None:
+    table = table_of(format_version)
+    newest, *others = [row.manifest_path for row in table.manifest_list().rows]
+    request, again = (
+        build_operation(
+            table.table, "rewrite-manifests", producer=name, needs={"rewritten-manifests": others}
+        )
+        for name in ("c", "d")
+    )
+    landed(table, request)
+    rows = table.manifest_list().rows
+    assert [row.manifest_path for row in rows][1:] == [newest]
+    assert len(live(table)) == 3
+    found, rounds = answer(table, batch_of(table, again))
+    assert isinstance(found, InConflict)
+    (conflict,) = found.landed.values()
+    assert (conflict.code, set(conflict.paths)) == (ConflictCode.MISSING, set(others))
+    assert rounds == []
+
+
 def test_a_manifest_that_cannot_be_read_stops_the_operation_and_no_append() -> None:
     table = table_of()
     newest, *_ = live(table)

@@ -7,8 +7,11 @@ from itertools import pairwise
 
 import pytest
 
+from committer.errors import InvalidMetadataError
 from committer.iceberg.entry.data_file import ManifestEntryStatus
 from committer.iceberg.updates.metadata_update import SetProperties
+from committer.plan.file_changes import clustering
+from committer.plan.operations.conflict import Conflict
 from tests.plan.file_changes.branches import Branch, data_file, equality_delete
 
 VERSIONS = pytest.mark.parametrize("format_version", [1, 2, 3])
@@ -124,3 +127,114 @@ def test_an_older_layout_is_read_and_written_in_the_tables() -> None:
     branch.land(branch.change("rewrite-manifests"))
 
     assert branch.numbers() == {"a1": 0, "b1": 0, "a2": 1}
+
+
+# --- Named manifests -----------------------------------------------------------------------------
+
+
+def paths(branch: Branch) -> list[str]:
+    return [one.row.manifest_path for one in branch.manifests]
+
+
+def test_manifests_with_other_counts_than_their_list_says_are_not_rewritten() -> None:
+    branch = Branch.build(2)
+    branch.append(data_file("a1"), data_file("a2"))
+    (one,) = branch.manifests
+    branch.manifests = (replace(one, row=replace(one.row, added_files_count=3)),)
+    with pytest.raises(InvalidMetadataError, match=r"it holds 0, 2, 0 .* expected 0, 3, 0"):
+        branch.plan(branch.change("rewrite-manifests"))
+
+
+@VERSIONS
+def test_of_named_manifests_the_others_stay_as_they_are(format_version: int) -> None:
+    branch = Branch.build(format_version)
+    for name in ("a1", "a2", "a3"):
+        branch.append(data_file(name))
+    before, (newest, *others) = branch.live(), branch.manifests
+    named = frozenset(one.row.manifest_path for one in others)
+
+    branch.land(branch.change("rewrite-manifests", rewritten_manifests=named))
+
+    assert [one.location for one in branch.reads] == sorted(named)
+    written, kept = branch.manifests
+    assert kept == newest
+    assert written.row.existing_files_count == 2
+    assert branch.names() == set(before)
+    assert branch.numbers() == {name: entry.sequence_number for name, entry in before.items()}
+    summary = branch.summary
+    assert (summary["manifests-created"], summary["manifests-kept"]) == ("1", "1")
+    assert (summary["manifests-replaced"], summary["entries-processed"]) == ("2", "2")
+
+
+@pytest.mark.parametrize("format_version", [2, 3])
+def test_named_manifests_of_deletes_are_rewritten_too(format_version: int) -> None:
+    branch = Branch.build(format_version)
+    branch.append(data_file("a1"), data_file("b1", "BB"))
+    for name, carrier in (("e1", "BB"), ("e2", "AA")):
+        branch.land(branch.change("row-delta", equality_delete(name, carrier, ids=(1, 2))))
+    before = branch.live()
+    (data,) = (one for one in branch.manifests if not one.row.content)
+    named = frozenset(one.row.manifest_path for one in branch.manifests if one.row.content)
+    assert len(named) == 2
+
+    branch.land(branch.change("rewrite-manifests", rewritten_manifests=named))
+
+    first, deletes = branch.manifests
+    assert first == data
+    assert [entry.data_file.partition for entry in branch.entries_of(deletes)] == [("AA",), ("BB",)]
+    after = branch.live()
+    assert {name: entry.data_file for name, entry in after.items()} == {
+        name: entry.data_file for name, entry in before.items()
+    }
+    assert branch.numbers() == {"a1": 1, "b1": 1, "e1": 2, "e2": 3}
+
+
+def test_a_named_manifest_that_the_head_does_not_list_is_missing() -> None:
+    branch = Branch.build(2)
+    branch.append(data_file("a1"))
+    branch.append(data_file("a2"))
+    named = frozenset(paths(branch))
+    change = branch.change("rewrite-manifests", rewritten_manifests=named)
+    branch.land(branch.change("delete", removed=["a1"]))
+
+    found = branch.plan(change)
+
+    assert isinstance(found, Conflict)
+    (path,) = found.paths
+    assert found.code == "missing"
+    assert path in named - set(paths(branch))
+    assert branch.reads == []
+
+
+def test_named_manifests_that_do_not_fit_into_memory_are_refused_unread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    branch = Branch.build(2)
+    branch.append(data_file("a1"))
+    branch.append(data_file("a2"))
+    monkeypatch.setattr(clustering, "_BYTES_MAX", branch.manifests[0].row.manifest_length)
+    change = branch.change("rewrite-manifests", rewritten_manifests=frozenset(paths(branch)))
+
+    found = branch.plan(change)
+
+    assert isinstance(found, Conflict)
+    assert found.code == "undecided"
+    assert "name fewer" in found.message
+    assert branch.reads == []
+
+
+def test_a_named_manifest_without_live_files_is_listed_no_more() -> None:
+    branch = Branch.build(2)
+    branch.append(data_file("a1"))
+    branch.append(data_file("a2"))
+    branch.land(branch.change("delete", removed=["a1"]))
+    (emptied,) = (one for one in branch.manifests if not one.row.has_live_files)
+
+    branch.land(
+        branch.change(
+            "rewrite-manifests", rewritten_manifests=frozenset({emptied.row.manifest_path})
+        )
+    )
+
+    assert branch.names() == {"a2"}
+    assert branch.summary["manifests-replaced"] == "0"
