@@ -178,6 +178,27 @@ VALIDATION = (
         (_TESTS + "in_the_others",),
     ),
     Mutant(
+        "position_deletes_of_unnamed_files_land_beside_anything",
+        _PLACE + "validate.py",
+        "        if unnamed:\n",
+        "        if False:\n",
+        (_TESTS + "unnamed_files",),
+    ),
+    Mutant(
+        "position_deletes_with_a_list_conflict_by_partition_too",
+        _PLACE + "validate.py",
+        "    if change.referenced_data_files:\n        return frozenset()\n",
+        "",
+        (_TESTS + "unnamed_files",),
+    ),
+    Mutant(
+        "bounds_of_a_position_delete_name_nothing",
+        "committer/iceberg/deletes/position_deletes.py",
+        "    if lower is None or lower != upper:\n",
+        "    if True:\n",
+        (_TESTS + "equal_bounds",),
+    ),
+    Mutant(
         "deletes_of_another_partition_are_taken",
         _PLACE + "named_files.py",
         "    return named is not None and partition_of(named) != partition_of(delete)\n",

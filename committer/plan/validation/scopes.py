@@ -84,6 +84,21 @@ class PartitionScope:
         return self.others.may_match(file)
 
 
+@dataclass(frozen=True, slots=True)
+class DeletedPositionsScope:
+    """The rows of data files that some position delete files apply to, where these do not say which
+    files they are: all of their specs and partitions."""
+
+    keys: frozenset[PartitionKey]
+    text = "rows that its position deletes may be for"
+
+    def may_hold(self, row: ManifestFile) -> bool:
+        return True
+
+    def may_match(self, file: DataFile) -> bool:
+        return partition_of(file) in self.keys
+
+
 def replaced_scope(metadata: TableMetadata, change: Change) -> Scope:
     """Return the partitions that a change adds data files to; all, if their spec has no fields."""
     partitions = change.added_partitions()

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
-from committer.iceberg.deletes.delete_index import partition_of
+from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
 from committer.iceberg.deletes.position_deletes import referenced_data_file
-from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression, Or
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.change import Change, RewriteGroup
@@ -27,7 +27,12 @@ from committer.plan.validation.named_files import LiveCheck, MayHold, NamedFiles
 from committer.plan.validation.new_deletes import NewDeletesCheck
 from committer.plan.validation.partitions_empty import PartitionsEmptyCheck
 from committer.plan.validation.rewritten_rows import RewrittenRowsCheck, added_rows
-from committer.plan.validation.scopes import FilterScope, Scope, replaced_scope
+from committer.plan.validation.scopes import (
+    DeletedPositionsScope,
+    FilterScope,
+    Scope,
+    replaced_scope,
+)
 from committer.plan.validation.since import Since, since_base
 
 
@@ -121,6 +126,9 @@ def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[C
     removed = _removed(change, head)
     if since is not None:
         scope = _scope(change, head)
+        unnamed = _unnamed_partitions(change, deletes)
+        if unnamed:
+            yield DeletedCheck(head, since, DeletedPositionsScope(unnamed))
         if change.isolation_level == "serializable":
             yield AddedCheck(head, since, scope, referenced)
         if change.updates_rows:
@@ -189,6 +197,18 @@ def _referenced(
     named = {path for one in deletes if (path := referenced_data_file(one)) is not None}
     paths = (change.referenced_data_files | named) - added.keys()
     return NamedFiles(head, paths, _holds_one_of(head, deletes))
+
+
+def _unnamed_partitions(change: Change, deletes: list[DataFile]) -> frozenset[PartitionKey]:
+    """Return the partitions of position deletes for files that nothing names: neither the delete
+    file, by itself or its bounds, nor the change."""
+    if change.referenced_data_files:
+        return frozenset()
+    return frozenset(
+        partition_of(one)
+        for one in deletes
+        if one.content is DataFileContent.POSITION_DELETES and referenced_data_file(one) is None
+    )
 
 
 def _added_data(change: Change, deletes: list[DataFile]) -> dict[str, DataFile]:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import (
     ALWAYS_TRUE,
     EqualTo,
@@ -603,6 +604,51 @@ def test_deletes_of_a_file_that_never_was_conflict(version: int) -> None:
     found = world.validate(replace(change, referenced_data_files=frozenset({path_of("gone")})))
     assert found is not None
     assert (found.code, found.paths) == ("exist", (path_of("gone"), path_of("nowhere")))
+
+
+def with_bounds(delete: DataFile, lower: str, upper: str) -> DataFile:
+    """Give a position delete file bounds of its column `file_path`."""
+    column = 2147483546
+    return replace(
+        delete,
+        lower_bounds={column: path_of(lower).encode()},
+        upper_bounds={column: path_of(upper).encode()},
+    )
+
+
+def test_equal_bounds_name_the_data_file_of_a_position_delete() -> None:
+    world = build_world()
+    delete = position_delete("d1")
+    change = world.change("row-delta", with_bounds(delete, "a1", "a1"))
+    several = world.change("row-delta", with_bounds(delete, "a1", "a2"))
+    assert world.code(change) is None
+    world.land(rewrite(world, world.base, "a1"))
+    found = world.validate(change)
+    assert found is not None
+    assert (found.code, found.paths) == ("exist", (path_of("a1"),))
+    assert world.code(several) is None
+
+
+def test_position_deletes_of_unnamed_files_conflict_with_a_removal_in_their_partition() -> None:
+    # Java looks at the files that its client lists, and at none here: it lands, and rows that a
+    # compaction has moved survive their delete.
+    world = build_world()
+    base = world.base
+    delete = world.change("row-delta", position_delete("d1"), base=base)
+    world.append(data_file("a3"))
+    world.land(world.change("delete", removed=("b1",)))
+    world.land(world.change("delete", removed=("a3",)))
+    assert world.code(delete) is None
+    world.land(rewrite(world, base, "a1"))
+    found = world.validate(delete)
+    assert found is not None
+    assert (found.code, found.paths) == ("deleted", (path_of("a1"),))
+    # A client that has listed its files, or has read nothing, is asked for nothing else.
+    listed = replace(delete, referenced_data_files=frozenset({path_of("a2")}))
+    assert world.code(listed) is None
+    assert world.code(replace(delete, base=Base())) is None
+    bound = world.change("row-delta", with_bounds(position_delete("d1"), "a2", "a2"), base=base)
+    assert world.code(bound) is None
 
 
 def test_deletes_of_a_file_that_was_deleted_meanwhile_conflict() -> None:
