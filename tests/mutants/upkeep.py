@@ -264,6 +264,23 @@ UPKEEP = (
         ("tests/cli/tables/test_table_orphans.py -k catalogs_service",),
     ),
     Mutant(
+        "staged_snapshot_goes_before_the_request_that_picks_it",
+        "committer/plan/cleanup/expiry.py",
+        "        return taken or picked or not self.branches",
+        "        return taken or not self.branches",
+        (
+            "tests/plan/cleanup/test_expiry.py -k picks_stays",
+            "tests/service/upkeep/test_expirer.py -k that_publishes_it",
+        ),
+    ),
+    Mutant(
+        "parent_of_a_picked_snapshot_goes",
+        "committer/plan/cleanup/expiry.py",
+        "union(own, (one for one in parents if one is not None))",
+        "union(own)",
+        ("tests/plan/cleanup/test_expiry.py -k picks_stays",),
+    ),
+    Mutant(
         "revived_snapshot_without_files_stops_the_expiry",
         "committer/plan/cleanup/reachability.py",
         "    rows = yield from rows_of_all(gone.snapshots, missing_is_error=False)\n",

@@ -6,7 +6,7 @@ planned in `reachability.py`. Source: docs/reference/iceberg-notes.md 8.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
@@ -14,6 +14,8 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, RemoveSnapshots, Update
 from committer.plan.ledger.evidence import SNAPSHOTS_MAX
 from committer.plan.ledger.state import TableState
+from committer.plan.operations.cherry_pick import WAP_ID
+from committer.request.commit_request import CommitRequest
 
 EXPIRE_PROPERTY = "frazil.expire.enabled"
 _GC_PROPERTY = "gc.enabled"
@@ -63,10 +65,51 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """The snapshots that pending requests were made against, and the branches they are for."""
+    """The snapshots that pending requests were made against or name, those that they pick, also by
+    the `wap.id` of a summary, and the branches they are for."""
 
     snapshot_ids: frozenset[int] = frozenset()
     branches: frozenset[str] = frozenset()
+    picked_ids: frozenset[int] = frozenset()
+    wap_ids: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, requests: Iterable[CommitRequest]) -> Needed:
+        """Return what these requests need."""
+        found = tuple(requests)
+        needs = [one.needs for one in found]
+        named = (
+            *(one.base_snapshot_id for one in needs),
+            *(getattr(change, "snapshot_id", None) for one in found for change in one.changes),
+        )
+        return cls(
+            frozenset(one for one in named if one is not None),
+            frozenset(one.branch for one in found),
+            frozenset(
+                one.source_snapshot_id for one in needs if one.source_snapshot_id is not None
+            ),
+            frozenset(one.wap_id for one in needs if one.wap_id is not None),
+        )
+
+    def in_table(self, metadata: TableMetadata) -> frozenset[int]:
+        """Return the ids of its snapshots, with the parents of those to pick: what came after is
+        compared with a replacement of partitions."""
+        if not self.picked_ids and not self.wap_ids:
+            return self.snapshot_ids
+        picked = [one for one in metadata.snapshots if self._picks(one)]
+        parents = (one.parent_snapshot_id for one in picked)
+        own = (one.snapshot_id for one in picked)
+        return self.snapshot_ids.union(own, (one for one in parents if one is not None))
+
+    def takes_any_of(self, expired: ExpiredSnapshots) -> bool:
+        """Return whether an expiry would remove one of its snapshots or branches."""
+        taken = not self.snapshot_ids.isdisjoint(expired.snapshot_ids)
+        picked = any(map(self._picks, expired.snapshots))
+        return taken or picked or not self.branches.isdisjoint(expired.refs)
+
+    def _picks(self, one: Snapshot) -> bool:
+        wap_id = (one.summary or {}).get(WAP_ID)
+        return one.snapshot_id in self.picked_ids or wap_id in self.wap_ids
 
 
 NOTHING = Needed()
@@ -157,7 +200,7 @@ def expirable(
     branches = needed.branches | state.ledger.branches
     refs = _kept_refs(metadata, retention, now_ms, branches)
     kept = _kept_snapshots(metadata, refs.values(), retention, now_ms)
-    for snapshot_id in needed.snapshot_ids:
+    for snapshot_id in needed.in_table(metadata):
         kept |= _since(metadata, refs.values(), snapshot_id)
     snapshots = tuple(one for one in metadata.snapshots if one.snapshot_id not in kept)
     dropped = tuple(name for name in metadata.refs if name not in refs)

@@ -185,7 +185,9 @@ def _ref(name: str, kind: _Kind | None, metadata: TableMetadata) -> SnapshotRef 
     known = metadata.refs.get(name)
     if known is None:
         if name == MAIN:
-            return _misfit("the table has no snapshot yet, expected at least one")
+            return _misfit(
+                "the table has no snapshot yet, expected at least one: commit to `main` first"
+            )
         wanted = kind or "branch or tag"
         return _misfit(f"expected a {wanted} `{name}`, found none{_near(name, metadata.refs)}")
     if kind is not None and known.type != kind:

@@ -74,8 +74,7 @@ class Expirer:
         if self._offered is None:
             return upkeep
         expired = _expired(self._offered)
-        needed = self._needed()
-        if needed.snapshot_ids & set(expired.snapshot_ids) or needed.branches & set(expired.refs):
+        if self._needed().takes_any_of(expired):
             return upkeep
         return replace(upkeep, expired=expired)
 
@@ -118,12 +117,7 @@ class Expirer:
         )
 
     def _needed(self) -> Needed:
-        requests = [one.sealed.request for one in self._waiting.all()]
-        bases = (request.needs.base_snapshot_id for request in requests)
-        return Needed(
-            frozenset(base for base in bases if base is not None),
-            frozenset(request.branch for request in requests),
-        )
+        return Needed.of(one.sealed.request for one in self._waiting.all())
 
     # --- In the background ---
 

@@ -181,6 +181,28 @@ def test_what_a_waiting_request_was_made_against_stays_with_all_behind_it(no_flo
     assert found.snapshot_ids == tuple(ids[:2])
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_staged_snapshot_that_a_waiting_request_picks_stays_with_its_parent(
+    no_floor: None, by_name: bool
+) -> None:
+    history = aged(3, retention(1, 0))
+    parent = history.metadata.snapshots[1].snapshot_id
+    staged = history.commit(added=["s"], branch=None, parent=parent, summary={"wap.id": "w"})
+    other = history.commit(added=["t"], branch=None, summary={"wap.id": "x"})
+    history.now_ms += 10_000
+    needed = Needed(wap_ids=frozenset({"w"}))
+    if not by_name:
+        needed = Needed(picked_ids=frozenset({staged.snapshot_id}))
+    found = expirable(history.state, now_ms=history.now_ms, needed=needed)
+    assert found is not None
+    assert found.snapshot_ids == (history.metadata.snapshots[0].snapshot_id, other.snapshot_id)
+    assert not needed.takes_any_of(found)
+    everything = expirable(history.state, now_ms=history.now_ms)
+    assert everything is not None
+    assert staged.snapshot_id in everything.snapshot_ids
+    assert needed.takes_any_of(everything)
+
+
 def test_a_branch_that_waiting_requests_go_to_stays(no_floor: None) -> None:
     history = aged(3, retention(1, 0, ref_age_ms=1))
     history.branch("audit", history.metadata.snapshots[0].snapshot_id)

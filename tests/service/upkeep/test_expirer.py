@@ -36,6 +36,7 @@ from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.flights import foreign_swap
+from tests.support.builders.operation_requests import build_operation
 from tests.support.builders.request_builders import (
     build_file,
     build_line,
@@ -386,6 +387,41 @@ async def test_a_snapshot_that_a_request_was_made_against_does_not_go_before_it(
         assert (await harness.load()).snapshots[0].snapshot_id == oldest
         await traffic.commit(2)
         assert (await harness.load()).snapshots[0].snapshot_id != oldest
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+async def test_a_staged_snapshot_does_not_go_before_the_request_that_publishes_it(
+    by_name: bool,
+) -> None:
+    harness, storage, table = await open_harness()
+    traffic = Traffic(harness, table)
+    async with harness.running():
+        await traffic.commit(1)
+        line = changed_line(
+            build_line(table, producer="staging"), stage_only=True, summary={"wap.id": "w"}
+        )
+        manifest = build_manifest(table.metadata, [build_file(table.metadata, line.attempt)])
+        await harness.publish(seal(line, [manifest]))
+        await harness.settle(1.0)
+        (staged,) = (
+            one for one in (await harness.load()).snapshots if (one.summary or {}).get("wap.id")
+        )
+        while not storage.changes:
+            await traffic.commit()
+        # The expiry is noted, and the next commit would take it along.
+        request = build_operation(
+            table,
+            "cherry-pick",
+            producer="publishing",
+            needs={"wap-id": "w"} if by_name else {"source-snapshot-id": staged.snapshot_id},
+        )
+        mine = build_request(table, epoch=next(traffic.epochs))
+        traffic.published += 1
+        await asyncio.gather(harness.publish(mine), harness.publish(request))
+        await harness.settle(8.0)
+        (receipt,) = await harness.receipts("publishing")
+        assert receipt.state == "committed", receipt
+        assert len(await harness.live_files()) == traffic.published + 1
 
 
 @pytest.mark.parametrize("place", ["inbox", "quarantine", "replayed", "nowhere"])
