@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from committer.errors import FrazilError
-from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    DataFileContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
 from committer.iceberg.manifest.manifest import decode_manifest, inherit
 from committer.iceberg.manifest.manifest_list import KnownRows, ManifestFile, decode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot
@@ -30,9 +35,12 @@ _STATUSES = (
 
 @dataclass(frozen=True, slots=True)
 class LiveFile:
-    """A live data file: its rows, its size, and the snapshot and numbers it was added with."""
+    """A live data file: its partition, its rows, its size, and the snapshot and numbers it was
+    added with."""
 
     path: str
+    spec_id: int
+    partition: tuple[object, ...]
     record_count: int
     size_bytes: int
     snapshot_id: int | None
@@ -43,7 +51,9 @@ class LiveFile:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotContents:
-    """The contents of a snapshot. `added`: paths that this very snapshot added, repeats included.
+    """The contents of a snapshot. `live`: its data files by path; `deletes`: its delete files.
+    `added`: paths that this very snapshot added, repeats included, without deletion vectors: the
+    committer may unite these, which I21 judges.
 
     `problems` break I6 or I7: objects that are missing, manifests that their rows belie.
     """
@@ -51,6 +61,7 @@ class SnapshotContents:
     snapshot: Snapshot
     rows: tuple[ManifestFile, ...]
     live: Mapping[str, LiveFile]
+    deletes: tuple[ManifestEntry, ...]
     repeated: tuple[str, ...]
     added: tuple[str, ...]
     evidence: EpochEvidence
@@ -59,10 +70,11 @@ class SnapshotContents:
 
 @dataclass(frozen=True, slots=True)
 class _Manifest:
-    """`live_count`: of live entries, each path as often as it is there."""
+    """`live_count`: of live data files, each path as often as it is there."""
 
     row: ManifestFile
     live: Mapping[str, LiveFile]
+    deletes: tuple[ManifestEntry, ...]
     entries: tuple[ManifestEntry, ...]
     problems: tuple[tuple[str, str], ...]
     live_count: int
@@ -104,13 +116,16 @@ class Contents:
             for entry in manifest.entries
             if entry.status == ManifestEntryStatus.ADDED
             and entry.snapshot_id == snapshot.snapshot_id
+            and not entry.data_file.is_deletion_vector
         )
+        deletes = tuple(entry for manifest in manifests for entry in manifest.deletes)
         problems = [problem for manifest in manifests for problem in manifest.problems]
         return SnapshotContents(
             snapshot,
             rows,
             live,
-            _repeated(manifests, live),
+            deletes,
+            (*_repeated(manifests, live), *_repeated_deletes(deletes)),
             added,
             read_evidence(content, snapshot),
             tuple(problems),
@@ -126,7 +141,7 @@ class Contents:
 
 
 def _unreadable(snapshot: Snapshot, problem: str) -> SnapshotContents:
-    return SnapshotContents(snapshot, (), {}, (), (), {}, (("I6", problem),))
+    return SnapshotContents(snapshot, (), {}, (), (), (), {}, (("I6", problem),))
 
 
 def _repeated(manifests: list[_Manifest], live: Mapping[str, LiveFile]) -> tuple[str, ...]:
@@ -138,23 +153,42 @@ def _repeated(manifests: list[_Manifest], live: Mapping[str, LiveFile]) -> tuple
 
 
 def _live_paths(manifest: _Manifest) -> Iterator[str]:
-    return (entry.data_file.file_path for entry in manifest.entries if entry.is_live)
+    return (entry.data_file.file_path for entry in manifest.entries if _is_live_data(entry))
+
+
+def _is_live_data(entry: ManifestEntry) -> bool:
+    return entry.is_live and entry.data_file.content is DataFileContent.DATA
+
+
+def _repeated_deletes(deletes: Collection[ManifestEntry]) -> tuple[str, ...]:
+    """Return the paths of delete files that are live more than once."""
+    if not deletes:
+        return ()
+    counted = Counter(delete_key(entry.data_file) for entry in deletes)
+    return tuple(key[0] for key, count in counted.items() if count > 1)
+
+
+def delete_key(file: DataFile) -> tuple[str, int | None, int | None]:
+    """Return the identity of a delete file: vectors of one Puffin file differ in their places."""
+    return file.file_path, file.content_offset, file.content_size_in_bytes
 
 
 def _read_manifest(row: ManifestFile, content: bytes | None) -> _Manifest:
     if content is None:
         problem = ("I6", f"the manifest {row.manifest_path} does not exist")
-        return _Manifest(row, {}, (), (problem,), 0)
+        return _Manifest(row, {}, (), (), (problem,), 0)
     try:
         # Without its row, which is compared below.
         decoded = decode_manifest(content)
         entries = tuple(inherit(decoded.entries, row))
     except FrazilError as error:
         problem = ("I6", f"the manifest {row.manifest_path}: {error}")
-        return _Manifest(row, {}, (), (problem,), 0)
+        return _Manifest(row, {}, (), (), (problem,), 0)
     live = {
         entry.data_file.file_path: LiveFile(
             entry.data_file.file_path,
+            row.partition_spec_id,
+            entry.data_file.partition,
             entry.data_file.record_count,
             entry.data_file.file_size_in_bytes,
             entry.snapshot_id,
@@ -163,12 +197,17 @@ def _read_manifest(row: ManifestFile, content: bytes | None) -> _Manifest:
             entry.data_file.first_row_id,
         )
         for entry in entries
-        if entry.is_live
+        if _is_live_data(entry)
     }
+    deletes = tuple(
+        replace(entry, data_file=replace(entry.data_file, spec_id=row.partition_spec_id))
+        for entry in entries
+        if entry.is_live and entry.data_file.content is not DataFileContent.DATA
+    )
     problems = tuple(_row_problems(row, len(content), entries))
     if decoded.content != row.content:
         problems += (("I6", f"the manifest {row.manifest_path} is not of {row.content.name}"),)
-    return _Manifest(row, live, entries, problems, sum(entry.is_live for entry in entries))
+    return _Manifest(row, live, deletes, entries, problems, sum(map(_is_live_data, entries)))
 
 
 def _row_problems(
@@ -225,16 +264,26 @@ def unique_paths(contents: SnapshotContents, again: Collection[str] = ()) -> Ite
 def summary_totals(contents: SnapshotContents) -> Iterator[str]:
     """Check I7: the totals in the summary, as far as it has them, match the files."""
     summary = contents.snapshot.summary or {}
-    live = contents.live.values()
+    live, deletes = contents.live.values(), [entry.data_file for entry in contents.deletes]
+    by_key = [one for one in deletes if one.content is DataFileContent.EQUALITY_DELETES]
     counted = {
         "total-data-files": len(contents.live),
+        "total-delete-files": len(deletes),
         "total-records": sum(file.record_count for file in live),
-        "total-files-size": sum(file.size_bytes for file in live),
+        "total-equality-deletes": sum(file.record_count for file in by_key),
+        "total-position-deletes": sum(file.record_count for file in deletes)
+        - sum(file.record_count for file in by_key),
+        "total-files-size": sum(file.size_bytes for file in live) + sum(map(_size_of, deletes)),
     }
     for key, found in counted.items():
         if key in summary and summary[key] != str(found):
             snapshot_id = contents.snapshot.snapshot_id
             yield f"snapshot {snapshot_id}: `{key}` is {summary[key]}, counted {found}"
+
+
+def _size_of(file: DataFile) -> int:
+    """Return what a delete file counts for: a vector has a part of its Puffin file."""
+    return file.content_size_in_bytes or file.file_size_in_bytes
 
 
 def inherited_numbers(contents: SnapshotContents) -> Iterator[str]:
@@ -251,11 +300,13 @@ def inherited_numbers(contents: SnapshotContents) -> Iterator[str]:
 
 
 def row_ids(contents: SnapshotContents) -> Iterator[str]:
-    """Check I5 in format version 3: ranges of row ids do not overlap."""
+    """Check I5 in format version 3: ranges of row ids do not overlap. Those of files are compared:
+    a manifest may list files that have ids of their own, and gives ids to the others only.
+    """
     ranges = sorted(
-        (row.first_row_id, (row.existing_rows_count or 0) + (row.added_rows_count or 0))
-        for row in contents.rows
-        if row.first_row_id is not None
+        (file.first_row_id, file.record_count)
+        for file in contents.live.values()
+        if file.first_row_id is not None
     )
     for (first, count), (second, _) in pairwise(ranges):
         if first + count > second:

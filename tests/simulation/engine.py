@@ -113,9 +113,9 @@ class Worker:
 
     # --- Reading ---
 
-    async def rows(self) -> tuple[ManifestFile, ...]:
-        """Return the manifests of main's head."""
-        head = self.metadata.current_snapshot
+    async def rows(self, branch: str = MAIN) -> tuple[ManifestFile, ...]:
+        """Return the manifests of a branch's head."""
+        head = self.metadata.branch_head(branch)
         if head is None or head.manifest_list is None:
             return ()
         return await self.rows_of(head)

@@ -12,7 +12,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from committer.errors import FrazilError, NoSuchTableError, NotFoundError
-from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus, added_entry
+from committer.iceberg.entry.data_file import (
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    added_entry,
+)
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
@@ -267,7 +272,7 @@ async def _replace(worker: Worker, operation: str, *, files_max: int) -> Change 
     live = [
         (row, entry)
         for row in rows
-        if row.partition_spec_id == spec_id
+        if row.partition_spec_id == spec_id and row.content is ManifestContent.DATA
         for entry in by_row[row.manifest_path]
         if entry.is_live
     ]

@@ -17,11 +17,12 @@ from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.ports.storage import NewObject
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
+from tests.simulation.rows import WrittenRows
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken promise: the invariant (`I1` to `I20`), what was found, and when (ms)."""
+    """A broken promise: the invariant (`I1` to `I21`), what was found, and when (ms)."""
 
     invariant: str
     text: str
@@ -79,6 +80,8 @@ class History:
     decided: set[tuple[UUID, str]] = field(default_factory=set)
     # Tables that were ever put back to older metadata.
     restored: set[UUID] = field(default_factory=set)
+    # What the rows of files are, by the word of those who wrote them.
+    written: WrittenRows = field(default_factory=WrittenRows)
     # Adds a line to the trace.
     tell: Callable[[str, str], None] = lambda process, text: None
 

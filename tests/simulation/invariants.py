@@ -1,4 +1,4 @@
-"""The invariants I1 to I15, I18 to I20 over one run: of each effect at once, all at quiescence.
+"""The invariants I1 to I15, I18 to I21 over one run: of each effect at once, all at quiescence.
 
 Each effect of a committer is judged at once, by the state of the servers then; effects of others
 are followed, not judged. Violations are noted in the history, never raised inside a port.
@@ -6,7 +6,7 @@ are followed, not judged. Violations are noted in the history, never raised insi
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
@@ -95,6 +95,8 @@ class Invariants:
         self._put_back: set[str] = set()
         # Requests that the catalog refused when sent alone, in one attempt or another.
         self._refused: set[str] = set()
+        # Conflicts that were told, by operation and code.
+        self.conflicts: Counter[tuple[str, str]] = Counter()
         self._by_attempt: dict[tuple[str, int, str], list[str]] = defaultdict(list)
         history.listener = self
 
@@ -102,6 +104,12 @@ class Invariants:
     def commits(self) -> int:
         """Commits of ours that have landed."""
         return sum(view.commits for view in self._views.values())
+
+    @property
+    def landed(self) -> Counter[str]:
+        """The requests that have landed, by operation."""
+        attempts = (one for view in self._views.values() for one in view.ledger.attempts.values())
+        return Counter(one.request.operation for one in attempts)
 
     @property
     def published(self) -> Sequence[str]:
@@ -142,9 +150,14 @@ class Invariants:
             wrong = untrue(
                 reason, sealed.request, view.ledger, view.metadata, may_freeze=may_freeze
             )
+            if reason == Reason.CONFLICT.value:
+                self.conflicts[sealed.request.operation, record.conflict or ""] += 1
             if reason == Reason.CONFLICT.value and not view.was_set_back:
                 wrong = untrue_conflict(
-                    record.conflict, sealed.request, view.metadata, view.live_on_main()
+                    record.conflict,
+                    sealed.request,
+                    view.metadata,
+                    view.live_on(sealed.request.branch),
                 )
         if wrong:
             self._violated("I10", f"{process} quarantines {key} for {reason}: {wrong}")
@@ -601,7 +614,10 @@ class Invariants:
         view = self._views.get(table_uuid)
         if view is None:
             view = self._views[table_uuid] = TableView(
-                table_uuid, lambda key: self._published.get(key), self._read
+                table_uuid,
+                lambda key: self._published.get(key),
+                self._read,
+                self._history.written,
             )
         return view
 

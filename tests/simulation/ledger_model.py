@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.ledger_entry import (
@@ -39,11 +40,14 @@ Problem = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Landing:
-    """One request in one snapshot."""
+    """One request in one snapshot. `files`: those that it adds, of a rewrite without the groups
+    that have not landed; `paths`: those of data.
+    """
 
     branch: str
     request: CommitRequest
     proof: Landed
+    files: tuple[DataFile, ...]
     paths: frozenset[str]
 
     def stands_for(self, request: CommitRequest) -> bool:
@@ -155,9 +159,11 @@ class LedgerModel:
                 continue
             if sealed.request.branch != branch:
                 yield "I3", f"{key} is for `{sealed.request.branch}`, and landed on `{branch}`"
-            paths = frozenset(_paths_of(sealed, self.read))
-            expected |= paths
-            landing = Landing(branch, sealed.request, proof, paths)
+            files = tuple(_landed_files(sealed, self.read, contents))
+            data = (one for one in files if one.content is DataFileContent.DATA)
+            paths = frozenset(one.file_path for one in data)
+            expected.update(one.file_path for one in files if not one.is_deletion_vector)
+            landing = Landing(branch, sealed.request, proof, files, paths)
             known = self.find(sealed.request)
             if key in accepted:  # it may have landed itself, behind what was rolled back
                 accepted.remove(key)
@@ -291,13 +297,26 @@ def _parsed(text: str) -> ProducerEntry | None:
         return None
 
 
-def _paths_of(sealed: EncodedRequest, read: Read) -> Iterator[str]:
+def _landed_files(
+    sealed: EncodedRequest, read: Read, contents: SnapshotContents
+) -> Iterator[DataFile]:
+    """Yield the files that a request adds, without those of groups that are left out whole."""
+    left_out = {
+        path
+        for group in sealed.request.needs.groups
+        if set(contents.added).isdisjoint(group.added_data_files)
+        for path in group.added_data_files
+    }
+    return (one for one in _files_of(sealed, read) if one.file_path not in left_out)
+
+
+def _files_of(sealed: EncodedRequest, read: Read) -> Iterator[DataFile]:
     """Yield the files that a request adds, from its own bytes."""
     for reference in sealed.request.manifests:
         content = sealed.manifest(reference) if reference.path is None else read(reference.path)
         if content is not None:
             for entry in decode_manifest(content).entries:
-                yield entry.data_file.file_path
+                yield replace(entry.data_file, spec_id=reference.partition_spec_id)
 
 
 def evidence_of_history(

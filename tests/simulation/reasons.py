@@ -54,13 +54,24 @@ def _is_claimed(request: CommitRequest, metadata: TableMetadata) -> bool:
 
 
 def untrue_conflict(
-    code: str | None, request: CommitRequest, metadata: TableMetadata, live: set[str]
+    code: str | None, request: CommitRequest, metadata: TableMetadata, live: set[object]
 ) -> str | None:
-    """Return what is wrong with a conflict; None if there is a cause for it on main."""
+    """Return what is wrong with a conflict; None if there is a cause for it on its branch. `live`:
+    the paths of data files, and the keys of delete files.
+    """
     needs = request.needs
     if code == ConflictCode.MISSING:
-        return "all files that it removes are live" if live.issuperset(needs.named_files) else None
-    head = metadata.branch_head()
+        deletes = (
+            (one.file_path, one.content_offset, one.content_size_in_bytes)
+            for one in needs.removed_delete_files
+        )
+        is_live = live.issuperset((*needs.removed_data_files, *deletes))
+        return "all files that it removes are live" if is_live else None
+    if code == ConflictCode.ALREADY_LIVE and needs.append_only:
+        return None if live else "its partitions are empty"
+    if code == ConflictCode.PARTIAL_MATCH:
+        return None  # of its filter, or of files of another spec: not of what has come
+    head = metadata.branch_head(request.branch)
     if head is None or head.snapshot_id == needs.base_snapshot_id:
         return "nothing has come since its base"
     return None

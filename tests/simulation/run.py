@@ -33,6 +33,8 @@ class Summary:
     calls: Counter[str]
     events: Counter[str]
     violations: tuple[str, ...]
+    landed: Counter[str] = field(default_factory=Counter)
+    conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     cpu_s: float = 0.0
 
 
@@ -48,6 +50,8 @@ class Totals:
     fired: Counter[tuple[str, Fault]] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)
+    landed: Counter[str] = field(default_factory=Counter)
+    conflicts: Counter[tuple[str, str]] = field(default_factory=Counter)
     failed: list[Summary] = field(default_factory=list)
 
     def add(self, run: Summary) -> None:
@@ -59,6 +63,8 @@ class Totals:
         self.fired.update(run.fired)
         self.calls.update(run.calls)
         self.events.update(run.events)
+        self.landed.update(run.landed)
+        self.conflicts.update(run.conflicts)
         if run.violations:
             self.failed.append(run)
 
@@ -88,7 +94,20 @@ class Totals:
             counts = "".join(f"{self.fired[method, fault] or '.':>7}" for fault in faults)
             lines.append(f"{method:<24}{self.calls[method]:>10}{counts}")
         lines += [f"{count:>7} × {event}" for event, count in sorted(self.events.items())]
+        lines += [self._outcomes(operation) for operation in sorted(self.operations)]
         return "\n".join(lines)
+
+    @property
+    def operations(self) -> set[str]:
+        """The operations that have landed, or have met a conflict."""
+        return {*self.landed, *(operation for operation, _ in self.conflicts)}
+
+    def _outcomes(self, operation: str) -> str:
+        codes = sorted(
+            (code, count) for (one, code), count in self.conflicts.items() if one == operation
+        )
+        told = ", ".join(f"{count} {code}" for code, count in codes)
+        return f"{self.landed[operation]:>7} × {operation} landed; conflicts: {told or 'none'}"
 
 
 def summarise(outcome: Outcome) -> Summary:
@@ -103,6 +122,8 @@ def summarise(outcome: Outcome) -> Summary:
         calls=outcome.faults.calls,
         events=Counter(event.fate.value for event in outcome.events),
         violations=tuple(map(str, outcome.violations)),
+        landed=outcome.landed,
+        conflicts=outcome.conflicts,
     )
 
 

@@ -27,6 +27,7 @@ from tests.simulation.changers import Changer, ChangerPlan
 from tests.simulation.doublers import Adopter, Claimant, Repeater
 from tests.simulation.faults import Call, Fault
 from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
+from tests.simulation.jobs import OF_ROWS
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
 from tests.simulation.pace import PACES, SPARSE, CommitPacer
 from tests.simulation.producers import Malformed, OneShots, ProducerPlan, SparkProducer
@@ -171,7 +172,7 @@ def draw_scenario(
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
         play_s=chance.choice(pace.plays_s),
     )
-    return _with_changers(_with_transfers(_with_doublers(drawn)))
+    return _with_row_changers(_with_changers(_with_transfers(_with_doublers(drawn))))
 
 
 # Of all seeds: those with jobs that overwrite, delete and rewrite.
@@ -195,6 +196,34 @@ def _with_changers(scenario: Scenario) -> Scenario:
         for _ in range(chance.randint(1, 3))
     ]
     roles = (changer_role(f"job-{number}", plan, table) for number, plan in enumerate(plans))
+    return replace(scenario, roles=(*scenario.roles, *roles))
+
+
+# Of all seeds: those with jobs that change rows.
+_ROW_CHANGES = 0.4
+
+
+def _with_row_changers(scenario: Scenario) -> Scenario:
+    """Add, in some seeds, jobs that change rows; all others stay as they are."""
+    chance = rng(scenario.seed, "row changers")
+    if chance.random() >= _ROW_CHANGES:
+        return scenario
+    # Version 1 has no deletes, and only version 3 has vectors.
+    versions = [one.metadata.format_version for one in scenario.tables]
+    table = versions.index(max(versions))
+    plans = [
+        ChangerPlan(
+            epochs=chance.randint(5, 15),
+            pause_s=chance.choice((0.05, 0.3, 1.0)),
+            think_s_max=chance.choice((0.5, 4.0)),
+            waits=chance.random() < 0.5,
+            is_sequential=chance.random() < 0.7,
+            is_ordered=chance.random() < 0.2,
+            jobs=OF_ROWS,
+        )
+        for _ in range(chance.randint(1, 3))
+    ]
+    roles = (changer_role(f"rows-{number}", plan, table) for number, plan in enumerate(plans))
     return replace(scenario, roles=(*scenario.roles, *roles))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -44,6 +45,8 @@ class Outcome:
     events: tuple[Event, ...]
     commits: int
     requests: int
+    landed: Counter[str]
+    conflicts: Counter[tuple[str, str]]
     virtual_s: float
     steps: int
 
@@ -109,6 +112,8 @@ class Simulation:
             tuple(self._happened),
             self.invariants.commits,
             len(self.invariants.published),
+            self.invariants.landed,
+            self.invariants.conflicts,
             self.loop.time(),
             self.loop.steps,
         )

@@ -12,12 +12,14 @@ from committer.plan.ledger.evidence import COUNT_KEY
 from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.request.commit_request import CommitRequest
+from committer.request.needs import RewriteGroup
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
 from tests.simulation.contents import (
     Contents,
     Read,
     SnapshotContents,
+    delete_key,
     inherited_numbers,
     row_ids,
     summary_totals,
@@ -33,6 +35,8 @@ from tests.simulation.metadata_rules import (
     sequence_numbers,
     timestamps,
 )
+from tests.simulation.row_rules import Asked, RowRules
+from tests.simulation.rows import WrittenRows
 
 
 class TableView:
@@ -50,10 +54,12 @@ class TableView:
         table_uuid: UUID,
         published: Callable[[str], EncodedRequest | None],
         read: Read,
+        written: WrittenRows,
     ) -> None:
         self.table_uuid = table_uuid
         self.ledger = LedgerModel(table_uuid, published, read)
         self.contents = Contents(read)
+        self.rows = RowRules(written, read)
         self.current: LoadedTable | None = None
         self.identifier: TableIdentifier | None = None
         self.taken: set[str] = set()
@@ -65,6 +71,8 @@ class TableView:
         self.commits = 0
         self._read = read
         self._reachable: tuple[str, set[str]] = ("", set())
+        # Of all snapshots that ever were: clients may have read them.
+        self._seen: dict[int, SnapshotContents] = {}
 
     @property
     def metadata(self) -> TableMetadata:
@@ -135,26 +143,50 @@ class TableView:
             contents = self.contents.of(snapshot)
             yield from self._problems(contents)
             yield from self._kept(after, contents, snapshot)
+            requests: list[Asked] = []
             if COUNT_KEY in (snapshot.summary or {}):
                 self.commits += 1
                 branch = branches.get(snapshot.snapshot_id, MAIN)
                 yield from self.ledger.commit(contents, branch, accepted)
                 yield from self.ledger.remembered(contents, after)
-                yield from self._as_asked(after, contents, snapshot)
+                requests = self._asked(after, contents, snapshot)
+                yield from self._as_asked(after, contents, snapshot, requests)
+            parent = self._parent(after, snapshot)
+            found = self.rows.check(parent, contents, requests, self._seen)
+            yield from (("I21", f"snapshot {snapshot.snapshot_id}: {text}") for text in found)
+            self._seen[snapshot.snapshot_id] = contents
         yield from self.ledger.changed_entries(before, after)
 
-    def _as_asked(
-        self, after: TableMetadata, contents: SnapshotContents, snapshot: Snapshot
-    ) -> Iterator[Problem]:
-        """Check I19: a snapshot removes just the files that its requests have named, and all of
-        them: they were live, and are not any more."""
+    def _parent(self, after: TableMetadata, snapshot: Snapshot) -> SnapshotContents | None:
         parent_id = snapshot.parent_snapshot_id
         parent = None if parent_id is None else after.snapshot_by_id(parent_id)
-        before_it = set(self.contents.of(parent).live) if parent is not None else set[str]()
-        lost = before_it - contents.live.keys()
+        return None if parent is None else self.contents.of(parent)
+
+    def _asked(
+        self, after: TableMetadata, contents: SnapshotContents, snapshot: Snapshot
+    ) -> list[Asked]:
+        """Return the requests of a snapshot, with the data files that each removes."""
+        parent = self._parent(after, snapshot)
         attempts = (proof.attempt for proof in contents.evidence.values())
         landings = [self.ledger.attempts[one] for one in attempts if one in self.ledger.attempts]
-        asked = {path for landing in landings for path in landing.request.needs.removed_data_files}
+        return [
+            Asked(one.request, one.files, _removed(one.request, parent, contents))
+            for one in landings
+        ]
+
+    def _as_asked(
+        self,
+        after: TableMetadata,
+        contents: SnapshotContents,
+        snapshot: Snapshot,
+        requests: Iterable[Asked],
+    ) -> Iterator[Problem]:
+        """Check I19: a snapshot removes just the files that its requests have named, or that their
+        filters match, and all of them: they were live, and are not any more."""
+        parent = self._parent(after, snapshot)
+        before_it = set(parent.live) if parent is not None else set[str]()
+        lost = before_it - contents.live.keys()
+        asked = {path for one in requests for path in one.removed}
         if lost != asked:
             wrong = min(lost ^ asked)
             yield "I19", f"snapshot {snapshot.snapshot_id} removes other files than asked: {wrong}"
@@ -182,6 +214,8 @@ class TableView:
             yield "I5", f"snapshot {snapshot.snapshot_id} changes {old[path]} to {new[path]}"
 
     def _foreign(self, before: TableMetadata, after: TableMetadata) -> None:
+        for snapshot in added_snapshots(before, after):
+            self._seen[snapshot.snapshot_id] = self.contents.of(snapshot)
         self.taken |= self.live(before) - self.live(after)
         self.expired |= before.snapshots_by_id.keys() - after.snapshots_by_id.keys()
         self.was_set_back = self.was_set_back or is_set_back(before, after)
@@ -197,10 +231,13 @@ class TableView:
                 found |= self.contents.of(snapshot).live.keys()
         return found
 
-    def live_on_main(self) -> set[str]:
-        """Return the files of main."""
-        head = self.metadata.branch_head()
-        return set() if head is None else set(self.contents.of(head).live)
+    def live_on(self, branch: str) -> set[object]:
+        """Return the paths of the data files of a branch, and the keys of its delete files."""
+        head = self.metadata.branch_head(branch)
+        if head is None:
+            return set()
+        contents = self.contents.of(head)
+        return {*contents.live, *(delete_key(entry.data_file) for entry in contents.deletes)}
 
     def landed_paths(self) -> set[str]:
         """Return the files of all requests whose landing counts."""
@@ -243,9 +280,36 @@ class TableView:
             contents = self.contents.of(snapshot)
             found.update([row.manifest_path for row in contents.rows])
             found.update(contents.live)
+            found.update(entry.data_file.file_path for entry in contents.deletes)
         for statistics in (*metadata.statistics, *metadata.partition_statistics):
             found.add(statistics.statistics_path)
         return found
+
+
+def _removed(
+    request: CommitRequest, before: SnapshotContents | None, after: SnapshotContents
+) -> set[str]:
+    """Return the data files that a request removes, of a rewrite those of the groups that land:
+    each of them does so whole or not at all.
+    """
+    needs, live = request.needs, {} if before is None else before.live
+    if request.operation == "replace-partitions":
+        specs = {reference.partition_spec_id for reference in request.manifests}
+        # A spec that is not partitioned has one partition, the table; all others are null here.
+        return {path for path, one in live.items() if 0 in specs or one.spec_id in specs}
+    if needs.row_filter is not None:
+        return set(live) if needs.row_filter is True else set()
+    if not needs.groups:
+        return set(needs.removed_data_files)
+    landed = [one for one in needs.groups if _is_replaced(one, set(live), after)]
+    return {path for one in landed for path in one.removed_data_files}
+
+
+def _is_replaced(group: RewriteGroup, before: set[str], after: SnapshotContents) -> bool:
+    """Return whether the files of a group were live and have gone, or others have come for them."""
+    is_gone = after.live.keys().isdisjoint(group.removed_data_files)
+    was_there = before.issuperset(group.removed_data_files)
+    return (is_gone and was_there) or not set(after.added).isdisjoint(group.added_data_files)
 
 
 def _contents_problems(contents: SnapshotContents, again: Collection[str]) -> Iterator[Problem]:

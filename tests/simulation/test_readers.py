@@ -27,7 +27,10 @@ def test_other_engines_read_what_the_model_has(first_seed: int, tmp_path: Path) 
 
 def _read_by_others(seed: int, folder: Path) -> int:
     """Play a seed, and have its tables read; how many."""
-    scenario = draw_scenario(seed)
+    drawn = draw_scenario(seed)
+    # Delete files have no content in a simulation: I21 judges what they delete.
+    roles = tuple(role for role in drawn.roles if not role.name.startswith("rows-"))
+    scenario = replace(drawn, roles=roles)
     simulation = Simulation(replace(scenario, tables=tuple(rehoused(scenario, folder))))
     assert simulation.run().violations == ()
     read = 0

@@ -29,7 +29,7 @@ from tests.simulation.metadata_rules import (
     timestamps,
 )
 from tests.simulation.misdeeds import LATER_MS, OURS, Bench, files_of
-from tests.support.builders.operation_requests import build_operation
+from tests.support.builders.operation_requests import base_of, build_operation
 from tests.support.builders.request_builders import (
     build_file,
     build_request,
@@ -82,7 +82,7 @@ async def test_half_an_attempt_breaks_i3(bench: Bench) -> None:
     table = await bench.create_table()
     sealed = await bench.publish(table, files_count=2)
     await bench.commit(table, sealed)
-    assert bench.found() == {"I3"}
+    assert bench.found() == {"I3", "I21"}
 
 
 async def test_a_file_that_nobody_published_breaks_i3(bench: Bench) -> None:
@@ -90,7 +90,7 @@ async def test_a_file_that_nobody_published_breaks_i3(bench: Bench) -> None:
     stranger = added_entry(build_file(table.metadata, UUID(int=5)))
     sealed = await bench.publish(table)
     await bench.commit(table, sealed, files=lambda entries: [*entries, stranger])
-    assert bench.found() == {"I3"}
+    assert bench.found() == {"I3", "I21"}
 
 
 async def test_a_request_that_nobody_published_breaks_i3(bench: Bench) -> None:
@@ -308,7 +308,7 @@ async def test_a_file_that_is_deleted_while_it_is_needed_breaks_i12(bench: Bench
     assert bench.found() == {"I12"}
 
 
-# --- I19, I20: operations ------------------------------------------------------------------------
+# --- I19 to I21: operations ----------------------------------------------------------------------
 
 
 async def test_an_operation_that_removes_another_file_breaks_i19(bench: Bench) -> None:
@@ -320,6 +320,25 @@ async def test_an_operation_that_removes_another_file_breaks_i19(bench: Bench) -
     await bench.inbox.put(deletes)
     await bench.commit(table, deletes, keeps=False)
     assert "I19" in bench.found()
+
+
+@pytest.mark.parametrize("is_copy", [True, False])
+async def test_a_rewrite_that_has_other_rows_breaks_i21(bench: Bench, is_copy: bool) -> None:
+    table = await bench.create_table()
+    first = await bench.publish(table)
+    base = await bench.commit(table, first)
+    (old,) = files_of(table, first)
+    needs = {**base_of(base.metadata), "removed-data-files": [old.file_path]}
+    rewrite = build_operation(
+        table, "rewrite-files", producer="query-2", files_count=1, needs=needs
+    )
+    (new,) = files_of(table, rewrite)
+    if is_copy:
+        rows = bench.history.written.rows(old.file_path, old.record_count)
+        bench.history.written.write(new.file_path, rows)
+    await bench.inbox.put(rewrite)
+    await bench.commit(table, rewrite, keeps=False)
+    assert ("I21" in bench.found()) is not is_copy
 
 
 async def test_an_epoch_that_overtakes_a_lower_one_breaks_i20(bench: Bench) -> None:
