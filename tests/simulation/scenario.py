@@ -204,27 +204,35 @@ _ROW_CHANGES = 0.4
 
 
 def _with_row_changers(scenario: Scenario) -> Scenario:
-    """Add, in some seeds, jobs that change rows; all others stay as they are."""
+    """Add, in some seeds, jobs that change rows of a table which has them; all other seeds stay
+    as they are."""
     chance = rng(scenario.seed, "row changers")
     if chance.random() >= _ROW_CHANGES:
         return scenario
+    table = chance.randrange(len(scenario.tables))
+    known = scenario.tables[table]
     # Version 1 has no deletes, and only version 3 has vectors.
-    versions = [one.metadata.format_version for one in scenario.tables]
-    table = versions.index(max(versions))
+    changed = build_sim_table(
+        scenario.seed,
+        known.identifier.name,
+        properties=known.metadata.properties,
+        version=chance.choice((2, 3)),
+    )
+    tables = (*scenario.tables[:table], changed, *scenario.tables[table + 1 :])
     plans = [
         ChangerPlan(
-            epochs=chance.randint(5, 15),
-            pause_s=chance.choice((0.05, 0.3, 1.0)),
-            think_s_max=chance.choice((0.5, 4.0)),
-            waits=chance.random() < 0.5,
+            epochs=chance.randint(10, 25),
+            pause_s=chance.choice((0.02, 0.1, 0.4)),
+            think_s_max=chance.choice((0.5, 3.0)),
+            waits=chance.random() < 0.2,
             is_sequential=chance.random() < 0.7,
             is_ordered=chance.random() < 0.2,
             jobs=OF_ROWS,
         )
-        for _ in range(chance.randint(1, 3))
+        for _ in range(chance.randint(2, 4))
     ]
     roles = (changer_role(f"rows-{number}", plan, table) for number, plan in enumerate(plans))
-    return replace(scenario, roles=(*scenario.roles, *roles))
+    return replace(scenario, tables=tables, roles=(*scenario.roles, *roles))
 
 
 # Of all seeds: those with a client that claims others' files, with two that adopt the same files,
