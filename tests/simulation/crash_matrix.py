@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tests.simulation.changers import ChangerPlan
 from tests.simulation.faults import PROCESS_FAULTS, Call, Fault, applicable
 from tests.simulation.foreign import Deed, ForeignPlan
+from tests.simulation.jobs import Job
 from tests.simulation.operators import OperatorPlan
 from tests.simulation.producers import ProducerPlan
 from tests.simulation.replica import base_settings
@@ -72,6 +73,7 @@ def operations() -> dict[str, Operation]:
         producer_role("query", replace(quick, epochs=4)),
         changer_role("job", _CHANGES),
     )
+    deleting = tuple(changer_role(f"rows-{name}", _DELETES) for name in "ab")
     committer, both = ("committer-0",), ("committer-0", "committer-1")
     made = (
         Operation("publish", _scenario(one), ("query",)),
@@ -94,6 +96,7 @@ def operations() -> dict[str, Operation]:
         ),
         Operation("transaction", over_two_tables(), committer),
         Operation("several snapshots", _gathered(_scenario(changing)), committer),
+        Operation("row delta", _gathered(_scenario(deleting, version=3)), committer),
         Operation("merge", _scenario(few, _MERGING), committer),
         Operation("expiry", _scenario(few, _EXPIRING), committer),
         Operation("without a queue", replace(_scenario(one), with_queue=False), committer),
@@ -131,6 +134,8 @@ def over_two_tables() -> Scenario:
 
 
 _CHANGES = ChangerPlan(epochs=4, pause_s=0.2, think_s_max=0.1, waits=False)
+# The first finds no rows, and appends; of the others two meet on one file.
+_DELETES = ChangerPlan(epochs=2, pause_s=0.4, think_s_max=0.1, waits=False, jobs=(Job.DELETE_ROWS,))
 _MERGING = {"commit.manifest.min-count-to-merge": "2"}
 _EXPIRING = {
     "frazil.expire.enabled": "true",
@@ -147,12 +152,14 @@ def _gathered(scenario: Scenario) -> Scenario:
     return replace(scenario, settings=scenario.settings.model_copy(update={"commit": commit}))
 
 
-def _scenario(roles: tuple[Role, ...], properties: dict[str, str] | None = None) -> Scenario:
+def _scenario(
+    roles: tuple[Role, ...], properties: dict[str, str] | None = None, *, version: int = 2
+) -> Scenario:
     settings = base_settings()
     commit = settings.commit.model_copy(update={"min_interval_ms": 0, "yield_to_others_ms": 0})
     return Scenario(
         seed=SEED,
-        tables=(build_sim_table(SEED, properties=properties),),
+        tables=(build_sim_table(SEED, properties=properties, version=version),),
         roles=roles,
         settings=settings.model_copy(update={"commit": commit}),
         script={},

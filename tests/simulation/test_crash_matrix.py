@@ -117,3 +117,16 @@ def test_a_batch_of_several_snapshots_meets_every_fault() -> None:
     metadata = simulation.invariants.view(table.identifier).metadata
     assert {one.operation for one in metadata.snapshots} > {"append", "overwrite"}
     assert len(metadata.snapshot_log) < len(metadata.snapshots)
+
+
+def test_the_committer_unites_vectors_while_it_meets_every_fault() -> None:
+    simulation = Simulation(OPERATIONS["row delta"].scenario)
+    outcome = simulation.run()
+    assert outcome.landed["row-delta"] > 1 and not outcome.conflicts
+    (table,) = outcome.scenario.tables
+    view = simulation.invariants.view(table.identifier)
+    by_clients = {file.file_path for one in view.ledger.attempts.values() for file in one.files}
+    head = view.metadata.branch_head()
+    assert head is not None
+    vectors = [one.data_file for one in view.contents.of(head).deletes]
+    assert any(one.is_deletion_vector and one.file_path not in by_clients for one in vectors)
