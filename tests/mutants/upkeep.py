@@ -156,6 +156,13 @@ UPKEEP = (
     ),
     # --- Merges and expiry ---
     Mutant(
+        "expiry_takes_every_snapshot_of_a_table_without_a_branch",
+        "committer/plan/cleanup/expiry.py",
+        "    if not kept and metadata.snapshots:\n",
+        "    if False:\n",
+        ("tests/plan/cleanup/test_expiry.py",),
+    ),
+    Mutant(
         "merge_of_manifests_that_changed_applies",
         "committer/plan/cleanup/maintenance.py",
         "        if all(rows.get(row.manifest_path) == row for row in merged.replaced):\n",

@@ -243,6 +243,10 @@ def _kept_snapshots(
         for one in metadata.snapshots
         if one.snapshot_id not in referenced and one.timestamp_ms >= young_ms
     )
+    if not kept and metadata.snapshots:
+        # A table that has staged snapshots alone: the journal of an expiry names one that stays, by
+        # which a table that was put back is told.
+        kept.add(metadata.snapshots[-1].snapshot_id)
     return kept
 
 

@@ -161,6 +161,17 @@ def test_the_snapshots_that_hold_proofs_stay_whatever_the_properties_say() -> No
     assert len(found.snapshots) == 5
 
 
+def test_of_staged_snapshots_alone_the_newest_stays(no_floor: None) -> None:
+    """No branch holds one back; the journal of the expiry names a snapshot that stays."""
+    history = aged(3, retention(1, 0))
+    table = replace(history.state.table, metadata=replace(history.metadata, refs={}))
+    state = replace(history.state, table=table)
+    found = expirable(state, now_ms=history.now_ms)
+    assert found is not None
+    ids = [one.snapshot_id for one in history.metadata.snapshots]
+    assert found.snapshot_ids == tuple(ids[:2])
+
+
 def test_nothing_expires_while_the_history_of_a_producer_is_in_doubt(no_floor: None) -> None:
     history = aged(5, retention(1, 0))
     key = "frazil.producer.q"
