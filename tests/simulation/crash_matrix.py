@@ -6,9 +6,10 @@ met by every fault that may befall it, in a run of its own, and nothing else bef
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tests.simulation.administrators import Act, AdministratorPlan
 from tests.simulation.changers import ChangerPlan
 from tests.simulation.faults import PROCESS_FAULTS, Call, Fault, applicable
 from tests.simulation.foreign import Deed, ForeignPlan
@@ -21,6 +22,7 @@ from tests.simulation.scenario import (
     Fate,
     Role,
     Scenario,
+    administrator_role,
     build_sim_table,
     changer_role,
     foreign_role,
@@ -97,6 +99,8 @@ def operations() -> dict[str, Operation]:
         Operation("transaction", over_two_tables(), committer),
         Operation("several snapshots", _gathered(_scenario(changing)), committer),
         Operation("row delta", _gathered(_scenario(deleting, version=3)), committer),
+        Operation("alter", _scenario((*one, _administrator(_ALTERS))), committer),
+        Operation("staged and picked", _scenario((*one, _administrator(_PUBLISHES))), committer),
         Operation("merge", _scenario(few, _MERGING), committer),
         Operation("expiry", _scenario(few, _EXPIRING), committer),
         Operation("without a queue", replace(_scenario(one), with_queue=False), committer),
@@ -134,6 +138,10 @@ def over_two_tables() -> Scenario:
 
 
 _CHANGES = ChangerPlan(epochs=4, pause_s=0.2, think_s_max=0.1, waits=False)
+# Behind the first append; a second branch of one name is refused.
+_ALTERS = (Act.SET_PROPERTY, Act.CREATE_BRANCH, Act.CREATE_BRANCH)
+# The first pick moves the head, another makes its snapshot again; one of them was picked before.
+_PUBLISHES = (Act.STAGE, Act.STAGE, Act.PICK, Act.PICK, Act.PICK)
 # The first finds no rows, and appends; of the others two meet on one file.
 _DELETES = ChangerPlan(epochs=2, pause_s=0.4, think_s_max=0.1, waits=False, jobs=(Job.DELETE_ROWS,))
 _MERGING = {"commit.manifest.min-count-to-merge": "2"}
@@ -150,6 +158,10 @@ def _gathered(scenario: Scenario) -> Scenario:
     """Return it with commits so far apart that requests of several producers meet in a batch."""
     commit = scenario.settings.commit.model_copy(update={"min_interval_ms": 700})
     return replace(scenario, settings=scenario.settings.model_copy(update={"commit": commit}))
+
+
+def _administrator(acts: Sequence[Act]) -> Role:
+    return administrator_role("admin", AdministratorPlan(acts=acts, pause_s=0.4))
 
 
 def _scenario(

@@ -1,4 +1,4 @@
-"""The invariants I1 to I15, I18 to I21 over one run: of each effect at once, all at quiescence.
+"""The invariants I1 to I15, I18 to I22 over one run: of each effect at once, all at quiescence.
 
 Each effect of a committer is judged at once, by the state of the servers then; effects of others
 are followed, not judged. Violations are noted in the history, never raised inside a port.
@@ -532,7 +532,7 @@ class Invariants:
         contents = {each.snapshot_id: view.contents.of(each) for each in metadata.snapshots}
         for (producer, epoch), proof in evidence_of_history(metadata, contents).items():
             landing = view.ledger.attempts.get(proof.attempt)
-            if landing is None or landing.proof != proof:
+            if landing is None or landing.evidence != proof:
                 self._violated("I11", f"a list proves epoch {epoch} of {producer} by {proof}")
 
     # --- The state of the servers ----------------------------------------------------------------

@@ -8,7 +8,7 @@ I11, and I2 over time).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from uuid import UUID
@@ -18,6 +18,7 @@ from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.ledger_entry import (
+    NO_SNAPSHOT,
     Landed,
     ProducerEntry,
     parse_entry,
@@ -34,6 +35,7 @@ from committer.request.request_format import EncodedRequest
 from committer.request.request_key import inbox_key
 from tests.simulation.contents import Read, SnapshotContents
 
+_MAKE_NO_SNAPSHOT = ("alter", "cherry-pick")
 # An invariant and what broke it.
 Problem = tuple[str, str]
 
@@ -41,14 +43,22 @@ Problem = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Landing:
     """One request in one snapshot. `files`: those that it adds, of a rewrite without the groups
-    that have not landed; `paths`: those of data.
+    that have not landed; `paths`: those of data that a reader finds by then. `proof`: what the
+    ledger says, `evidence`: what a manifest list does, None where no snapshot was made. They differ
+    of a staged request: the ledger names the head that its branch had.
     """
 
     branch: str
     request: CommitRequest
     proof: Landed
+    evidence: Landed | None
     files: tuple[DataFile, ...]
     paths: frozenset[str]
+
+    @property
+    def listed(self) -> frozenset[str]:
+        """The paths of all its files but vectors, which the committer may unite with others."""
+        return frozenset(one.file_path for one in self.files if not one.is_deletion_vector)
 
     def stands_for(self, request: CommitRequest) -> bool:
         """Return whether another attempt of the epoch may count as landed with this one."""
@@ -109,7 +119,7 @@ class LedgerModel:
                 continue
             entry = entry_in(metadata, property_key(producer, branch))
             if entry is None or epoch not in entry.epochs:
-                again |= self.landed.pop(known).paths
+                again |= self.landed.pop(known).listed
                 continue
             # Of an epoch that landed twice, the one that counts is the one that is remembered.
             remembered = entry.landed(epoch)
@@ -133,7 +143,7 @@ class LedgerModel:
             key = property_key(producer, branch)
             is_proven = key in metadata.properties or key in covered
             if not is_proven and self.snapshot_ids[landing.proof.attempt] <= expired:
-                again |= self.landed.pop(known).paths
+                again |= self.landed.pop(known).listed
         return self._may_come_again(again)
 
     def _may_come_again(self, paths: set[str]) -> set[str]:
@@ -144,10 +154,16 @@ class LedgerModel:
     # --- A commit of ours ------------------------------------------------------------------------
 
     def commit(
-        self, contents: SnapshotContents, branch: str, accepted: set[str]
+        self,
+        contents: SnapshotContents,
+        branch: str,
+        accepted: set[str],
+        after: TableMetadata,
+        picked: Sequence[DataFile],
     ) -> Iterator[Problem]:
         """Take over a snapshot that a committer has added to a branch. `accepted` are keys that an
-        operator allows to land again: each of them once, so a landing takes it out.
+        operator allows to land again: each of them once, so a landing takes it out. `picked`: the
+        files of the snapshot that it makes again.
         """
         snapshot = contents.snapshot
         expected: set[str] = set()
@@ -157,27 +173,66 @@ class LedgerModel:
             if sealed is None:
                 yield "I3", f"snapshot {snapshot.snapshot_id} holds {key}, never published"
                 continue
-            if sealed.request.branch != branch:
+            request = sealed.request
+            if request.branch != branch and not request.stage_only:
                 yield "I3", f"{key} is for `{sealed.request.branch}`, and landed on `{branch}`"
-            files = tuple(_landed_files(sealed, self.read, contents))
+            files = (*_landed_files(sealed, self.read, contents), *picked)
+            expected.update(one.file_path for one in files if not one.is_deletion_vector)
+            for one in picked:
+                self.added.pop(one.file_path, None)
             data = (one for one in files if one.content is DataFileContent.DATA)
             paths = frozenset(one.file_path for one in data)
-            expected.update(one.file_path for one in files if not one.is_deletion_vector)
-            landing = Landing(branch, sealed.request, proof, files, paths)
-            known = self.find(sealed.request)
-            if key in accepted:  # it may have landed itself, behind what was rolled back
-                accepted.remove(key)
-                for path in paths:
-                    self.added.pop(path, None)
-            elif known is not None:
-                yield (
-                    "I3",
-                    f"{key} landed in snapshot {proof.snapshot_id}, after attempt"
-                    f" {known.request.attempt} had landed in {known.proof.snapshot_id}",
-                )
-            self.landed[branch, producer, epoch] = self.attempts[proof.attempt] = landing
+            told = proof
+            if request.stage_only:
+                told, paths = _at_head(proof, after, request.branch), frozenset()
+            yield from self._land(
+                Landing(request.branch, request, told, proof, files, paths), accepted
+            )
             self.snapshot_ids[proof.attempt].add(proof.snapshot_id)
         yield from self._files(contents, expected)
+
+    def _land(self, landing: Landing, accepted: set[str]) -> Iterator[Problem]:
+        request, proof = landing.request, landing.proof
+        key = inbox_key(self.table_uuid, request.producer.id, request.epoch, proof.attempt)
+        known = self.find(request)
+        if key in accepted:  # it may have landed itself, behind what was rolled back
+            accepted.remove(key)
+            for path in landing.listed:
+                self.added.pop(path, None)
+        elif known is not None:
+            yield (
+                "I3",
+                f"{key} landed in snapshot {proof.snapshot_id}, after attempt"
+                f" {known.request.attempt} had landed in {known.proof.snapshot_id}",
+            )
+        name = landing.branch, request.producer.id, request.epoch
+        self.landed[name] = self.attempts[proof.attempt] = landing
+        self.snapshot_ids[proof.attempt].add(proof.snapshot_id)
+
+    def unlisted(
+        self, before: TableMetadata, after: TableMetadata
+    ) -> Iterator[tuple[CommitRequest, Landed]]:
+        """Yield the requests that land by a swap without a snapshot of theirs: changes of the
+        table, and picks that only move a head. The ledger alone says so.
+        """
+        for key, text in after.properties.items():
+            parsed = parse_property_key(key)
+            if parsed is None or before.properties.get(key) == text:
+                continue
+            old, new = entry_in(before, key), entry_in(after, key)
+            known = set() if old is None else {one.attempt for one in old.latest}
+            for one in () if new is None else new.latest:
+                name = inbox_key(self.table_uuid, parsed[0], one.epoch, one.attempt)
+                sealed = None if one.attempt in known else self.published(name)
+                if sealed is not None and sealed.request.operation in _MAKE_NO_SNAPSHOT:
+                    yield sealed.request, one
+
+    def land_unlisted(
+        self, request: CommitRequest, proof: Landed, accepted: set[str]
+    ) -> Iterator[Problem]:
+        """Take over a request that made no snapshot."""
+        landing = Landing(request.branch, request, proof, None, (), frozenset())
+        yield from self._land(landing, accepted)
 
     def remembered(self, contents: SnapshotContents, after: TableMetadata) -> Iterator[Problem]:
         """Check I11 of one commit: the ledger keeps the details of each epoch in it as long as its
@@ -269,6 +324,14 @@ class LedgerModel:
         for (branch, producer, _), landing in self.landed.items():
             if parsed == (producer, branch):
                 yield landing
+
+
+def _at_head(proof: Landed, after: TableMetadata, branch: str) -> Landed:
+    """Return what the ledger says of a staged request: it names the head of its branch."""
+    head = after.branch_head(branch)
+    if head is None:
+        return replace(proof, snapshot_id=NO_SNAPSHOT, sequence_number=0)
+    return replace(proof, snapshot_id=head.snapshot_id, sequence_number=head.sequence_number)
 
 
 def _span(low: int, high: int) -> range:

@@ -6,7 +6,7 @@ the code that it judges.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from committer.iceberg.metadata.metadata_model import TableMetadata
@@ -31,15 +31,19 @@ def is_set_back(before: TableMetadata, after: TableMetadata) -> bool:
     return False
 
 
-def linear_history(before: TableMetadata, after: TableMetadata) -> Iterator[str]:
+def linear_history(
+    before: TableMetadata, after: TableMetadata, set_back: Collection[str] = ()
+) -> Iterator[str]:
     """Check I4 of one swap: a branch's old head is an ancestor of its new one, and every ref stays.
 
-    For a commit that adds to the table; one that rolls back says so and is not judged by this.
+    `set_back`: the refs that a request rolls back or drops, which says so.
     """
     if before.table_uuid != after.table_uuid:
         yield f"the table {before.table_uuid} became {after.table_uuid} in one swap"
     for name, ref in before.refs.items():
         head = after.refs.get(name)
+        if name in set_back:
+            continue
         if head is None:
             yield f"the {ref.type} `{name}` is gone"
         elif head.snapshot_id != ref.snapshot_id and not after.is_ancestor(

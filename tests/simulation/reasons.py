@@ -60,6 +60,9 @@ def untrue_conflict(
     the paths of data files, and the keys of delete files.
     """
     needs = request.needs
+    if request.operation in ("alter", "cherry-pick"):
+        # They rest on names and on what is staged, not on a base; by now these may be others.
+        return None
     if code == ConflictCode.MISSING:
         deletes = (
             (one.file_path, one.content_offset, one.content_size_in_bytes)

@@ -21,6 +21,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.settings.service_settings import Settings
 from tests.simulation.actor import Actor
+from tests.simulation.administrators import FORWARD, Act, Administrator, AdministratorPlan
 from tests.simulation.catalogs import WAREHOUSE, SimCatalog
 from tests.simulation.chance import rng
 from tests.simulation.changers import Changer, ChangerPlan
@@ -172,7 +173,8 @@ def draw_scenario(
         skews_ms=tuple(int(chance.gauss(0, 1_500)) for _ in range(replicas)),
         play_s=chance.choice(pace.plays_s),
     )
-    return _with_row_changers(_with_changers(_with_transfers(_with_doublers(drawn))))
+    changed = _with_row_changers(_with_changers(_with_transfers(_with_doublers(drawn))))
+    return _with_administrators(changed)
 
 
 # Of all seeds: those with jobs that overwrite, delete and rewrite.
@@ -196,6 +198,34 @@ def _with_changers(scenario: Scenario) -> Scenario:
         for _ in range(chance.randint(1, 3))
     ]
     roles = (changer_role(f"job-{number}", plan, table) for number, plan in enumerate(plans))
+    return replace(scenario, roles=(*scenario.roles, *roles))
+
+
+# Of all seeds: those with operators that change the table by requests. Where nothing else sets a
+# table back, some of them roll it back, and another decides about the producers.
+_ADMINISTRATES = 0.25
+_ROLLS_BACK = 0.2
+
+
+def _with_administrators(scenario: Scenario) -> Scenario:
+    """Add, in some seeds, administrators of a table; all other seeds stay as they are."""
+    chance = rng(scenario.seed, "administrators")
+    if chance.random() >= _ADMINISTRATES:
+        return scenario
+    table = chance.randrange(len(scenario.tables))
+    is_whole = all(role.name != "vandal" for role in scenario.roles)
+    acts = tuple(Act) if is_whole and chance.random() < _ROLLS_BACK else FORWARD
+    plans = [
+        AdministratorPlan(
+            acts=chance.choices(acts, k=chance.randint(5, 20)),
+            pause_s=chance.choice((0.05, 0.3, 1.0)),
+        )
+        for _ in range(chance.randint(1, 2))
+    ]
+    roles = [administrator_role(f"admin-{n}", plan, table) for n, plan in enumerate(plans)]
+    if Act.ROLL_BACK in acts:
+        looks = OperatorPlan(looks=2, pause_s=chance.choice((2.0, 8.0)))
+        roles.append(ledger_operator_role("owner", looks, table))
     return replace(scenario, roles=(*scenario.roles, *roles))
 
 
@@ -483,6 +513,13 @@ def malformed_role(name: str, count: int, table: int = 0) -> Role:
 def changer_role(name: str, plan: ChangerPlan, table: int = 0) -> Role:
     """Return a query of jobs that change one of the tables."""
     return Role(name, lambda seed, tables: Changer(name, tables[table].identifier, plan, seed=seed))
+
+
+def administrator_role(name: str, plan: AdministratorPlan, table: int = 0) -> Role:
+    """Return an operator that changes one of the tables by requests."""
+    return Role(
+        name, lambda seed, tables: Administrator(name, tables[table].identifier, plan, seed=seed)
+    )
 
 
 def claimant_role(name: str, count: int, pause_s: float, table: int = 0) -> Role:

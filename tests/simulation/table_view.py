@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from uuid import UUID
 
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.ledger_entry import property_key
@@ -15,6 +16,7 @@ from committer.request.commit_request import CommitRequest
 from committer.request.needs import RewriteGroup
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
+from tests.simulation.alter_rules import altered_as_asked, set_back_refs
 from tests.simulation.contents import (
     Contents,
     Read,
@@ -100,7 +102,7 @@ class TableView:
 
     def _may_come_again(self, paths: set[str], metadata: TableMetadata) -> None:
         if paths:
-            self.again |= paths & self.live(metadata)
+            self.again |= paths & (self.live(metadata) | self._live_deletes(metadata))
 
     def may_freeze(self, request: CommitRequest) -> bool:
         """Return whether there was a reason to freeze the request's producer."""
@@ -135,10 +137,17 @@ class TableView:
     def _own(
         self, before: TableMetadata, after: TableMetadata, accepted: set[str]
     ) -> Iterator[Problem]:
-        yield from (("I4", text) for text in linear_history(before, after))
+        unlisted = list(self.ledger.unlisted(before, after))
+        altering = [request for request, _ in unlisted]
+        set_back = set_back_refs(altering)
+        yield from (("I4", text) for text in linear_history(before, after, set_back))
+        if altering:
+            yield from (("I22", text) for text in altered_as_asked(before, after, altering))
+            self.taken |= self.live(before) - self.live(after)
+            self.was_set_back = self.was_set_back or is_set_back(before, after)
         yield from (("I5", text) for text in sequence_numbers(before, after))
         yield from (("I8", text) for text in ages(before, after))
-        branches = {ref.snapshot_id: name for name, ref in after.refs.items()}
+        branches = _branches(before, after)
         for snapshot in added_snapshots(before, after):
             contents = self.contents.of(snapshot)
             yield from self._problems(contents)
@@ -147,15 +156,44 @@ class TableView:
             if COUNT_KEY in (snapshot.summary or {}):
                 self.commits += 1
                 branch = branches.get(snapshot.snapshot_id, MAIN)
-                yield from self.ledger.commit(contents, branch, accepted)
+                yield from self.ledger.commit(
+                    contents, branch, accepted, after, self._picked(snapshot)
+                )
                 yield from self.ledger.remembered(contents, after)
                 requests = self._asked(after, contents, snapshot)
                 yield from self._as_asked(after, contents, snapshot, requests)
             parent = self._parent(after, snapshot)
-            found = self.rows.check(parent, contents, requests, self._seen)
+            # A file that is there twice, as an operator had it land twice, has no one number.
+            found = () if self.again else self.rows.check(parent, contents, requests, self._seen)
             yield from (("I21", f"snapshot {snapshot.snapshot_id}: {text}") for text in found)
             self._seen[snapshot.snapshot_id] = contents
+        listed = {
+            proof.attempt
+            for snapshot in added_snapshots(before, after)
+            for proof in self.contents.of(snapshot).evidence.values()
+        }
+        for request, proof in unlisted:
+            if proof.attempt not in listed:
+                yield from self.ledger.land_unlisted(request, proof, accepted)
         yield from self.ledger.changed_entries(before, after)
+
+    def _picked(self, snapshot: Snapshot) -> list[DataFile]:
+        """Return the files of the snapshot that this one makes again."""
+        source_id = (snapshot.summary or {}).get("source-snapshot-id")
+        source = self._seen.get(int(source_id)) if source_id else None
+        if source is None:
+            return []
+        live = (source.live[path] for path in source.added)
+        return [
+            DataFile(
+                file_path=one.path,
+                partition=one.partition,
+                spec_id=one.spec_id,
+                record_count=one.record_count,
+                file_size_in_bytes=one.size_bytes,
+            )
+            for one in live
+        ]
 
     def _parent(self, after: TableMetadata, snapshot: Snapshot) -> SnapshotContents | None:
         parent_id = snapshot.parent_snapshot_id
@@ -231,6 +269,15 @@ class TableView:
                 found |= self.contents.of(snapshot).live.keys()
         return found
 
+    def _live_deletes(self, metadata: TableMetadata) -> set[str]:
+        snapshots = (metadata.snapshot_by_id(ref.snapshot_id) for ref in metadata.refs.values())
+        return {
+            entry.data_file.file_path
+            for snapshot in snapshots
+            if snapshot is not None
+            for entry in self.contents.of(snapshot).deletes
+        }
+
     def live_on(self, branch: str) -> set[object]:
         """Return the paths of the data files of a branch, and the keys of its delete files."""
         head = self.metadata.branch_head(branch)
@@ -284,6 +331,17 @@ class TableView:
         for statistics in (*metadata.statistics, *metadata.partition_statistics):
             found.add(statistics.statistics_path)
         return found
+
+
+def _branches(before: TableMetadata, after: TableMetadata) -> dict[int, str]:
+    """Return the branches that a swap has added snapshots to, by the ids of these."""
+    found: dict[int, str] = {}
+    for name, ref in after.refs.items():
+        for one in after.ancestors(ref.snapshot_id):
+            if one.snapshot_id in before.snapshots_by_id:
+                break
+            found[one.snapshot_id] = name
+    return found
 
 
 def _removed(

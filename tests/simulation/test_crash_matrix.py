@@ -130,3 +130,12 @@ def test_the_committer_unites_vectors_while_it_meets_every_fault() -> None:
     assert head is not None
     vectors = [one.data_file for one in view.contents.of(head).deletes]
     assert any(one.is_deletion_vector and one.file_path not in by_clients for one in vectors)
+
+
+def test_picks_that_move_the_head_and_picks_made_again_meet_every_fault() -> None:
+    simulation = Simulation(OPERATIONS["staged and picked"].scenario)
+    outcome = simulation.run()
+    assert outcome.landed["cherry-pick"] == 2 and outcome.conflicts["cherry-pick", "picked"] == 1
+    metadata = simulation.invariants.view(outcome.scenario.tables[0].identifier).metadata
+    summaries = [one.summary or {} for one in metadata.branch_history()]
+    assert {"wap.id", "published-wap-id"} <= {key for one in summaries for key in one}
