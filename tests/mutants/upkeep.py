@@ -21,6 +21,34 @@ UPKEEP = (
         "    inherited = _head(row.added_snapshot_id + 1, ",
         (SEEDS,),
     ),
+    Mutant(
+        "clustered_run_is_merged_with_every_hundred_manifests",
+        "committer/plan/cleanup/merge_selection.py",
+        "        if entries <= total:\n            taken = count\n",
+        "        taken = count\n",
+        ("tests/plan/cleanup/test_merge_selection.py",),
+    ),
+    Mutant(
+        "full_run_is_clustered_again_and_again",
+        "committer/plan/cleanup/merge_selection.py",
+        "        if sum(group[place].manifest_length for place in run) < run_bytes:\n",
+        "        if run:\n",
+        ("tests/plan/cleanup/test_merge_selection.py -k full_run",),
+    ),
+    Mutant(
+        "clustered_manifests_are_not_in_the_order_of_partitions",
+        "committer/iceberg/splice/manifest_clusters.py",
+        "        for partition in sorted(self._clusters, key=lambda one: order(tuples[one])):\n",
+        "        for partition in sorted(self._clusters, key=lambda one: len(tuples[one])):\n",
+        ("tests/plan/file_changes/test_clustering.py",),
+    ),
+    Mutant(
+        "one_of_several_merged_manifests_is_listed",
+        "committer/plan/cleanup/maintenance.py",
+        "            rows += instead[path]\n",
+        "            rows += instead[path][:1]\n",
+        ("tests/service/upkeep/test_merger.py -k few",),
+    ),
     # --- Settling ---
     Mutant(
         "settler_forgets_deletions_that_failed",

@@ -55,7 +55,7 @@ def sent_attempt(plan: CommitPlan, before: Iterable[str]) -> SentAttempt:
         lists,
         (*lists, *before),
         frozenset(one.location for one in plan.objects).difference(lists)
-        | {merged.row.manifest_path for merged in plan.upkeep.merged},
+        | {path for merged in plan.upkeep.merged for path in merged.paths},
     )
 
 

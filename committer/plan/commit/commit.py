@@ -22,7 +22,7 @@ from committer.ledger_entry import Landed
 from committer.plan.batch.batch import Batch, PreparedManifest, Step
 from committer.plan.cleanup.automatic_tags import due_tag
 from committer.plan.cleanup.expiry import ExpiredSnapshots, applicable_expiry
-from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
+from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicable_merges
 from committer.plan.commit.append_step import produce_append
 from committer.plan.commit.ledger_changes import (
     LedgerChanges,
@@ -177,7 +177,7 @@ def base_head(
 @dataclass(frozen=True, slots=True)
 class _Planned:
     steps: tuple[StepPlan, ...]
-    merges: tuple[MergedManifest, ...]
+    merges: tuple[MergedManifests, ...]
 
 
 def _plan_steps(
@@ -192,7 +192,7 @@ def _plan_steps(
     A step that lacks bytes or conflicts is passed over, to learn in one go what stands in the way
     of the others.
     """
-    head, planned, merges = base, list[StepPlan](), tuple[MergedManifest, ...]()
+    head, planned, merges = base, list[StepPlan](), tuple[MergedManifests, ...]()
     missing, conflicts = frozenset[ObjectRange](), InConflict()
     for number, step in enumerate(batch.steps):
         if planned and planned[-1].snapshot is not head.snapshot:

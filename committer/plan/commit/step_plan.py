@@ -19,7 +19,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, apply_updates
 from committer.iceberg.values.locations import manifest_list_location, metadata_folder
 from committer.plan.batch.batch import Step, sync_marker
-from committer.plan.cleanup.maintenance import MergedManifest, with_merges
+from committer.plan.cleanup.maintenance import MergedManifests, with_merges
 from committer.plan.ledger.evidence import (
     COUNT_KEY,
     EVIDENCE_KEY,
@@ -75,7 +75,7 @@ def plan_step(
     step: Step,
     names: StepNames,
     produced: Produced,
-    merges: tuple[MergedManifest, ...],
+    merges: tuple[MergedManifests, ...],
     attempt: Attempt,
 ) -> StepPlan:
     """Plan the snapshot. `merges` are listed with it, instead of what they replace."""
@@ -181,16 +181,16 @@ def _summary(
     head: Head,
     step: Step,
     produced: Produced,
-    merges: tuple[MergedManifest, ...],
+    merges: tuple[MergedManifests, ...],
     engine_version: str,
 ) -> dict[str, str]:
     """Return the summary of the snapshot, with its clients' own entries behind ours.
-    `engine_version`: this release; empty: not recorded. The commit that lists a merged manifest
-    creates it.
+    `engine_version`: this release; empty: not recorded. The commit that lists merged manifests
+    creates them.
     """
     counts = dict(produced.counts)
     replaced = sum(len(merged.replaced) for merged in merges)
-    counts["manifests-created"] += len(merges)
+    counts["manifests-created"] += sum(len(merged.rows) for merged in merges)
     counts["manifests-kept"] -= replaced
     counts["manifests-replaced"] += replaced
     # The engine's name, as Java writes it.

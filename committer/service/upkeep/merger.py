@@ -1,9 +1,10 @@
 """Merges the small manifests of a table's head in the background, while commits go on.
 
 `plan/cleanup/merge_selection.py` decides which ones, `iceberg/splice/manifest_merge.py` makes the
-bytes. The merged manifest is written under a name of ours, and the next commit lists it instead of
-those that it replaces. If another commit wins, the file is left over: an attempt whose answer is
-lost may still list it, so it is never deleted here.
+bytes of one manifest, `manifest_clusters.py` those of several that are clustered by partition. They
+are written under names of ours, and the next commit lists them instead of those that they replace.
+If another commit wins, the files are left over: an attempt whose answer is lost may still list
+them, so they are never deleted here.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, repeat
+from uuid import UUID
 
 from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
-from committer.iceberg.manifest.manifest import manifest_file
+from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext, manifest_file
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.splice.manifest_clusters import ManifestClusters
 from committer.iceberg.splice.manifest_merge import ManifestMerge
 from committer.iceberg.values.locations import manifest_location, metadata_folder
 from committer.plan.batch.batch import sync_marker
-from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
-from committer.plan.cleanup.merge_selection import merge_context, plan_merges
+from committer.plan.batch.manifest_size import target_bytes
+from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicable_merges
+from committer.plan.cleanup.merge_selection import is_clustered, merge_context, plan_merges
 from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import ListedManifest, TableState
@@ -48,10 +54,11 @@ class Merger:
     world: World
     metrics: Metrics
     attempts: AttemptLog
+    clustering: asyncio.Lock
 
     def __post_init__(self) -> None:
         # Since when each waits for a commit.
-        self._finished: list[tuple[float, MergedManifest]] = []
+        self._finished: list[tuple[float, MergedManifests]] = []
         self._unreadable: set[str] = set()
 
     def offer(self, upkeep: Upkeep) -> Upkeep:
@@ -61,10 +68,10 @@ class Merger:
 
     def landed(self, plan: CommitPlan) -> None:
         """Forget what this commit lists, and what its head has no use for any more."""
-        listed = {merged.row.manifest_path for merged in plan.upkeep.merged}
+        listed = _paths(plan)
         waiting = []
         for since_s, merged in self._finished:
-            if merged.row.manifest_path in listed:
+            if listed.issuperset(merged.paths):
                 self.metrics.upkeep_done(self.table, self.kind, len(merged.replaced))
             elif self._is_fresh(since_s) and _still_applies(merged, plan.state):
                 waiting.append((since_s, merged))
@@ -77,18 +84,18 @@ class Merger:
         not in the table. If it had landed and was rolled back, its files have expired with it: they
         are not offered again.
         """
-        taken = {merged.row.manifest_path for merged in plan.upkeep.merged}
+        taken = _paths(plan)
         waiting, self._finished = self._finished, []
         for since_s, merged in waiting:
-            if merged.row.manifest_path in taken:
+            if taken.issuperset(merged.paths):
                 self._leave_over(merged)
             else:
                 self._finished.append((since_s, merged))
 
-    def _leave_over(self, merged: MergedManifest) -> None:
-        left_over = merged.row.manifest_path
-        log.info("merge.superseded", table=str(self.table), left_over=left_over)
-        self.attempts.supersede(left_over)
+    def _leave_over(self, merged: MergedManifests) -> None:
+        for left_over in merged.paths:
+            log.info("merge.superseded", table=str(self.table), left_over=left_over)
+            self.attempts.supersede(left_over)
 
     def _is_fresh(self, since_s: float) -> bool:
         return self.world.monotonic_s() - since_s <= WAITING_S_MAX
@@ -111,38 +118,72 @@ class Merger:
 
     async def _merge(
         self, group: tuple[ManifestFile, ...], state: TableState, branch: str
-    ) -> MergedManifest | None:
+    ) -> MergedManifests | None:
         started_s = self.world.monotonic_s()
         metadata = state.metadata
         context = merge_context(metadata, group)
-        merge, size_bytes = ManifestMerge(context), sum(row.manifest_length for row in group)
-        for rows in _portions(group):
-            contents = await asyncio.gather(*(self._read(row) for row in rows))
-            await in_slices(size_bytes, self._slices(merge, rows, contents))
         commit_uuid = self.world.uuid()
-        sync = sync_marker(commit_uuid, 0)
-        encoded = await off_loop_if_large(size_bytes, merge.finish, sync)
-        if not encoded.existing_files_count:
+        encoded = await self._encoded(group, metadata, context, commit_uuid)
+        if not encoded:
             # Nothing but deleted entries, which later merges leave out with others.
             return None
         folder = metadata_folder(metadata.location, metadata.properties)
-        row = manifest_file(
-            encoded,
-            context,
-            manifest_path=manifest_location(folder, commit_uuid, 0),
-            snapshot_id=0,
-            sequence_number=0,
+        rows = tuple(
+            manifest_file(
+                one,
+                context,
+                manifest_path=manifest_location(folder, commit_uuid, number),
+                snapshot_id=0,
+                sequence_number=0,
+            )
+            for number, one in enumerate(encoded)
         )
-        await create_all(self.storage, [NewObject(row.manifest_path, encoded.content)])
+        await create_all(
+            self.storage,
+            [
+                NewObject(row.manifest_path, one.content)
+                for row, one in zip(rows, encoded, strict=True)
+            ],
+        )
         log.info(
             "merge.finished",
             table=str(self.table),
             manifests=len(group),
-            files=encoded.existing_files_count,
-            bytes=len(encoded.content),
+            written=len(rows),
+            files=sum(one.existing_files_count for one in encoded),
+            bytes=sum(one.manifest_length for one in encoded),
             duration_s=round(self.world.monotonic_s() - started_s, 3),
         )
-        return MergedManifest(branch, metadata.format_version, group, row)
+        return MergedManifests(branch, metadata.format_version, group, rows)
+
+    async def _encoded(
+        self,
+        group: Sequence[ManifestFile],
+        metadata: TableMetadata,
+        context: ManifestContext,
+        commit_uuid: UUID,
+    ) -> list[EncodedManifest]:
+        """Return what the group is merged to: manifests with live entries."""
+        syncs = map(sync_marker, repeat(commit_uuid), count())
+        size_bytes = sum(row.manifest_length for row in group)
+        if not is_clustered(metadata, group):
+            merge = ManifestMerge(context)
+            await self._add(merge, group, size_bytes)
+            encoded = await off_loop_if_large(size_bytes, merge.finish, next(syncs))
+            return [encoded] if encoded.existing_files_count else []
+        async with self.clustering:
+            clusters = ManifestClusters(context)
+            await self._add(clusters, group, size_bytes)
+            target = target_bytes(metadata.properties)
+            made = clusters.manifests(target, lambda: next(syncs))
+            return await off_loop_if_large(size_bytes, list, made)
+
+    async def _add(
+        self, merge: ManifestMerge, group: Sequence[ManifestFile], size_bytes: int
+    ) -> None:
+        for rows in _portions(group):
+            contents = await asyncio.gather(*(self._read(row) for row in rows))
+            await in_slices(size_bytes, self._slices(merge, rows, contents))
 
     async def _read(self, row: ManifestFile) -> bytes:
         try:
@@ -168,7 +209,11 @@ def _head_rows(state: TableState, branch: str) -> tuple[ListedManifest, ...] | N
     return None if head is None else state.heads.get(head.snapshot_id)
 
 
-def _still_applies(merged: MergedManifest, state: TableState) -> bool:
+def _paths(plan: CommitPlan) -> set[str]:
+    return {path for merged in plan.upkeep.merged for path in merged.paths}
+
+
+def _still_applies(merged: MergedManifests, state: TableState) -> bool:
     rows = _head_rows(state, merged.branch)
     version = state.metadata.format_version
     return rows is None or bool(applicable_merges(Upkeep((merged,)), merged.branch, rows, version))

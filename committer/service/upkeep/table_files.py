@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
@@ -29,7 +30,9 @@ E = TypeVar("E", ExpiryEntry, LeftOverEntry)
 
 @dataclass(frozen=True, slots=True)
 class UpkeepParts:
-    """The parts that upkeep shares in a process. `is_default`: expire unless a table says no."""
+    """The parts that upkeep shares in a process. `is_default`: expire unless a table says no.
+    `clustering`: held by the one table whose manifests are in memory to be clustered.
+    """
 
     catalog: Catalog
     storage: Storage
@@ -38,6 +41,7 @@ class UpkeepParts:
     world: World
     metrics: Metrics
     is_default: bool
+    clustering: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 @dataclass(eq=False)

@@ -75,6 +75,7 @@ class TableUpkeep:
             self._world,
             self._metrics,
             files.attempts,
+            files.parts.clustering,
         )
         # Another service that expires and deletes would meet ours in the same files. Merging only
         # adds, and keeps commits small.
@@ -110,7 +111,7 @@ class TableUpkeep:
         self._tell(commit.plan)
         self.ledger.landed(commit)
         state, branch = commit.state, commit.batch.branch
-        offered = {one.row.manifest_path for one in self.offer().merged}
+        offered = {path for one in self.offer().merged for path in one.paths}
         if self._deletes:
             self._garbage_collector.judge(offered)
         else:

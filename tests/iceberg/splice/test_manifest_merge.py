@@ -34,6 +34,7 @@ from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.splice.manifest_clusters import ManifestClusters
 from committer.iceberg.splice.manifest_merge import ManifestMerge
 from committer.plan.cleanup.merge_selection import merge_context
 from tests.iceberg.manifest_builders import (
@@ -262,6 +263,12 @@ def test_deletion_vectors_and_equality_deletes_are_merged_among_themselves() -> 
         for n in range(1, 40, 2)
     ]
     assert_same(merge(sources, one), sources, one)
+
+    clusters = ManifestClusters(one)
+    for each in sources:
+        clusters.add_all(each.row, each.content)
+    (clustered,) = clusters.manifests(1_000_000, lambda: SYNC)
+    assert_same(clustered, sources, one)
 
 
 def test_an_existing_entry_without_a_sequence_number_is_refused() -> None:

@@ -21,7 +21,7 @@ from committer.iceberg.updates.metadata_update import (
     UpgradeFormatVersion,
 )
 from committer.iceberg.values.locations import manifest_location, metadata_folder
-from committer.plan.cleanup.maintenance import MergedManifest, Upkeep, applicable_merges
+from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicable_merges
 from committer.plan.cleanup.merge_selection import merge_context, plan_merges
 from committer.plan.commit.commit import CommitPlan, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
@@ -71,7 +71,7 @@ def merged(table: Table, branch: str = "main") -> Upkeep:
         path = manifest_location(folder, UUID(int=77 + len(table.objects)), number)
         table.objects[path] = encoded.content
         made = manifest_file(encoded, context, manifest_path=path, snapshot_id=0, sequence_number=0)
-        found.append(MergedManifest(branch, metadata.format_version, group, made))
+        found.append(MergedManifests(branch, metadata.format_version, group, (made,)))
     assert found
     return Upkeep(merged=tuple(found))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from committer.errors import StorageUnavailableError
 from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
@@ -271,3 +272,68 @@ async def test_a_merge_that_waits_too_long_is_left_out_for_its_file_may_be_gone(
         assert merged not in {row.manifest_path for row in await merging.rows()}
     await merging.assert_each_file_once()
     assert (await merging.rows())[-1].existing_files_count
+
+
+# --- Clustered by partition ----------------------------------------------------------------------
+
+CARRIERS = tuple(f"C{number}" for number in range(6))
+CLUSTERED = {
+    "commit.manifest.min-count-to-merge": "24",
+    "commit.manifest.target-size-bytes": "10000",
+}
+COMMITS, FILES = 24, 20
+
+
+@pytest.mark.parametrize("format_version", [1, 2, 3])
+async def test_a_merge_into_several_manifests_lets_a_scan_of_a_partition_open_few(
+    format_version: int,
+) -> None:
+    merging = Merging()
+    await merging.create(CLUSTERED, format_version=format_version)
+    async with merging.running():
+        for _ in range(COMMITS):
+            await merging.publish_to(CARRIERS, files_count=FILES)
+        before = await merging.live_entries()
+        assert [await merging.manifests_of(carrier) for carrier in CARRIERS] == [COMMITS] * 6
+        await merging.publish_to(CARRIERS[:1], files_count=1)
+    rows = [row for row in await merging.rows() if row.existing_files_count]
+    assert len(rows) >= 2
+    assert sum(row.existing_files_count or 0 for row in rows) == len(before) == COMMITS * 6 * FILES
+    opened = [await merging.manifests_of(carrier) for carrier in CARRIERS[1:]]
+    # Neighbors share one partition at most.
+    assert sum(opened) < len(opened) + len(rows)
+    after = await merging.live_entries()
+    assert {path: after[path] for path in before} == before
+    assert len(after) == len(before) + 1
+    if format_version == 3:
+        ids = [entry.data_file.first_row_id for entry in after.values()]
+        assert None not in ids and len(set(ids)) == len(ids)
+    created, kept, replaced = (await merging.manifests_counted())[-1]
+    assert (created, kept, replaced) == (1 + len(rows), 0, COMMITS)
+    assert merging.counted() == {"merged": COMMITS}
+
+
+async def test_a_table_that_does_not_want_it_is_not_clustered() -> None:
+    merging = Merging()
+    await merging.create({**CLUSTERED, "frazil.manifests.cluster": "false"})
+    async with merging.running():
+        for _ in range(COMMITS + 1):
+            await merging.publish_to(CARRIERS, files_count=FILES)
+    opened = [await merging.manifests_of(carrier) for carrier in CARRIERS]
+    assert set(opened) == {len(await merging.rows())}
+
+
+async def test_clustered_manifests_that_a_lost_race_makes_useless_are_all_left_over() -> None:
+    merging = Merging()
+    await merging.create(CLUSTERED)
+    async with merging.running():
+        for _ in range(COMMITS):
+            await merging.publish_to(CARRIERS, files_count=FILES)
+        second = (await merging.harness.load()).snapshots[1]
+        await merging.foreign(SetSnapshotRef(MAIN, SnapshotRef(second.snapshot_id, "branch")))
+        sealed = build_request(merging.table, producer="another", epoch=0, partition=("C0",))
+        with capture_logs() as events:
+            await merging.harness.publish(sealed)
+            await merging.harness.settle(5.0)
+    left_over = [one["left_over"] for one in events if one["event"] == "merge.superseded"]
+    assert len(left_over) == len(set(left_over)) >= 2

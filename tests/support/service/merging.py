@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
+from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
+from committer.iceberg.expressions.expression_json import parse_expression
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
@@ -124,3 +129,36 @@ class Merging:
     async def running(self) -> AsyncIterator[None]:
         async with self.harness.running():
             yield
+
+    async def publish_to(self, carriers: Sequence[str], *, files_count: int) -> None:
+        """Publish a request for each partition at once: one commit takes them all."""
+        for carrier in carriers:
+            sealed = build_request(
+                self.table,
+                producer=f"of-{carrier}",
+                epoch=self.epoch,
+                partition=(carrier,),
+                files_count=files_count,
+            )
+            await self.harness.publish(sealed)
+        self.epoch += 1
+        await self.harness.settle(1.0)
+
+    async def live_entries(self) -> dict[str, ManifestEntry]:
+        """Return the live entries by path, with all that they inherit, as if carried over."""
+        found: dict[str, ManifestEntry] = {}
+        for row in await self.rows():
+            content = await self.harness.storage.inner.get(row.manifest_path)
+            for entry in decode_manifest(content, manifest_file=row).entries:
+                if entry.is_live:
+                    assert entry.data_file.file_path not in found
+                    carried = replace(entry, status=ManifestEntryStatus.EXISTING)
+                    found[entry.data_file.file_path] = carried
+        return found
+
+    async def manifests_of(self, carrier: str) -> int:
+        """Return how many manifests a scan of one partition opens."""
+        metadata = await self.harness.load()
+        wanted = parse_expression({"type": "eq", "term": "carrier", "value": carrier})
+        scan = ScanFilter(metadata, metadata.current_schema, wanted)
+        return sum(map(scan.may_match_manifest, await self.rows()))
