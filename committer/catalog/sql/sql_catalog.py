@@ -29,7 +29,14 @@ from committer.catalog.namespaces import (
     join_namespace,
 )
 from committer.catalog.refused_swap import as_committed
-from committer.catalog.sql.sql_engine import JournalMode, open_engine, reading, threads, writing
+from committer.catalog.sql.sql_engine import (
+    JournalMode,
+    connected,
+    open_engine,
+    reading,
+    threads,
+    writing,
+)
 from committer.catalog.sql.sql_errors import Fault, cause_of, fault_of, frazil_error
 from committer.catalog.sql.sql_layout import Statements, require_names_fit
 from committer.catalog.sql.sql_namespaces import SqlNamespaces
@@ -330,7 +337,7 @@ class SqlCatalog:
 
     def _connected(self, work: Callable[[Connection], _T]) -> _T:
         try:
-            with self._reader.connect() as connection:
+            with connected(self._reader) as connection:
                 return work(connection)
         except SQLAlchemyError as error:
             raise frazil_error(error) from error

@@ -8,13 +8,14 @@ is here.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from committer.catalog.sql.sql_address import database_url
@@ -102,6 +103,27 @@ def reading(engine: Engine) -> Engine:
     if engine.dialect.name == "sqlite":
         return engine
     return engine.execution_options(isolation_level="AUTOCOMMIT")
+
+
+@contextmanager
+def connected(engine: Engine) -> Iterator[Connection]:
+    """Connect. Errors: `SQLAlchemyError`.
+
+    SQLAlchemy sets and resets what `reading` asks for without wrapping the driver's errors: on a
+    connection whose server has died they would be taken for bugs of ours.
+    """
+    try:
+        with engine.connect() as connection:
+            yield connection
+    except _driver_errors(engine) as error:
+        raise OperationalError(None, None, error) from error
+
+
+def _driver_errors(engine: Engine) -> type[Exception]:
+    driver = engine.dialect.dbapi
+    if driver is None:
+        raise InvariantError("an engine without a driver")
+    return driver.Error
 
 
 def _prepare_sqlite(

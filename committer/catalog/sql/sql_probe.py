@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, Engine, inspect
 from sqlalchemy.exc import SQLAlchemyError
 
-from committer.catalog.sql.sql_engine import reading, writing
+from committer.catalog.sql.sql_engine import connected, reading, writing
 from committer.catalog.sql.sql_errors import frazil_error, no_catalog, open_error
 from committer.catalog.sql.sql_layout import (
     NAMESPACES,
@@ -32,7 +32,7 @@ def check_layout(engine: Engine, *, create: bool, with_type: bool) -> bool:
         if engine.dialect.name == "mariadb":
             from committer.catalog.sql.mariadb import check_tables
 
-            with reading(engine).connect() as connection:
+            with connected(reading(engine)) as connection:
                 check_tables(connection)
         return any(column["name"] == TYPE_COLUMN for column in inspect(engine).get_columns(TABLES))
     except SQLAlchemyError as error:
@@ -64,7 +64,7 @@ def probe_swap(engine: Engine) -> None:
     try:
         with writing(engine).connect() as connection:
             stale, current = _swap_twice(connection, statements)
-        with reading(engine).connect() as connection:
+        with connected(reading(engine)) as connection:
             left = connection.execute(statements.location, _ROW).first()
         if left is not None:
             _remove(engine, statements)

@@ -275,6 +275,25 @@ async def test_a_commit_whose_server_is_killed_is_unknown_and_what_was_answered_
     await harness.close()
 
 
+async def test_a_read_over_a_connection_whose_server_was_killed_says_so(
+    mortal: MariaDbServer,
+) -> None:
+    harness = await MariaDbHarness.open(mortal)
+    base = await create(harness)
+    direct = await SqlCatalog.open(
+        uri=mortal.uri(harness.database), name="frazil", storage=harness.storage
+    )
+    assert await direct.current_location(FLIGHTS) == base.metadata_location
+    await asyncio.to_thread(mortal.kill)
+    for _ in range(2):
+        with pytest.raises(CatalogUnavailableError, match="catalog database: the database did not"):
+            await direct.current_location(FLIGHTS)
+    await asyncio.to_thread(mortal.start)
+    assert await direct.current_location(FLIGHTS) == base.metadata_location
+    await direct.close()
+    await harness.close()
+
+
 # --- Beside PyIceberg ----------------------------------------------------------------------------
 
 
