@@ -272,7 +272,8 @@ class RealHarness:
         async with self.catalog() as catalog:
             await catalog.create_namespace(identifier.namespace)
             await catalog.create_table(table)
-        return table
+            # A catalog that chooses locations has put it elsewhere.
+            return await catalog.load(identifier)
 
     async def load(self, name: str) -> LoadedTable:
         async with self.catalog() as catalog:

@@ -22,12 +22,13 @@ from tests.integration.real_harness import free_port, until
 from tests.integration.traffic import POLICIES, RealProducer, producers
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.servers.hive_server import running_hive
-from tests.support.servers.moto_server import running_moto_server
+from tests.support.servers.mariadb_server import running_mariadb
+from tests.support.servers.moto_server import MotoServer, running_moto_server
 from tests.support.servers.postgres_server import USER, running_postgres
 from tests.support.servers.rest_server import running_rest_server
 
 pytestmark = [pytest.mark.server, pytest.mark.heavy, pytest.mark.timeout(400)]
-KINDS = ("rest", "postgres", "hive", "glue")
+KINDS = ("rest", "postgres", "mariadb", "hive", "glue", "s3tables")
 NAME = "db.flights"
 KILLS = 3
 EPOCHS = 8
@@ -77,6 +78,11 @@ async def _postgres(stack: AsyncExitStack) -> Mortal:
     return Mortal.of(server, {"uri": uri, "jdbc.user": USER})
 
 
+async def _mariadb(stack: AsyncExitStack) -> Mortal:
+    server = stack.enter_context(running_mariadb())
+    return Mortal.of(server, {"uri": server.uri(server.new_database())})
+
+
 async def _hive(stack: AsyncExitStack) -> Mortal:
     server = stack.enter_context(running_hive(stack.enter_context(running_postgres())))
     return Mortal.of(server, {"uri": server.uri, "warehouse": server.warehouse})
@@ -84,18 +90,41 @@ async def _hive(stack: AsyncExitStack) -> Mortal:
 
 async def _glue(stack: AsyncExitStack) -> Mortal:
     server = stack.enter_context(running_moto_server())
-    at = urlsplit(server.url)
-    assert at.hostname and at.port
-    upstream = (at.hostname, at.port)
-    proxy = await stack.enter_async_context(FaultProxy(upstream))
     options = server.new_account()
     properties = {
         "type": "glue",
-        "glue.endpoint": f"http://{proxy.host}:{proxy.port}",
         "glue.region": options.region,
         "glue.access-key-id": options.access_key_id,
         "glue.secret-access-key": options.secret_access_key,
     }
+    return await _on_the_way(stack, server, "glue.endpoint", properties)
+
+
+async def _s3_tables(stack: AsyncExitStack) -> Mortal:
+    server = stack.enter_context(running_moto_server())
+    bucket = await server.new_table_bucket()
+    options = bucket.options
+    properties = {
+        "type": "s3tables",
+        "warehouse": bucket.arn,
+        "s3.endpoint": options.endpoint_url,
+        "s3.path-style-access": "true",
+        "client.region": options.region,
+        "client.access-key-id": options.access_key_id,
+        "client.secret-access-key": options.secret_access_key,
+    }
+    return await _on_the_way(stack, server, "s3tables.endpoint", properties)
+
+
+async def _on_the_way(
+    stack: AsyncExitStack, server: MotoServer, endpoint: str, properties: Mapping[str, str]
+) -> Mortal:
+    """Return a catalog whose server stays, while the way to it breaks. `endpoint`: the property
+    that names the server."""
+    at = urlsplit(server.url)
+    assert at.hostname and at.port
+    upstream = (at.hostname, at.port)
+    proxy = await stack.enter_async_context(FaultProxy(upstream))
 
     async def kill() -> None:
         await proxy.turn_to(("127.0.0.1", free_port()))
@@ -103,14 +132,16 @@ async def _glue(stack: AsyncExitStack) -> Mortal:
     async def start() -> None:
         await proxy.turn_to(upstream)
 
-    return Mortal(properties, kill, start)
+    return Mortal({**properties, endpoint: f"http://{proxy.host}:{proxy.port}"}, kill, start)
 
 
 _OPEN: Mapping[str, Callable[[AsyncExitStack], Awaitable[Mortal]]] = {
     "rest": _rest,
     "postgres": _postgres,
+    "mariadb": _mariadb,
     "hive": _hive,
     "glue": _glue,
+    "s3tables": _s3_tables,
 }
 
 
