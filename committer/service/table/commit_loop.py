@@ -7,7 +7,7 @@ whichever lands, the other cannot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -44,11 +44,15 @@ class CommitLoop:
         # In a row: a catalog that is at fault for all batches is asked ever less often.
         self._set_apart = 0
 
-    async def attempt(self, inflight: InflightBatch, state: TableState, *, is_fresh: bool) -> None:
+    async def attempt(
+        self, inflight: InflightBatch, state: TableState, *, known_before: Set[str]
+    ) -> None:
         """Try to land it on this state. Errors: those of the ports, where nothing was swapped.
 
-        Not `is_fresh`: the state was not loaded since the batch was selected, so it may lack what a
-        client has read. A conflict with it proves nothing: the table is loaded, and planned again.
+        `known_before`: the keys of the requests that waited before the load of the state began; of
+        a state that was not loaded in this round, none. It may lack what the client of any other
+        request has read. A conflict of such a one proves nothing: the table is loaded, and planned
+        again.
         """
         inflight.attempts += 1
         if inflight.attempts == 1:
@@ -60,8 +64,9 @@ class CommitLoop:
         except PlanCrashedError as error:
             self.batches.crashed(inflight, error)
             return
-        if isinstance(plan, InConflict) and plan.landed and not is_fresh:
-            self.batches.plan_again()
+        if isinstance(plan, InConflict) and not plan.landed.keys() <= known_before:
+            proven = {key: one for key, one in plan.landed.items() if key in known_before}
+            self.batches.in_conflict(InConflict(proven))
             self.cached_table.forget()
             return
         if isinstance(plan, InConflict):

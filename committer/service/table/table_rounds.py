@@ -50,8 +50,7 @@ class TableRounds:
         """Run one round. `is_turn`: whether it may commit more than the table's part of a
         transaction. Errors: `TableFrozenError`; those of the ports."""
         try:
-            loads = self.cached_table.generation
-            state, outcome = await self._admit_on_fresh_enough()
+            state, outcome, known_before = await self._admit_on_fresh_enough()
         except NoSuchTableError:
             await self._refuse_all()
             return
@@ -64,8 +63,7 @@ class TableRounds:
             candidates = [one for one in candidates if one.request.transaction is not None]
         inflight = await self.batches.next(candidates, self.admission.basis, state)
         if inflight is not None:
-            is_fresh = self.cached_table.generation > loads
-            await self.commit_loop.attempt(inflight, state, is_fresh=is_fresh)
+            await self.commit_loop.attempt(inflight, state, known_before=known_before)
 
     async def _refuse_all(self) -> None:
         self.is_gone = True
@@ -74,16 +72,20 @@ class TableRounds:
         ready, generation = self._ready(), self.cached_table.generation
         await self.verdicts.conclude(await self.admission.without_table(ready, generation))
 
-    async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome]:
+    async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome, frozenset[str]]:
         """Admit on a cached table, which may lag behind: it lets requests land (the swap finds
         out), but only fresh metadata ends one without a commit.
+
+        Return the keys of the requests that waited before a load, too: others come while it goes
+        on, and their clients may have read what it lacks.
         """
         if (state := self.cached_table.usable) is not None:
             outcome = await self._admit(state)
             if not outcome.has_verdicts:
-                return state, outcome
+                return state, outcome, frozenset()
+        known_before = frozenset(one.key for one in self._ready())
         state = await self.cached_table.load()
-        return state, await self._admit(state)
+        return state, await self._admit(state), known_before
 
     async def _admit(self, state: TableState) -> AdmissionOutcome:
         return await self.admission.admit(self._ready(), state, self.cached_table.generation)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from committer.iceberg.updates.metadata_update import RemoveSnapshots
+from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest
+from committer.request.table_identifier import TableIdentifier
 from tests.support.builders.flights import build_flights
 from tests.support.builders.operation_requests import base_of, build_operation
 from tests.support.builders.request_builders import build_request
+from tests.support.faults.faulty_catalog import FaultyCatalog
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.service.outside import add_table, foreign_commit
 from tests.support.service.service_harness import ServiceHarness
@@ -175,6 +179,45 @@ async def test_a_client_that_has_read_more_than_the_committer_meets_no_conflict_
     assert await harness.quarantined() == []
     assert theirs not in await live(harness)
     assert len(await live(harness)) == 3
+
+
+class HeldLoad(FaultyCatalog):
+    """Answers its first load, which it has begun, only when it is released."""
+
+    def __init__(self, inner: Catalog) -> None:
+        super().__init__(inner)
+        self.begun, self.released = asyncio.Event(), asyncio.Event()
+
+    async def load(self, identifier: TableIdentifier) -> LoadedTable:
+        table = await super().load(identifier)
+        self.begun.set()
+        await self.released.wait()
+        return table
+
+
+async def test_a_request_that_comes_while_the_table_is_loaded_meets_no_conflict_with_the_past() -> (
+    None
+):
+    harness = ServiceHarness()
+    table = await table_with(harness)
+    known, inner = await live(harness), harness.catalog.inner
+    harness.catalog = held = HeldLoad(inner)
+    rival = ServiceHarness(beside=harness, root="memory://rival")
+    rival.catalog = FaultyCatalog(inner)
+    async with harness.running():
+        await harness.publish(build_request(table, producer="a"))
+        await held.begun.wait()
+        await rival.publish(build_request(table, producer="rival"))
+        await rival.run_until_settled()
+        (theirs,) = await live(rival) - known
+        await harness.publish(
+            build_operation(table, "overwrite", producer="b", files_count=1, needs=removing(theirs))
+        )
+        await asyncio.sleep(1.0)
+        held.released.set()
+        await harness.settle(10.0)
+    assert await harness.quarantined() == []
+    assert theirs not in await live(harness)
 
 
 async def test_a_steady_operation_reads_nothing_while_no_other_engine_commits() -> None:
