@@ -299,6 +299,8 @@ class Invariants:
 
     def refused(self, process: str, swap: Swap) -> None:
         view = self._view_of(swap.base)
+        for request, _ in view.ledger.unlisted(swap.base.metadata, swap.metadata):
+            self._refused.add(request.inbox_key)
         for snapshot in added_snapshots(swap.base.metadata, swap.metadata):
             evidence = view.contents.of(snapshot).evidence
             if len(evidence) == 1:
