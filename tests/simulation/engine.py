@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from committer.iceberg.entry.data_file import DataFile, ManifestEntry
+from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.manifest.manifest import (
     ManifestContext,
     decode_manifest,
@@ -149,12 +149,20 @@ class Worker:
         return build_data_file(self.metadata, self.ports.world.uuid(), "foreign", rows=rows)
 
     def manifest(
-        self, entries: Sequence[ManifestEntry], number: int, spec_id: int, snapshot_id: int
+        self,
+        entries: Sequence[ManifestEntry],
+        number: int,
+        spec_id: int,
+        snapshot_id: int,
+        content: ManifestContent = ManifestContent.DATA,
     ) -> NewManifest:
         """Encode a manifest of these entries, with its row."""
         metadata = self.metadata
         context = ManifestContext(
-            metadata.format_version, metadata.current_schema, metadata.spec_by_id(spec_id)
+            metadata.format_version,
+            metadata.current_schema,
+            metadata.spec_by_id(spec_id),
+            content,
         )
         path = manifest_location(self.folder, self.commit_uuid, number)
         if metadata.format_version == 1:
@@ -190,7 +198,7 @@ class Worker:
         first_row_id = next_row_id = metadata.next_row_id
         if next_row_id is not None:
             for position, row in enumerate(rows):
-                if row.first_row_id is None:
+                if row.first_row_id is None and row.content is ManifestContent.DATA:
                     rows[position] = replace(row, first_row_id=next_row_id)
                     next_row_id += (row.existing_rows_count or 0) + (row.added_rows_count or 0)
         location = manifest_list_location(self.folder, snapshot_id, 1, self.commit_uuid)

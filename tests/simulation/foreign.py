@@ -39,9 +39,11 @@ from committer.iceberg.values.types import IntegerType, LongType, NestedField, S
 from committer.ledger_entry import LEDGER_PREFIX
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
+from tests.simulation.administrators import AUDIT
 from tests.simulation.chance import rng
 from tests.simulation.engine import Change, Worker
 from tests.simulation.expiries import Expiry, Step, replace_table, tag
+from tests.simulation.foreign_rows import apply_deletes, delete_rows
 from tests.simulation.ports import Ports
 
 # As Iceberg's `commit.retry.num-retries`.
@@ -55,6 +57,9 @@ class Deed(Enum):
     OVERWRITE = "overwrite"
     COMPACT = "compact"
     EXPIRE = "expire snapshots"
+    DELETE_ROWS = "delete rows"
+    APPLY_DELETES = "rewrite files without their deleted rows"
+    FAST_FORWARD = "fast-forward a branch to main"
     TAG = "tag a snapshot, or drop the tag"
     REPLACE = "create or replace table"
     CLEAN_ORPHANS = "remove orphan files"
@@ -83,6 +88,9 @@ HARMLESS = (
     Deed.EVOLVE_SPEC,
     Deed.REUSE_SPEC_ID,
 )
+# Deeds beside jobs that change rows, and beside operators that change refs.
+TO_ROWS = (Deed.DELETE_ROWS, Deed.DELETE_ROWS, Deed.APPLY_DELETES, Deed.COMPACT)
+TO_REFS = (Deed.APPEND, Deed.FAST_FORWARD, Deed.TAG, Deed.EVOLVE_SCHEMA)
 # Deeds that set a table back, so that an operator has to decide.
 SETTING_BACK = (Deed.ROLL_BACK, Deed.RESTORE, Deed.UNSET)
 
@@ -327,6 +335,16 @@ async def _roll_back(worker: Worker) -> Change | None:
     return Change((SetSnapshotRef(MAIN, ref),))
 
 
+async def _fast_forward(worker: Worker) -> Change | None:
+    """Move the branch that operators create to the head of main."""
+    main, branch = worker.metadata.refs.get(MAIN), worker.metadata.refs.get(AUDIT)
+    if main is None or branch is None or branch.snapshot_id == main.snapshot_id:
+        return None
+    if not worker.metadata.is_ancestor(branch.snapshot_id, of=main.snapshot_id):
+        return None
+    return Change((SetSnapshotRef(AUDIT, replace(branch, snapshot_id=main.snapshot_id)),))
+
+
 async def _unset(worker: Worker) -> Change | None:
     """Remove the ledger's properties, as an engine does that takes them for leftovers."""
     keys = [key for key in worker.metadata.properties if key.startswith(LEDGER_PREFIX)]
@@ -386,6 +404,9 @@ _STEPS: dict[Deed, tuple[Step, ...]] = {
     Deed.APPEND: (_append,),
     Deed.OVERWRITE: (_overwrite,),
     Deed.COMPACT: (_compact,),
+    Deed.DELETE_ROWS: (delete_rows,),
+    Deed.APPLY_DELETES: (apply_deletes,),
+    Deed.FAST_FORWARD: (_fast_forward,),
     Deed.TAG: (tag,),
     Deed.REPLACE: (replace_table,),
     Deed.ROLL_BACK: (_roll_back,),

@@ -27,7 +27,7 @@ from tests.simulation.chance import rng
 from tests.simulation.changers import Changer, ChangerPlan
 from tests.simulation.doublers import Adopter, Claimant, Repeater
 from tests.simulation.faults import Call, Fault
-from tests.simulation.foreign import HARMLESS, Deed, Foreign, ForeignPlan
+from tests.simulation.foreign import HARMLESS, TO_REFS, TO_ROWS, Deed, Foreign, ForeignPlan
 from tests.simulation.jobs import OF_ROWS
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
 from tests.simulation.pace import PACES, SPARSE, CommitPacer
@@ -223,10 +223,22 @@ def _with_administrators(scenario: Scenario) -> Scenario:
         for _ in range(chance.randint(1, 2))
     ]
     roles = [administrator_role(f"admin-{n}", plan, table) for n, plan in enumerate(plans)]
+    if chance.random() < 0.5:
+        roles.append(foreign_role("refs-spark", _beside(chance, TO_REFS), table))
     if Act.ROLL_BACK in acts:
         looks = OperatorPlan(looks=2, pause_s=chance.choice((2.0, 8.0)))
         roles.append(ledger_operator_role("owner", looks, table))
     return replace(scenario, roles=(*scenario.roles, *roles))
+
+
+def _beside(chance: random.Random, deeds: Sequence[Deed]) -> ForeignPlan:
+    """Return the plan of another engine that does the same kind of changes."""
+    pause_s, think_s = chance.choice((0.2, 1.0)), chance.choice((0.05, 0.5))
+    return ForeignPlan(
+        deeds=tuple(chance.choices(deeds, k=chance.randint(2, 8))),
+        pause_s=pause_s,
+        think_s=think_s,
+    )
 
 
 # Of all seeds: those with jobs that change rows.
@@ -261,7 +273,9 @@ def _with_row_changers(scenario: Scenario) -> Scenario:
         )
         for _ in range(chance.randint(2, 4))
     ]
-    roles = (changer_role(f"rows-{number}", plan, table) for number, plan in enumerate(plans))
+    roles = [changer_role(f"rows-{number}", plan, table) for number, plan in enumerate(plans)]
+    if chance.random() < 0.5:
+        roles.append(foreign_role("rows-spark", _beside(chance, TO_ROWS), table))
     return replace(scenario, tables=tables, roles=(*scenario.roles, *roles))
 
 

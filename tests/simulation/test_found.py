@@ -49,6 +49,7 @@ FOUND_SINCE = {
     160003524: "the judge compared a file, which an operator had land twice, with its other entry",
     170004349: "the judge excused no landing of which other engines had removed every proof",
     190000037: "an expiry of all snapshots, of which none had a branch, crashed each time",
+    190002104: "a request that came while the table was loaded conflicted with what was loaded",
     170000569: "the judge knew no replay that its operator had begun and never ended",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }
