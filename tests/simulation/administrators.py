@@ -47,8 +47,9 @@ class Act(Enum):
     PICK = "pick a staged append by its `wap.id`"
 
 
-# Acts that set no branch back, so that no producer is frozen by them.
-FORWARD = tuple(one for one in Act if one is not Act.ROLL_BACK)
+# Acts that set no branch back, so that no producer is frozen by them. What is staged is picked
+# more than once.
+FORWARD = (*(one for one in Act if one is not Act.ROLL_BACK), Act.STAGE, *(3 * (Act.PICK,)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

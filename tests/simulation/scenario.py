@@ -214,7 +214,8 @@ def _with_administrators(scenario: Scenario) -> Scenario:
         return scenario
     table = chance.randrange(len(scenario.tables))
     is_whole = all(role.name != "vandal" for role in scenario.roles)
-    acts = tuple(Act) if is_whole and chance.random() < _ROLLS_BACK else FORWARD
+    rolls_back = is_whole and chance.random() < _ROLLS_BACK
+    acts = (*FORWARD, Act.ROLL_BACK) if rolls_back else FORWARD
     plans = [
         AdministratorPlan(
             acts=chance.choices(acts, k=chance.randint(5, 20)),

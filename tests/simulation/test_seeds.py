@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
+from committer.plan.operations.conflict import ConflictCode
+from committer.request.needs import Operation
 from tests.simulation.__main__ import replay_command
 from tests.simulation.catalogs import SimCatalog
 from tests.simulation.run import Totals, play_seed
+from tests.simulation.scenario import draw_scenario
 
 SEEDS = {
     SimCatalog.DYNAMODB: 1_000,
@@ -39,3 +44,38 @@ def test_no_seed_breaks_a_promise(kind: SimCatalog, first_seed: int) -> None:
     print(totals.line())
     assert totals.commits > SEEDS_A_TEST
     assert totals.fired.total() > SEEDS_A_TEST
+
+
+# The first of those seeds are enough.
+SEEDS_OF_OPERATIONS = 150
+# A rewrite of manifests asks for nothing that others could undo.
+NEVER_IN_CONFLICT = {"rewrite-manifests"}
+# They are of damaged or expired history, or of a request that is wrong in itself.
+NOT_SIMULATED = {
+    ConflictCode.OTHER_PARTITION,
+    ConflictCode.OTHER_ROWS,
+    ConflictCode.PARTIAL_MATCH,
+    ConflictCode.HISTORY,
+    ConflictCode.UNDECIDED,
+}
+
+
+@pytest.mark.timeout(300)
+def test_every_operation_lands_and_conflicts_in_some_seed() -> None:
+    operations, codes = set(get_args(Operation)), {one.value for one in ConflictCode}
+    totals = Totals()
+    for seed in range(1, SEEDS_OF_OPERATIONS + 1):
+        names = {role.name for role in draw_scenario(seed).roles}
+        if names.isdisjoint({"rows-0", "admin-0"}):
+            continue
+        totals.add(play_seed(seed))
+        in_conflict = {operation for operation, _ in totals.conflicts}
+        told = {code for _, code in totals.conflicts}
+        missing = (
+            operations - totals.landed.keys(),
+            operations - in_conflict - NEVER_IN_CONFLICT,
+            codes - told - NOT_SIMULATED,
+        )
+        if not any(missing):
+            return
+    raise AssertionError(f"never landed, in conflict, told: {missing}")
