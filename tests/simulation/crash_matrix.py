@@ -137,7 +137,9 @@ def over_two_tables() -> Scenario:
     return replace(scenario, tables=tables)
 
 
-_CHANGES = ChangerPlan(epochs=4, pause_s=0.2, think_s_max=0.1, waits=False)
+_CHANGES = ChangerPlan(
+    epochs=4, pause_s=0.2, think_s_max=0.1, waits=False, jobs=(Job.OVERWRITE, Job.REWRITE)
+)
 # Behind the first append; a second branch of one name is refused.
 _ALTERS = (Act.SET_PROPERTY, Act.CREATE_BRANCH, Act.CREATE_BRANCH)
 # The first pick moves the head, another makes its snapshot again; one of them was picked before.

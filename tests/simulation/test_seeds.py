@@ -48,7 +48,7 @@ def test_no_seed_breaks_a_promise(kind: SimCatalog, first_seed: int) -> None:
 
 # The first of those seeds are enough.
 SEEDS_OF_OPERATIONS = 150
-# A rewrite of manifests asks for nothing that others could undo.
+# The simulated rewrite of manifests names none of them, so nothing is in its way.
 NEVER_IN_CONFLICT = {"rewrite-manifests"}
 # They are of damaged or expired history, or of a request that is wrong in itself.
 NOT_SIMULATED = {
