@@ -8,7 +8,7 @@ receipts are true, and readers that are not ours see the same.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from committer.ports.pointer_swap import LoadedTable
@@ -40,10 +40,14 @@ async def check_exactly_once(
 
 
 async def check_files(
-    harness: RealHarness, table: LoadedTable, published: Sequence[RealProducer]
+    harness: RealHarness,
+    table: LoadedTable,
+    published: Sequence[RealProducer],
+    read: Callable[[str], bytes] | None = None,
 ) -> Exactness:
-    """Check all but the contents that other readers see."""
-    live = live_files(table, harness.read)
+    """Check all but the contents that other readers see. `read`: reads an object of the table;
+    None: they are on this disk."""
+    live = live_files(table, read or harness.read)
     by_path = {file.path: file for file in live}
     assert len(by_path) == len(live), "a file is in the table twice"
     landed, losers = _winners(published, by_path)
