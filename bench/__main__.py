@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import contention, growth, open_loop, operations, sizes
+from bench import contention, fairness, growth, open_loop, operations, sizes
 from bench.machine import describe
 from bench.plan import SCENARIOS, Plan
 from bench.plots import draw
@@ -55,6 +55,8 @@ def run(scenario: str, plan: Plan, recorder: Recorder) -> None:
             growth.run(plan, recorder)
         case "f":
             operations.run(plan, recorder)
+        case "g":
+            fairness.run(plan, recorder)
         case _:
             raise ValueError(f"no scenario `{scenario}`")
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from bench.child import Child, Message
 from bench.commits import CommitLog, LandedCommit
 from bench.cpu import Watch
 from bench.profiles import Profile, recording
-from bench.runs import Contention, Operating, Outcome
+from bench.runs import Compacting, Contention, Operating, Outcome, compacted_of
 from bench.statistics import median, percentile
 from bench.tables import NAMESPACE, Live, Tables
 from tests.integration.real_harness import CATALOG, ROOT, RealHarness, until
@@ -125,6 +126,16 @@ class Frazil:
             table, "operate", writers, kind=load.kind, of=load.writers, window_s=load.window_s
         )
         return outcome, self.tables.live(table)
+
+    def compact(self, load: Compacting) -> tuple[Outcome, Live]:
+        """Publish row deltas from one process, and compact from the other, if it is to be done."""
+        table = self.fresh_table(format_version=3)
+        arguments = asdict(load)
+        for child, first in zip(self._publishers, (True, False), strict=True):
+            child.tell("begin_compacting", table=f"{NAMESPACE}.{table}", appends=first, **arguments)
+            child.hear(_GRACE_S)
+        writers: Writers = ((0,), (1,) if load.compacts else ())
+        return self.run(table, "compact", writers), self.tables.live(table)
 
     def prepare(
         self,
@@ -260,6 +271,7 @@ def shares(writers: int) -> Writers:
 
 
 def _add(outcome: Outcome, answer: Message) -> None:
+    outcome.compacted = replace(outcome.compacted, **compacted_of(answer))
     requests = answer["requests"]
     outcome.requests.extend((called, durable, ended) for called, durable, ended in requests)
     for name, count in answer["failed"].items():

@@ -36,7 +36,7 @@ def own_file(location: str, writer: int, writers: int, count: int) -> Descriptor
 def first_epoch(table: LoadedTable, writers: int) -> WrittenEpoch:
     """Return the append of the files that all writers begin with."""
     location = table.metadata.location
-    epoch = _epoch(table, "base", 0, nonce_of(2**31))
+    epoch = epoch_of(table, "base", 0, nonce_of(2**31))
     files = [
         data_file(own_file(location, writer, writers, count), epoch.attempt)
         for count in range(OWN_FILES)
@@ -65,7 +65,7 @@ class OperatingWriter:
     def next(self) -> WrittenEpoch:
         """Return the next change, which rests on what the writer has read last."""
         nonce = nonce_of(2**32 + self.writer + self._count * self.writers)
-        epoch = _epoch(self.table, f"writer-{self.writer}", self._count, nonce)
+        epoch = epoch_of(self.table, f"writer-{self.writer}", self._count, nonce)
         files, needs = self._change(epoch.attempt)
         return replace(epoch, operation=_OPERATIONS[self.kind], files=files, needs=needs)
 
@@ -89,7 +89,7 @@ class OperatingWriter:
         match self.kind:
             case "vectors":
                 before = self._vectors.get(self._turn)
-                removed = (_named(before),) if before else ()
+                removed = (named(before),) if before else ()
                 needs = Needs(
                     base_snapshot_id=snapshot_id,
                     base_sequence_number=sequence_number,
@@ -116,18 +116,24 @@ class OperatingWriter:
     def _vector(self, attempt: UUID, before: DataFile | None) -> DataFile:
         first = first_epoch(self.table, self.writers).attempt
         deleted = own_file(self.table.metadata.location, self.writer, self.writers, self._turn)
-        return replace(
-            _deletes(deleted, attempt, "puffin"),
-            content=DataFileContent.POSITION_DELETES,
-            file_format="PUFFIN",
-            record_count=1 if before is None else before.record_count + 1,
-            referenced_data_file=deleted.path(first),
-            content_offset=4,
-            content_size_in_bytes=40,
-        )
+        return vector_of(deleted, first, attempt, before)
 
 
-def _named(vector: DataFile) -> RemovedDeleteFile:
+def vector_of(deleted: Descriptor, first: UUID, attempt: UUID, before: DataFile | None) -> DataFile:
+    """Return a vector that deletes one row more of a file than the one before. `first`: the attempt
+    that has written the file."""
+    return replace(
+        deletes_beside(deleted, attempt, "puffin"),
+        content=DataFileContent.POSITION_DELETES,
+        file_format="PUFFIN",
+        record_count=1 if before is None else before.record_count + 1,
+        referenced_data_file=deleted.path(first),
+        content_offset=4,
+        content_size_in_bytes=40,
+    )
+
+
+def named(vector: DataFile) -> RemovedDeleteFile:
     return RemovedDeleteFile(
         file_path=vector.file_path,
         content_offset=vector.content_offset,
@@ -137,7 +143,7 @@ def _named(vector: DataFile) -> RemovedDeleteFile:
 
 def _equality_delete(added: Descriptor, attempt: UUID) -> DataFile:
     return replace(
-        _deletes(added, attempt, "parquet"),
+        deletes_beside(added, attempt, "parquet"),
         content=DataFileContent.EQUALITY_DELETES,
         record_count=10,
         equality_ids=(1,),
@@ -145,7 +151,7 @@ def _equality_delete(added: Descriptor, attempt: UUID) -> DataFile:
     )
 
 
-def _deletes(beside: Descriptor, attempt: UUID, suffix: str) -> DataFile:
+def deletes_beside(beside: Descriptor, attempt: UUID, suffix: str) -> DataFile:
     return DataFile(
         file_path=f"{beside.folder}/deletes-{attempt}.{suffix}",
         partition=(beside.region, beside.day),
@@ -154,7 +160,7 @@ def _deletes(beside: Descriptor, attempt: UUID, suffix: str) -> DataFile:
     )
 
 
-def _epoch(table: LoadedTable, producer: str, epoch: int, nonce: UUID) -> WrittenEpoch:
+def epoch_of(table: LoadedTable, producer: str, epoch: int, nonce: UUID) -> WrittenEpoch:
     return WrittenEpoch(
         identifier=table.identifier,
         table_uuid=table.metadata.require_uuid(),

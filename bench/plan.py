@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SCENARIOS = ("a", "b", "c", "d", "e", "f")
+from bench.runs import Compacting
+
+SCENARIOS = ("a", "b", "c", "d", "e", "f", "g")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,14 @@ class Plan:
     @property
     def operating_writers(self) -> int:
         return 4 if self.quick else 16
+
+    # --- g: a compaction beside a stream ---------------------------------------------------------
+
+    @property
+    def compacting(self) -> Compacting:
+        if self.quick:
+            return Compacting(8, 5, 4, work_s=1.6, period_s=0.1, hit_every=5, window_s=4.0)
+        return Compacting(100, 20, 10, work_s=20.0, period_s=0.2, hit_every=5, window_s=40.0)
 
     # --- d: the size of one commit ---------------------------------------------------------------
 

@@ -14,11 +14,15 @@ import time
 from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 from uuid import UUID
 
 from bench.child import Message, answer_lines
+from bench.compacting import Compaction, DeltaStream, first_files
 from bench.delay import delayed
 from bench.operating import OperatingWriter, first_epoch
+from bench.runs import Compacting
+from bench.tables import live_paths
 from bench.workload import Descriptor, data_file, descriptors, nonce_of
 from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.errors import FrazilError
@@ -139,6 +143,67 @@ class Publishing:
             receipt = await self._publish(written, timed)
             if receipt is not None:
                 writer.landed(written, receipt)
+
+    async def begin_compacting(self, *, table: str, appends: bool, **load: Any) -> Message:
+        """Load the table of a stream and a compaction, as `begin`."""
+        self._compacting = Compacting(**load)
+        self._table = await self._open_publisher(table)
+        if appends:
+            await self._publisher.publish(first_files(self._table, self._compacting), _COMMITTED)
+        self._table = await self._catalog.load(TableIdentifier.parse(table))
+        # Importing the reader takes a second.
+        live_paths(self._table.metadata_location)
+        return {}
+
+    async def compact(self, *, writers: list[int], start_s: float) -> Message:
+        """Be the stream (writer 0) or the compaction (writer 1)."""
+        await asyncio.sleep(start_s - time.monotonic())
+        if writers == [0]:
+            return await self._stream(start_s)
+        return await self._compact(start_s)
+
+    async def _stream(self, start_s: float) -> Message:
+        """Publish a delta each period; if one takes longer, the next one at once."""
+        load, timed, before_s = self._compacting, Timed(), _cpu_s()
+        stream = DeltaStream(load, self._table)
+        due_s = start_s
+        while due_s < start_s + load.window_s:
+            await asyncio.sleep(max(0.0, due_s - time.monotonic()))
+            if stream.is_hit:
+                stream.saw(await self._catalog.load(self._table.identifier))
+            written = stream.next()
+            stream.ended(written, await self._publish(written, timed))
+            due_s = max(due_s + load.period_s, time.monotonic())
+        answer = timed.answer(_cpu_s() - before_s)
+        return {**answer, "own": stream.own, "hits": list(stream.hits.items())}
+
+    async def _compact(self, start_s: float) -> Message:
+        """Rewrite all groups, and those that were lost again, until the window ends."""
+        load, timed, before_s = self._compacting, Timed(), _cpu_s()
+        left, epoch, passes, lost, retried = list(range(load.groups)), 0, 0, 0, 0
+        end_s, last_s = start_s + load.window_s, start_s
+        while left and time.monotonic() < end_s:
+            table = await self._catalog.load(self._table.identifier)
+            compaction = Compaction(load, self._table, table, passes)
+            for part in compaction.parts(left):
+                await asyncio.sleep(load.work_s / load.groups * len(part))
+                if await self._publish(compaction.rewrite(epoch, part), timed) is not None:
+                    last_s = time.monotonic()
+                epoch += 1
+            retried += len(left) if passes else 0
+            table = await self._catalog.load(self._table.identifier)
+            left = compaction.left(left, live_paths(table.metadata_location))
+            lost, passes = lost + len(left), passes + 1
+        return {
+            **timed.answer(_cpu_s() - before_s),
+            "requests": [],
+            "failed": {},
+            "landed": sorted(set(range(load.groups)).difference(left)),
+            "lost": lost,
+            "retried": retried,
+            "took_s": last_s - start_s,
+            "commits_ms": [(ended - called) * 1_000 for called, _, ended in timed.requests],
+        }
 
     async def prepare(
         self,
@@ -296,6 +361,8 @@ async def main() -> None:
             "commit": publishing.commit,
             "begin": publishing.begin,
             "operate": publishing.operate,
+            "begin_compacting": publishing.begin_compacting,
+            "compact": publishing.compact,
         }
     )
 

@@ -17,6 +17,7 @@ SCENARIO_TITLES = {
     "d": "(d) One commit of many files, from the descriptors in memory to the receipt",
     "e": "(e) A one-file commit on large tables, and after many commits",
     "f": "(f) Closed loop: each writer deletes, upserts or overwrites rows of its own partition",
+    "g": "(g) A stream of row deltas, alone and beside a compaction of the same table",
 }
 # Title and name of each value; only those that some system has are shown.
 COLUMNS = {
@@ -74,6 +75,19 @@ COLUMNS = {
         ("manifest files", "manifests"),
     ),
 }
+COLUMNS["g"] = (
+    ("landed", "landed"),
+    ("failed", "failed"),
+    ("p50 ms", "p50_ms"),
+    ("p99 ms", "p99_ms"),
+    ("largest ms", "max_ms"),
+    ("compaction s", "compaction_s"),
+    ("groups landed", "groups_landed"),
+    ("lost", "groups_lost"),
+    ("retried", "groups_retried"),
+    ("its commits ms", "part_ms"),
+    ("the longest", "part_max_ms"),
+)
 COLUMNS["b"] = COLUMNS["f"] = COLUMNS["a"]
 _LEGEND = """\
 Medians of the rounds, with their range where there were several. "failed": requests whose commit
@@ -82,7 +96,9 @@ latencies count the stragglers too. "commit ms": from planning to the swap's ans
 committer logs it. "cycle ms": from one landed commit to the next. µs are CPU time per landed
 request, of all threads of a party. "proven": PyIceberg found exactly the files that had landed,
 none twice; of (f), the deletes and overwrites that had landed. Java's writers check their commits
-as Spark asks for it; a commit that is given up counts as failed, and the writer tries again.
+as Spark asks for it; a commit that is given up counts as failed, and the writer tries again. (g):
+latencies and failures are the stream's; "failed" are deltas of files that the compaction had
+rewritten. A lost group is rewritten again in the next pass, on the table as it is by then.
 """
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol
 
 from bench.profiles import Profile
 from bench.statistics import median, percentile
@@ -34,6 +34,41 @@ class Operating:
         return 3 if self.kind == "vectors" else 2
 
 
+@dataclass(frozen=True, slots=True)
+class Compacting:
+    """A stream that publishes a row delta each `period_s`, each `hit_every`th one on a file that is
+    to be compacted; and a compaction of so many groups of so many files, by so many commits, that
+    works for `work_s` before the last of them. `compacts`: False for the stream alone.
+    """
+
+    groups: int
+    files: int
+    parts: int
+    work_s: float
+    period_s: float
+    hit_every: int
+    window_s: float
+    compacts: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What became of a compaction, and of the stream beside it.
+
+    `landed`: the groups; `lost`: how often one was, and `retried`: how often it was tried again.
+    `took_s`: until the last group had landed, or the window ended. `commits_ms`: of those that
+    landed. `own`: the stream's deltas on files of its own that landed; `hits`: on each group.
+    """
+
+    landed: tuple[int, ...] = ()
+    lost: int = 0
+    retried: int = 0
+    took_s: float = 0.0
+    commits_ms: tuple[float, ...] = ()
+    own: int = 0
+    hits: Mapping[int, int] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Outcome:
     """The observations of a run's writers.
@@ -51,6 +86,7 @@ class Outcome:
     attempts: int | None = None
     ended_s: float | None = None
     more: dict[str, float] = field(default_factory=dict)
+    compacted: Compacted = Compacted()
 
     @property
     def landed(self) -> int:
@@ -90,6 +126,19 @@ class Outcome:
         }
 
 
+def compacted_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what an answer says of a compaction or of the stream beside it."""
+    found: dict[str, Any] = {
+        one.name: answer[one.name] for one in fields(Compacted) if one.name in answer
+    }
+    if "hits" in found:
+        found["hits"] = {int(group): count for group, count in found["hits"]}
+    for name in ("landed", "commits_ms"):
+        if name in found:
+            found[name] = tuple(found[name])
+    return found
+
+
 class Contender(Protocol):
     """A system that writers contend in. `profiles`: of its last run, if that was asked for."""
 
@@ -111,3 +160,14 @@ class Operator(Protocol):
 
     def operate(self, load: Operating) -> tuple[Outcome, Live]:
         """Run it on a fresh table, and count what is live afterwards."""
+
+
+class Compactor(Protocol):
+    """A system that compacts. `profiles`: of its last run, if that was asked for."""
+
+    name: str
+    profiles: dict[str, Profile]
+
+    def compact(self, load: Compacting) -> tuple[Outcome, Live]:
+        """Run it on a fresh table, and count what is live afterwards. The outcome is the stream's,
+        with what became of the compaction."""

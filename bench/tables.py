@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from bench import workload
@@ -19,6 +20,10 @@ from committer.iceberg.values.locations import metadata_file_location, metadata_
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
+
+if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table.metadata import TableMetadata
 
 NAMESPACE = "db"
 
@@ -165,25 +170,35 @@ class Live:
 
 def count_live(metadata_location: str) -> Live:
     """Count with PyIceberg, which is not ours."""
-    from pyiceberg.io import load_file_io
     from pyiceberg.manifest import DataFileContent
-    from pyiceberg.table import StaticTable
 
-    table = StaticTable.from_metadata(metadata_location)
-    head = table.current_snapshot()
-    assert head is not None
-    io = load_file_io(location=metadata_location)
-    files = [
-        entry.data_file
-        for manifest in head.manifests(io)
-        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
-    ]
+    metadata, files = _live_files(metadata_location)
     data = [one for one in files if one.content == DataFileContent.DATA]
     positions = [one for one in files if one.content == DataFileContent.POSITION_DELETES]
-    labels = [one.summary.operation.value for one in table.metadata.snapshots if one.summary]
+    labels = [one.summary.operation.value for one in metadata.snapshots if one.summary]
     return Live(
         len(data),
         len(files) - len(data),
         sum(one.record_count for one in positions),
         labels.count("overwrite"),
     )
+
+
+def live_paths(metadata_location: str) -> set[str]:
+    """Return the paths of the live files, as PyIceberg finds them."""
+    return {one.file_path for one in _live_files(metadata_location)[1]}
+
+
+def _live_files(metadata_location: str) -> tuple[TableMetadata, list[DataFile]]:
+    from pyiceberg.io import load_file_io
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(metadata_location)
+    head = table.current_snapshot()
+    assert head is not None
+    io = load_file_io(location=metadata_location)
+    return table.metadata, [
+        entry.data_file
+        for manifest in head.manifests(io)
+        for entry in manifest.fetch_manifest_entry(io, discard_deleted=True)
+    ]

@@ -412,6 +412,199 @@ public class Bench {
         window[0], nowS(), landed, errors, cpuS() - cpu);
   }
 
+  // --- A compaction beside a stream: the same as bench/compacting.py ---
+
+  /** The files of region 0 are the stream's own, those of each other one are a group. */
+  static class Regions {
+    final Table table;
+    final int groups, files;
+
+    Regions(Table table, Command c) {
+      this.table = table;
+      this.groups = c.integer("groups");
+      this.files = c.integer("files");
+    }
+
+    DataFile made(int region, int count) {
+      int regions = groups + 1;
+      return file(table, region + count * regions, Operator.ONE_DAY, regions);
+    }
+
+    List<DataFile> first() {
+      List<DataFile> made = new ArrayList<>();
+      for (int region = 0; region <= groups; region++)
+        for (int i = 0; i < (region > 0 ? files : Operator.OWN_FILES); i++) made.add(made(region, i));
+      return made;
+    }
+  }
+
+  /** Row deltas, one each period; every so many on a file of a group. */
+  static class Deltas {
+    final Regions regions;
+    final Table table;
+    final int hitEvery;
+    final Map<DataFileKey, DeleteFile> vectors = new HashMap<>();
+    /** Regions that the compaction has rewritten, as a look at the table tells. */
+    final Set<Integer> gone;
+    final Map<Integer, Integer> hits = new TreeMap<>();
+    int own = 0, count = 0;
+
+    record DataFileKey(int region, int count) {}
+
+    Deltas(Regions regions, int hitEvery, Set<Integer> gone) {
+      this.gone = gone;
+      this.regions = regions;
+      this.table = regions.table;
+      this.hitEvery = hitEvery;
+    }
+
+    DataFileKey target() {
+      int region = 1 + (count + 1) / hitEvery * 37 % regions.groups;
+      boolean isOwn = (count + 1) % hitEvery != 0 || gone.contains(region);
+      return isOwn ? new DataFileKey(0, count % Operator.OWN_FILES) : new DataFileKey(region, 0);
+    }
+
+    void next() {
+      DataFileKey target = target();
+      try {
+        table.refresh();
+        DataFile file = regions.made(target.region, target.count);
+        DeleteFile before = vectors.get(target);
+        DeleteFile vector =
+            FileMetadata.deleteFileBuilder(table.spec())
+                .withPartition(file.partition())
+                .withFileSizeInBytes(200)
+                .withRecordCount(before == null ? 1 : before.recordCount() + 1)
+                .ofPositionDeletes()
+                .withFormat(FileFormat.PUFFIN)
+                .withPath(table.location() + "/data/" + UUID.randomUUID() + ".puffin")
+                .withReferencedDataFile(file.location())
+                .withContentOffset(4)
+                .withContentSizeInBytes(40)
+                .build();
+        RowDelta delta =
+            table
+                .newRowDelta()
+                .addDeletes(vector)
+                .validateFromSnapshot(table.currentSnapshot().snapshotId())
+                .conflictDetectionFilter(
+                    org.apache.iceberg.expressions.Expressions.equal("region", "r" + target.region))
+                .validateDataFilesExist(List.of(file.location()))
+                .validateDeletedFiles();
+        if (before != null) delta.removeDeletes(before);
+        delta.commit();
+        vectors.put(target, vector);
+        if (target.region == 0) own++;
+        else hits.merge(target.region - 1, 1, Integer::sum);
+      } catch (RuntimeException e) {
+        gone.add(target.region);
+        throw e;
+      } finally {
+        count++;
+      }
+    }
+  }
+
+  /** Passes over the groups that are left, by so many commits each, until the window ends. */
+  static class Compaction {
+    final Set<Integer> rewritten = ConcurrentHashMap.newKeySet();
+    final List<Double> commitsMs = Collections.synchronizedList(new ArrayList<>());
+    List<Integer> left = new ArrayList<>();
+    int lost = 0, retried = 0;
+    double tookS = 0;
+
+    void run(Regions regions, Command c, double start, double end) throws Exception {
+      for (int group = 0; group < regions.groups; group++) left.add(group);
+      int share = regions.groups / c.integer("parts");
+      for (int pass = 0; !left.isEmpty() && nowS() < end; pass++) {
+        regions.table.refresh();
+        Snapshot base = regions.table.currentSnapshot();
+        List<Integer> missed = new ArrayList<>();
+        if (pass > 0) retried += left.size();
+        for (int i = 0; i < left.size(); i += share) {
+          List<Integer> part = left.subList(i, Math.min(i + share, left.size()));
+          Thread.sleep((long) (c.number("work_s") * 1000 / regions.groups * part.size()));
+          double called = nowS();
+          try {
+            rewrite(regions, part, base, pass);
+            for (int group : part) rewritten.add(group + 1);
+            tookS = nowS() - start;
+            commitsMs.add((nowS() - called) * 1e3);
+          } catch (Exception e) {
+            missed.addAll(part);
+          }
+        }
+        lost += missed.size();
+        left = missed;
+      }
+    }
+
+    static void rewrite(Regions regions, List<Integer> groups, Snapshot base, int pass) {
+      RewriteFiles rewrite =
+          regions
+              .table
+              .newRewrite()
+              .validateFromSnapshot(base.snapshotId())
+              .dataSequenceNumber(base.sequenceNumber());
+      for (int group : groups) {
+        for (int i = 0; i < regions.files; i++) rewrite.deleteFile(regions.made(group + 1, i));
+        rewrite.addFile(regions.made(group + 1, regions.files + pass));
+      }
+      rewrite.commit();
+    }
+  }
+
+  /** A stream that commits a row delta each period, and a compaction beside it. */
+  static String compact(Command c) throws Exception {
+    List<String> landed = Collections.synchronizedList(new ArrayList<>());
+    ConcurrentHashMap<String, Integer> failed = new ConcurrentHashMap<>();
+    try (JdbcCatalog mine = c.catalog();
+        JdbcCatalog others = c.catalog()) {
+      Regions regions = new Regions(mine.loadTable(c.table()), c);
+      commit(regions.table, regions.first(), true);
+      Compaction compaction = new Compaction();
+      Deltas deltas = new Deltas(regions, c.integer("hit_every"), compaction.rewritten);
+      Regions compacted = new Regions(others.loadTable(c.table()), c);
+      double cpu = cpuS(), start = nowS(), end = start + c.number("window_s");
+      Thread beside =
+          new Thread(
+              () -> {
+                try {
+                  compaction.run(compacted, c, start, end);
+                } catch (Exception e) {
+                  failed.merge("compaction ended by " + e.getClass().getSimpleName(), 1, Integer::sum);
+                }
+              });
+      if (c.is("compacts")) beside.start();
+      for (double due = start; due < end; due = Math.max(due + c.number("period_s"), nowS())) {
+        Thread.sleep((long) Math.max(0, (due - nowS()) * 1e3));
+        double called = nowS();
+        try {
+          deltas.next();
+          landed.add(String.format(Locale.ROOT, "[%.6f,%.6f]", called, nowS()));
+        } catch (Exception e) {
+          failed.merge(e.getClass().getSimpleName(), 1, Integer::sum);
+        }
+      }
+      beside.join();
+      StringJoiner errors = new StringJoiner(",", "{", "}");
+      failed.forEach((name, count) -> errors.add("\"" + name + "\":" + count));
+      StringJoiner hits = new StringJoiner(",", "[", "]");
+      deltas.hits.forEach((group, count) -> hits.add("[" + group + "," + count + "]"));
+      List<Integer> done = new ArrayList<>();
+      for (int group = 0; c.is("compacts") && group < regions.groups; group++)
+        if (!compaction.left.contains(group)) done.add(group);
+      return String.format(
+          Locale.ROOT,
+          "{\"started_s\":%.6f,\"ended_s\":%.6f,\"requests\":%s,\"failed\":%s,\"cpu_s\":%.3f,"
+              + "\"own\":%d,\"hits\":%s,\"landed\":%s,\"lost\":%d,\"retried\":%d,"
+              + "\"took_s\":%.3f,\"commits_ms\":%s}",
+          start, nowS(), landed, errors, cpuS() - cpu,
+          deltas.own, hits, done, compaction.lost, compaction.retried,
+          compaction.tookS, compaction.commitsMs);
+    }
+  }
+
   /** One writer, commits of so many files each, one after another until the limit. */
   static String commits(Command c) throws Exception {
     int count = c.integer("count"), files = c.integer("files"), start = c.integer("start");
@@ -485,6 +678,8 @@ public class Bench {
           return commits(command);
         case "operate":
           return operate(command);
+        case "compact":
+          return compact(command);
         default:
           throw new IllegalArgumentException(command.text("do"));
       }

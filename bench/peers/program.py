@@ -6,12 +6,12 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from bench.child import Child, Message, StoppedError
 from bench.profiles import Profile
-from bench.runs import Contention, Operating, Outcome
+from bench.runs import Compacting, Contention, Operating, Outcome, compacted_of
 from bench.tables import NAMESPACE, Live, Tables
 from tests.integration.real_harness import ROOT
 from tests.support.builders.java_programs import java_program
@@ -134,6 +134,15 @@ class Peer:
         limit_s = load.window_s + self.grace_s + 60.0
         answer = self.program.ask("operate", table, timeout_s=limit_s, **arguments)
         return _outcome(answer), self.program.tables.live(table)
+
+    def compact(self, load: Compacting) -> tuple[Outcome, Live]:
+        """Commit row deltas in one thread, and compact in another, if it is to be done."""
+        table = self.program.fresh_table(format_version=3)
+        limit_s = load.window_s + self.grace_s + 60.0
+        answer = self.program.ask("compact", table, timeout_s=limit_s, **asdict(load))
+        outcome = _outcome(answer)
+        outcome.compacted = replace(outcome.compacted, **compacted_of(answer))
+        return outcome, self.program.tables.live(table)
 
     def commits(
         self,
