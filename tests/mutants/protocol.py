@@ -125,6 +125,20 @@ PROTOCOL = (
         ("tests/plan/batch/test_batch_policy.py -k compaction_has_left",),
     ),
     Mutant(
+        "removals_on_other_branches_take_room_in_a_batch",
+        "committer/service/table/inflight_batch.py",
+        "cut(next_batch(_one_branch(first), self._policy(state)))",
+        "cut(tuple(_one_branch(next_batch(first, self._policy(state)))))",
+        ("tests/service/table/test_fairness.py -k another_branch",),
+    ),
+    Mutant(
+        "plans_are_weighed_by_deflated_bytes_alone",
+        "committer/service/table/commit_planner.py",
+        "max(row.manifest_length, _ENTRY_BYTES * _entries_count(row))",
+        "row.manifest_length",
+        ("tests/service/table/test_fairness.py -k hold_the_loop",),
+    ),
+    Mutant(
         "a_large_removal_waits_for_every_smaller_one",
         "committer/plan/batch/batch_policy.py",
         "        return bool(removes and self.removed_files) and after",
