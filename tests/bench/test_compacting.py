@@ -14,7 +14,7 @@ from bench.tables import Live
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import AddSnapshot, apply_updates
 from committer.ports.pointer_swap import LoadedTable
-from tests.bench.test_operations import committed, table_with_a_head
+from tests.bench.builders import committed, table_with_a_head
 
 LOAD = Compacting(4, 3, 2, work_s=1.0, period_s=0.1, hit_every=2, window_s=2.0)
 

@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from bench.operating import KINDS, OWN_FILES, OperatingWriter, first_epoch
 from bench.operations import is_proven
 from bench.runs import Operating, Outcome
 from bench.tables import Live
-from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
-from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRef, apply_updates
-from committer.ports.pointer_swap import LoadedTable
-from committer.request.receipt_model import Receipt, ReceiptState
-from tests.support.builders.table_builders import build_table
-
-
-def table_with_a_head() -> LoadedTable:
-    table = build_table(warehouse="memory:/warehouse", format_version=3)
-    head = Snapshot(
-        snapshot_id=7,
-        sequence_number=1,
-        timestamp_ms=table.metadata.last_updated_ms,
-        first_row_id=0,
-        added_rows=0,
-        manifest_list="memory:/list",
-    )
-    updates = (AddSnapshot(head), SetSnapshotRef("main", SnapshotRef(7)))
-    metadata = apply_updates(
-        table.metadata, updates, base_location=table.metadata_location, now_ms=head.timestamp_ms
-    )
-    return replace(table, metadata=metadata)
-
-
-def committed(snapshot_id: int, sequence_number: int) -> Receipt:
-    return Receipt("writer-1", 0, "", ReceiptState.COMMITTED, snapshot_id, sequence_number)
+from tests.bench.builders import committed, table_with_a_head
 
 
 def test_each_vector_takes_the_place_of_the_one_before_and_rests_on_it() -> None:

@@ -104,4 +104,11 @@ GROUPS = (
         "    if tables_max < 0:\n",
         ("tests/plan/batch/test_request_check.py -k cannot_apply",),
     ),
+    Mutant(
+        "transactions_pass_every_other_request",
+        "committer/service/transactions/table_transactions.py",
+        "        return self._in_a_row >= IN_A_ROW_MAX\n",
+        "        return False\n",
+        ("tests/service/transactions/test_transactions.py -k passed_by",),
+    ),
 )

@@ -136,12 +136,13 @@ class TableCommitter:
 
     async def _wait_for_turn(self) -> bool:
         """Wait until the next commit may start. False if it may not: a round before its turn
-        commits the table's part of a transaction alone.
+        commits the table's part of a transaction alone. Other tables wait for this one meanwhile,
+        so that what many transactions have passed waits for no interval.
         """
         if self.rounds.batches.are_urgent:
             return True
         if self.rounds.transactions.is_called:
-            return False
+            return self.rounds.transactions.is_yielding
         if not await self.pacer.wait(self.state):
             self.rounds.cached_table.forget()
         return self.pacer.is_turn

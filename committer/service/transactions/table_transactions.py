@@ -22,6 +22,8 @@ LOOK_AGAIN_S = 30.0
 _HOLD_S_MIN = 0.1
 # Of one table: more of them wait in the inbox, so that other requests have the memory.
 HELD_MAX = 1_000
+# Of transactions that land on a table one after another, before its other requests have a turn.
+IN_A_ROW_MAX = 16
 # From when on a transaction that waits is shown.
 SHOWN_AFTER_S = 30.0
 
@@ -54,11 +56,18 @@ class TableTransactions:
         self._foreign: list[str] = []
         self._too_many: list[str] = []
         self._called: str | None = None
+        self._in_a_row = 0
 
     @property
     def is_called(self) -> bool:
         """Whether the next batch is the table's part of a transaction."""
         return self._called is not None
+
+    @property
+    def is_yielding(self) -> bool:
+        """Whether requests without a transaction have the next turn, as so many transactions have
+        passed them."""
+        return self._in_a_row >= IN_A_ROW_MAX
 
     def arrived(self, pending: Pending) -> None:
         """Note a request of a transaction that is about to wait. The request of another's table has
@@ -74,7 +83,8 @@ class TableTransactions:
         self, candidates: Sequence[CheckedRequest], in_flight: Collection[str]
     ) -> Sequence[CheckedRequest]:
         """Return the candidates without those that wait for their transactions; or the called one
-        alone, once no other batch is in flight. Those that wait are looked at again later.
+        alone, once no other batch is in flight, and unless it is the turn of the others. Those that
+        wait are looked at again later.
         """
         self._foreign, self._too_many = [], []
         members = [one for one in candidates if one.request.transaction is not None]
@@ -89,6 +99,8 @@ class TableTransactions:
             if one not in called:
                 self._hold(one)
         others = [one for one in candidates if one.request.transaction is None]
+        if not in_flight and self.is_yielding and others:
+            return others
         is_free = not in_flight or set(in_flight) == {self._called}
         return called if called and is_free else others
 
@@ -181,6 +193,7 @@ class TableTransactions:
         """
         request = _part_of_transaction(requests)
         if request is None:
+            self._in_a_row = 0
             return await send_swap(self.catalog, swap)
         gathering = self._joined.get(request.inbox_key)
         if gathering is None or self._called != request.inbox_key:
@@ -188,6 +201,7 @@ class TableTransactions:
         meeting = gathering.meeting
         answer = await meeting.swap(self.catalog, self.table_uuid, swap)
         if isinstance(answer, Committed):
+            self._in_a_row += 1
             self.transactions.landed(gathering)
         elif meeting.is_broken_up:
             self.transactions.dissolve(gathering)

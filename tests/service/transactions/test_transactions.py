@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import UUID
 
 import pytest
@@ -14,6 +15,7 @@ from committer.request.needs import Needs
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, seal_request
 from committer.service.transactions import table_transactions
+from committer.service.transactions.table_transactions import IN_A_ROW_MAX
 from tests.support.builders.request_builders import build_line, build_request
 from tests.support.builders.transactions import build_group, build_transaction, in_transaction
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
@@ -98,6 +100,27 @@ async def test_a_steady_transaction_reads_nothing_and_swaps_once() -> None:
             assert dict(harness.storage.calls) == {"create": 3}
             assert dict(harness.catalog.calls) == {"swap_together": 1}
     assert await counts(harness) == [3, 3, 3]
+
+
+@pytest.mark.parametrize("interval_ms", [0, 3_600_000])
+async def test_a_request_is_passed_by_a_bounded_number_of_transactions(interval_ms: int) -> None:
+    """However many are complete, and though its table commits once an hour else."""
+    harness = ServiceHarness(min_interval_ms=interval_ms)
+    tables = await create(harness)
+    count = 3 * IN_A_ROW_MAX
+    for epoch in range(count):
+        await publish(harness, build_group(tables, epoch=epoch))
+    async with harness.running():
+        for _ in range(10_000):
+            if len(await transactions(harness, NAMES[0])) >= 3:
+                break
+            await asyncio.sleep(0)
+        await harness.publish(build_request(tables[0], producer="lone"))
+        await harness.settle(60.0)
+    without = [one is None for one in await transactions(harness, NAMES[0])]
+    assert without.index(True) == IN_A_ROW_MAX
+    assert len(without) == count + 1
+    assert await harness.outstanding() == []
 
 
 async def test_an_incomplete_transaction_is_quarantined_after_its_bound_and_nothing_lands() -> None:
