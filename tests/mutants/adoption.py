@@ -235,4 +235,11 @@ ADOPTION = (
         "            others += claimed_places(other.metadata)[:1]\n",
         ("tests/service/admin/test_orphan_finder.py -k adopts_files",),
     ),
+    Mutant(
+        "files_of_a_branch_are_looked_up_on_main",
+        "committer/service/admin/live_file_search.py",
+        "branch_head(branch)",
+        "branch_head()",
+        ("tests/cli/tables/test_added_files.py -k branch_alone",),
+    ),
 )

@@ -27,6 +27,9 @@ def add_files(
     paths: Annotated[
         list[str], typer.Argument(metavar="PATH…", help="Parquet files, or folders of them.")
     ],
+    branch: Annotated[
+        str, typer.Option("--branch", help="Add them to this branch, which has to exist.")
+    ] = "main",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be added, and add nothing.")
     ] = False,
@@ -52,7 +55,7 @@ def add_files(
         from committer.cli.adoption.file_adoption import FileAdoption
 
     async def work(parts: Parts) -> tuple[PlannedAdoption, Receipt | None]:
-        adoption = FileAdoption(parts, identifier)
+        adoption = FileAdoption(parts, identifier, branch)
         planned = await adoption.plan(paths, allows_extra_columns=allow_extra_columns)
         if dry_run or not planned.files:
             return planned, None
@@ -69,7 +72,8 @@ def add_files(
         print_json(_added(planned, receipt))
     else:
         snapshot = "" if receipt.snapshot_id is None else f", snapshot {receipt.snapshot_id}"
-        say(f"added {_size(planned)} to {identifier}{snapshot}")
+        place = str(identifier) if branch == "main" else f"branch `{branch}` of {identifier}"
+        say(f"added {_size(planned)} to {place}{snapshot}")
 
 
 def _added(planned: PlannedAdoption, receipt: Receipt) -> dict[str, object]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from committer.cli.output.printing import say
 from committer.errors import PublishError
 from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.schema.name_mapping import (
     NAME_MAPPING_PROPERTY,
     create_name_mapping,
@@ -82,11 +83,12 @@ class PlannedAdoption:
 
 
 class FileAdoption:
-    """Adds files to one table: `plan`, `prepare`, `publish`."""
+    """Adds files to one branch of a table: `plan`, `prepare`, `publish`."""
 
-    def __init__(self, parts: Parts, identifier: TableIdentifier) -> None:
+    def __init__(self, parts: Parts, identifier: TableIdentifier, branch: str = MAIN) -> None:
         self._parts = parts
         self._identifier = identifier
+        self._branch = branch
 
     async def plan(self, paths: Sequence[str], *, allows_extra_columns: bool) -> PlannedAdoption:
         """Look at all files and at the table, and change nothing.
@@ -95,6 +97,7 @@ class FileAdoption:
         `NotFoundError` for a path with nothing; those of catalog and storage.
         """
         table = await self._parts.catalog.load(self._identifier)
+        self._check_branch(table)
         objects = await self._find(paths, table)
         target = AdoptionTarget.of(table.metadata, allows_extra_columns=allows_extra_columns)
         found = await adopt_files(self._parts.storage, objects, target)
@@ -134,6 +137,7 @@ class FileAdoption:
             fingerprint=_fingerprint(planned.files),
             files=planned.files,
             needs=Needs(on_conflict="fail"),
+            branch=self._branch,
             adopt_existing=True,
         )
         policy = PublishPolicy(wait="committed", wait_timeout_s=timeout_s)
@@ -179,14 +183,24 @@ class FileAdoption:
                 " nothing was added"
             )
 
+    def _check_branch(self, table: LoadedTable) -> None:
+        """Check that the branch exists: no request but one for `main` may begin it. Errors:
+        `PublishError`."""
+        ref = table.metadata.refs.get(self._branch)
+        if self._branch != MAIN and (ref is None or ref.type != "branch"):
+            raise PublishError(
+                f"table `{self._identifier}` has no branch `{self._branch}`: make it with"
+                " `frazil table branch create`; nothing was added"
+            )
+
     async def _refuse_live(self, files: Sequence[DataFile], table: LoadedTable) -> None:
-        """Refuse files that are in the table. Errors: `PublishError`."""
+        """Refuse files that are on the branch. Errors: `PublishError`."""
         added = AddedFiles(
             table.metadata.default_spec_id,
             [file.file_path for file in files],
             tuple({file.partition for file in files}),
         )
-        conflict = await find_live(self._parts.storage, table, added)
+        conflict = await find_live(self._parts.storage, table, self._branch, added)
         if conflict is not None:
             raise PublishError(f"table `{self._identifier}`: {conflict.message}. Nothing was added")
 

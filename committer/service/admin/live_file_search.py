@@ -15,12 +15,14 @@ from committer.ports.storage import Storage
 MANIFESTS_AT_ONCE = 16
 
 
-async def find_live(storage: Storage, table: LoadedTable, added: AddedFiles) -> Conflict | None:
-    """Return the conflict of adding files to `main`, some manifests of it at a time.
+async def find_live(
+    storage: Storage, table: LoadedTable, branch: str, added: AddedFiles
+) -> Conflict | None:
+    """Return the conflict of adding files to a branch, some manifests of it at a time.
 
     Errors: those of `check_not_live` and `Storage.get`.
     """
-    snapshot = table.metadata.branch_head()
+    snapshot = table.metadata.branch_head(branch)
     if snapshot is None or snapshot.manifest_list is None:
         return None  # a table without manifest lists is the committer's to refuse
     state = TableState.of(table)
@@ -28,7 +30,7 @@ async def find_live(storage: Storage, table: LoadedTable, added: AddedFiles) -> 
     rows = state.with_head(snapshot.snapshot_id, content).heads[snapshot.snapshot_id]
     for start in range(0, len(rows), MANIFESTS_AT_ONCE):
         some = rows[start : start + MANIFESTS_AT_ONCE]
-        head = Head(table.metadata, "main", snapshot, some, Objects())
+        head = Head(table.metadata, branch, snapshot, some, Objects())
         conflict = await _answered(storage, added, head)
         if conflict is not None:
             return conflict

@@ -87,6 +87,11 @@ def test_a_request_says_what_it_adopts(frazil: Frazil, folder: Path) -> None:
     assert mapping == [{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["day"]}]
 
 
+def test_a_branch_that_is_not_there_is_named(frazil: Frazil, folder: Path) -> None:
+    pq.write_table(ROWS, folder / "a.parquet")
+    assert "has no branch `audit`" in refused(frazil, str(folder), "--branch", "audit")
+
+
 def test_files_with_ids_need_no_name_mapping(frazil: Frazil, folder: Path) -> None:
     pq.write_table(with_ids(ROWS, 1, 2), folder / "a.parquet")
     said = frazil("table", "add-files", "db.flights", str(folder), "--dry-run")

@@ -80,6 +80,35 @@ def test_files_in_hives_layout_are_read_by_name_and_by_path(frazil: Frazil, tmp_
     assert frazil("quarantine", "list", "--json").lines == []
 
 
+def test_files_of_a_branch_are_on_that_branch_alone_until_it_is_published(
+    frazil: Frazil, tmp_path: Path
+) -> None:
+    create(frazil, "db.audited", tmp_path, "id long")
+    for number in (1, 2):
+        pq.write_table(pa.table({"id": [number]}), tmp_path / f"{number}.parquet")
+    add(frazil, "db.audited", tmp_path / "1.parquet")
+    made = frazil("table", "branch", "create", "db.audited", "audit")
+    assert made.code == 0, made.err
+
+    on_branch = frazil(
+        *("table", "add-files", "db.audited", str(tmp_path / "2.parquet"), "--branch", "audit")
+    )
+
+    assert on_branch.code == 0, on_branch.err
+    assert "added 1 file with 1 rows to branch `audit` of db.audited, snapshot " in on_branch.err
+    assert by_pyiceberg(frazil, "db.audited") == [(1,)]
+    # What is live is looked up on the branch.
+    for path, branch, code in (("2.parquet", "audit", 1), ("2.parquet", "main", 0)):
+        again = frazil(
+            *("table", "add-files", "db.audited", str(tmp_path / path)),
+            *("--branch", branch, "--dry-run"),
+        )
+        assert again.code == code, again.err
+    published = frazil("table", "fast-forward", "db.audited", "main", "audit")
+    assert published.code == 0, published.err
+    assert by_pyiceberg(frazil, "db.audited") == [(1,), (2,)]
+
+
 def test_types_of_old_writers_are_read_as_the_tables(frazil: Frazil, tmp_path: Path) -> None:
     create(
         frazil,
