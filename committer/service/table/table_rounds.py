@@ -56,7 +56,7 @@ class TableRounds:
             return
         self.is_gone = False
         self._decide_suspects(outcome)
-        await self.verdicts.conclude(outcome)
+        await self._conclude(outcome)
         candidates = self.transactions.select(outcome.candidates, self.batches.keys_in_flight)
         await self.transactions.pass_on()
         if not is_turn:
@@ -70,7 +70,13 @@ class TableRounds:
         self.batches.drop()
         self.cached_table.forget()
         ready, generation = self._ready(), self.cached_table.generation
-        await self.verdicts.conclude(await self.admission.without_table(ready, generation))
+        await self._conclude(await self.admission.without_table(ready, generation))
+        self.transactions.tell_refused()
+
+    async def _conclude(self, outcome: AdmissionOutcome) -> None:
+        await self.verdicts.conclude(outcome)
+        for one in outcome.refused:
+            self.transactions.refused(one.pending, one.reason)
 
     async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome, frozenset[str]]:
         """Admit on a cached table, which may lag behind: it lets requests land (the swap finds

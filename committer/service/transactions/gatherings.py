@@ -12,12 +12,15 @@ from typing import Protocol
 from uuid import UUID
 
 from committer.ports.queue import shard_of
+from committer.reason import Reason
+from committer.request.commit_request import CommitRequest
 from committer.request.table_identifier import TableIdentifier
 from committer.request.transaction import Transaction
 from committer.service.requests.pending import Pending
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.transactions.meeting import Meeting
+from committer.service.transactions.refusals import Refusal, Refusals
 
 _COMPONENT = "transactions"
 Forward = Callable[[Pending, UUID], Awaitable[bool]]
@@ -32,6 +35,9 @@ class Member(Protocol):
 
     def dismissed(self, gathering: Gathering) -> None:
         """Note that the transaction has landed, or is gathered anew."""
+
+    def look_again(self, gathering: Gathering) -> None:
+        """Look at its request again at once: the transaction may not land any more."""
 
     @property
     def is_called(self) -> bool: ...
@@ -73,6 +79,7 @@ class Transactions:
         self._gatherings: dict[object, Gathering] = {}
         # Of those that have waited for a while: for what.
         self._shown: dict[str, str] = {}
+        self._refusals = Refusals()
         self._owns_shard: Callable[[int], bool] = lambda _: True
         self._forward: Forward | None = None
         self._give_back: Callable[[Pending], None] = lambda _: None
@@ -114,10 +121,32 @@ class Transactions:
 
     def join(self, transaction: Transaction, table_uuid: UUID, member: Member) -> Gathering:
         """Note that a table's request may land now."""
-        key = (transaction.id, transaction.members)
+        key = _identity(transaction)
+        self._refusals.came(key, table_uuid)
         gathering = self._gatherings.setdefault(key, Gathering(transaction))
         gathering.present.setdefault(table_uuid, member)
         return gathering
+
+    def refused(self, request: CommitRequest, reason: Reason) -> None:
+        """Note that a request is in quarantine, and have the others of its transaction looked at,
+        unless another request of its table may land.
+        """
+        if request.transaction is None:
+            return
+        key = _identity(request.transaction)
+        gathering = self._gatherings.get(key)
+        if gathering is not None and request.table_uuid in gathering.present:
+            return
+        if self._refusals.note(key, request, reason) and gathering is not None:
+            self._look_again(gathering)
+
+    def refusal(self, gathering: Gathering, key: str) -> Refusal | None:
+        """Return why the transaction cannot land with this request, if that is known."""
+        return self._refusals.find(_identity(gathering.transaction), key)
+
+    def _look_again(self, gathering: Gathering) -> None:
+        for member in list(gathering.present.values()):
+            member.look_again(gathering)
 
     def leave(self, gathering: Gathering, table_uuid: UUID) -> None:
         """Note that a table's request waits no more, or cannot land."""
@@ -183,9 +212,13 @@ class Transactions:
         self._health.degraded(_COMPONENT, f"{newest}{more}")
 
     def _forget(self, gathering: Gathering) -> None:
-        self._gatherings.pop((gathering.transaction.id, gathering.transaction.members), None)
+        self._gatherings.pop(_identity(gathering.transaction), None)
         if self._shown.pop(str(gathering.transaction.id), None) is not None:
             self._show()
+
+
+def _identity(transaction: Transaction) -> tuple[object, ...]:
+    return transaction.id, transaction.members
 
 
 def _first_table(transaction: Transaction) -> UUID:

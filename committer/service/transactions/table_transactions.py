@@ -16,6 +16,7 @@ from committer.request.commit_request import CommitRequest
 from committer.service.requests.pending import Pending, Stage, Waiting
 from committer.service.tasks.steps import send_swap
 from committer.service.transactions.gatherings import Gathering, Transactions
+from committer.service.transactions.refusals import Refusal
 
 # A request that waits is looked at again so often: it may have landed through another committer.
 LOOK_AGAIN_S = 30.0
@@ -55,6 +56,7 @@ class TableTransactions:
         # Those that another committer gathers, and those that are too many.
         self._foreign: list[str] = []
         self._too_many: list[str] = []
+        self._refused: list[tuple[CommitRequest, Reason]] = []
         self._called: str | None = None
         self._in_a_row = 0
 
@@ -89,10 +91,12 @@ class TableTransactions:
         self._foreign, self._too_many = [], []
         members = [one for one in candidates if one.request.transaction is not None]
         if not members and not self._since_s:
+            self.tell_refused()
             return candidates
         self._leave_ended({one.sealed.key for one in members})
         for one in members:
             self._join(one)
+        self.tell_refused()
         self.transactions.call_next()
         called = [one for one in members if one.sealed.key == self._called]
         for one in members:
@@ -134,6 +138,10 @@ class TableTransactions:
         if gathering is None:
             self._foreign.append(key)
             return
+        refusal = self.transactions.refusal(gathering, key)
+        if pending is not None and refusal is not None:
+            self.waiting.suspect(key, _refused(gathering, refusal))
+            return
         if pending is None or not gathering.missing:
             hold_s = LOOK_AGAIN_S
         else:
@@ -168,12 +176,34 @@ class TableTransactions:
             else:
                 self.waiting.hold(pending, LOOK_AGAIN_S)
 
+    # --- Requests that are refused ---
+
+    def refused(self, pending: Pending, reason: Reason) -> None:
+        """Note a verdict on a request of this table, if it is in quarantine by now."""
+        request = pending.sealed.request
+        if request.transaction is not None and pending.stage is Stage.QUARANTINED:
+            self._refused.append((request, reason))
+
+    def tell_refused(self) -> None:
+        """Tell the other tables, once the round knows which requests of this one may land: another
+        one of the transaction may be among them.
+        """
+        refused, self._refused = self._refused, []
+        for request, reason in refused:
+            self.transactions.refused(request, reason)
+
     # --- What others say ---
 
     def called(self, gathering: Gathering) -> None:
         self._called = self._keys_of(gathering)[0]
         self.waiting.summon(self._called)
         self.pacer.hurry()
+
+    def look_again(self, gathering: Gathering) -> None:
+        for key in self._keys_of(gathering):
+            if self.transactions.refusal(gathering, key) is not None:
+                self.waiting.summon(key)
+                self.pacer.hurry()
 
     def dismissed(self, gathering: Gathering) -> None:
         for key in self._keys_of(gathering):
@@ -218,6 +248,13 @@ def _part_of_transaction(requests: Sequence[CheckedRequest]) -> CommitRequest | 
     if len(requests) != 1 or requests[0].request.transaction is None:
         return None
     return requests[0].request
+
+
+def _refused(gathering: Gathering, refusal: Refusal) -> tuple[Reason, str]:
+    return Reason.TRANSACTION_INCOMPLETE, (
+        f"transaction {gathering.transaction.id}: the request for `{refusal.identifier}` was"
+        f" refused ({refusal.reason.value}); so nothing of the transaction has landed"
+    )
 
 
 def _incomplete(gathering: Gathering, waited_s: float) -> tuple[Reason, str]:

@@ -160,11 +160,67 @@ async def test_a_refused_member_keeps_the_others_from_landing() -> None:
     requests = [in_transaction(build_request(table), transaction) for table in tables]
     requests[1] = in_transaction(build_request(tables[1], branch="absent"), transaction)
     await publish(harness, requests)
-    await harness.run_until_settled(seconds=700.0)
+    await harness.run_until_settled(seconds=5.0)
     assert await counts(harness) == [0, 0, 0]
-    reasons = sorted(one.reason for one in await harness.quarantined())
+    records = await harness.quarantined()
     incomplete = Reason.TRANSACTION_INCOMPLETE.value
-    assert reasons == [Reason.BRANCH_UNKNOWN.value, incomplete, incomplete]
+    assert sorted(one.reason for one in records) == [
+        Reason.BRANCH_UNKNOWN.value,
+        incomplete,
+        incomplete,
+    ]
+    told = [one.message for one in records if one.reason == incomplete]
+    assert all("the request for `db.ships` was refused (branch_unknown)" in one for one in told)
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 0, 1)])
+async def test_the_others_of_a_refused_request_do_not_wait_for_their_time_limit(
+    order: tuple[int, ...],
+) -> None:
+    """Whether they were there before, or come later."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    requests = [in_transaction(build_request(table), transaction) for table in tables]
+    requests[1] = in_transaction(build_request(tables[1], branch="absent"), transaction)
+    async with harness.running():
+        for number in order:
+            await harness.publish(requests[number])
+            await harness.settle(3.0)
+        assert await harness.outstanding() == []
+        assert "transactions" not in harness.health.conditions
+    assert await counts(harness) == [0, 0, 0]
+
+
+async def test_a_request_that_replaces_a_refused_one_completes_its_transaction() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    flights, ships, trains = (in_transaction(build_request(one), transaction) for one in tables)
+    wrong = in_transaction(build_request(tables[1], producer="w", branch="absent"), transaction)
+    async with harness.running():
+        await publish(harness, [wrong])
+        await harness.settle(3.0)
+        await publish(harness, [ships])
+        await harness.settle(3.0)
+        await publish(harness, [flights, trains])
+        await harness.settle(3.0)
+    assert await counts(harness) == [1, 1, 1]
+
+
+async def test_a_request_that_was_refused_beside_a_good_one_of_its_table_stops_nothing() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    flights, ships, trains = (in_transaction(build_request(one), transaction) for one in tables)
+    wrong = in_transaction(build_request(tables[1], producer="w", branch="absent"), transaction)
+    async with harness.running():
+        await publish(harness, [ships, flights, wrong])
+        await harness.settle(3.0)
+        await publish(harness, [trains])
+        await harness.settle(3.0)
+    assert await counts(harness) == [1, 1, 1]
+    assert len(await harness.quarantined()) == 1
 
 
 @pytest.mark.parametrize(
@@ -333,7 +389,7 @@ async def test_a_member_in_conflict_keeps_the_others_from_landing() -> None:
     requests = [in_transaction(build_request(table), transaction) for table in tables]
     requests[1] = seal_request(removal, ())
     await publish(harness, requests)
-    await harness.run_until_settled(seconds=700.0)
+    await harness.run_until_settled(seconds=5.0)
     assert await counts(harness) == [0, 0, 0]
     reasons = sorted(one.reason for one in await harness.quarantined())
     incomplete = Reason.TRANSACTION_INCOMPLETE.value

@@ -1,0 +1,68 @@
+"""The transactions that cannot land, because the request of one of their tables was refused.
+
+What is known here ends a wait early, and is forgotten without harm: a request that waits for one
+that was refused ends by its time limit, too.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass
+from uuid import UUID
+
+from committer.reason import Reason
+from committer.request.commit_request import CommitRequest
+from committer.request.request_key import published_key
+from committer.request.table_identifier import TableIdentifier
+
+REFUSALS_MAX = 1_000
+# Whoever can write to the inbox could end a transaction of others by these; an incomplete one ends
+# because of another request, which is the one to name.
+_NOT_TOLD = frozenset(
+    {
+        Reason.SIGNATURE_MISSING,
+        Reason.SIGNATURE_INVALID,
+        Reason.SIGNATURE_KEY_UNKNOWN,
+        Reason.SIGNATURE_KEY_NOT_ALLOWED,
+        Reason.SIGNATURE_EXPIRED,
+        Reason.TRANSACTION_INCOMPLETE,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The request that was refused: its table, and the reason."""
+
+    table_uuid: UUID
+    identifier: TableIdentifier
+    reason: Reason
+
+
+class Refusals:
+    """By the transaction, with its tables; the newest ones."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[Hashable, Refusal] = OrderedDict()
+
+    def note(self, transaction: Hashable, request: CommitRequest, reason: Reason) -> bool:
+        """Note a refusal; return whether the other requests of its transaction are to be told."""
+        if reason in _NOT_TOLD:
+            return False
+        self._known[transaction] = Refusal(request.table_uuid, request.identifier, reason)
+        while len(self._known) > REFUSALS_MAX:
+            self._known.popitem(last=False)
+        return True
+
+    def came(self, transaction: Hashable, table_uuid: UUID) -> None:
+        """Forget the refusal of a table of which another request has come that may land."""
+        known = self._known.get(transaction)
+        if known is not None and known.table_uuid == table_uuid:
+            del self._known[transaction]
+
+    def find(self, transaction: Hashable, key: str) -> Refusal | None:
+        """Return the refusal that keeps a request from landing. None to a replay: all requests of
+        its transaction are replayed one by one, and it waits for them.
+        """
+        return self._known.get(transaction) if published_key(key) == key else None
