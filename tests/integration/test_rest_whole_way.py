@@ -4,6 +4,7 @@ commits requests, PyIceberg commits beside it, and reads every row once.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 from pyiceberg.catalog.rest import RestCatalog
 from pyiceberg.exceptions import CommitFailedException
 
+from committer.request.transaction import Transaction
 from committer.service.process.composition import Parts
 from tests.cli.commands import Frazil
 from tests.cli.serving import serving, wait_until
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
+from tests.support.builders.transactions import build_transaction
 from tests.support.servers.rest_server import RestServer
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
@@ -30,10 +33,10 @@ def rows(first: int) -> pa.Table:
     return pa.table({"id": ids}, schema=COLUMNS)
 
 
-def publish(frazil: Frazil, name: str, epoch: int) -> None:
+def publish(frazil: Frazil, name: str, epoch: int, transaction: Transaction | None = None) -> None:
     """Write a data file, and make a request for it durable."""
     loaded = frazil.load(name)
-    line = build_line(loaded, epoch=epoch)
+    line = build_line(loaded, epoch=epoch).model_copy(update={"transaction": transaction})
     file = build_file(loaded.metadata, line.attempt, record_count=ROWS)
     path = Path(file.file_path.removeprefix("file://").removeprefix("file:"))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,3 +98,40 @@ def test_a_rest_catalogs_table_is_committed_to_by_frazil_and_by_pyiceberg_beside
     assert frazil("producer", "freeze", name, "query-1", "--reason", "the test").code == 0
     assert catalog.load_table(name).current_snapshot() != before
     assert sorted(catalog.load_table(name).scan().to_arrow()["id"].to_pylist()) == found
+
+
+def test_a_transaction_lands_on_two_tables_of_a_rest_catalog(
+    rest_server: RestServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Iceberg's own server applies it table by table: with one client, and while it lives, to all
+    of them. That it is atomic is the operator's word, and no probe's."""
+    variables = {
+        "FRAZIL_CATALOG__URI": rest_server.url,
+        "FRAZIL_CATALOG__REST__ATOMIC_TRANSACTIONS": "true",
+    }
+    frazil = Frazil(tmp_path, monkeypatch, capsys, variables)
+    names = ("together.flights", "together.ships")
+    for name in names:
+        assert frazil("table", "create", name, "--schema", "id long").code == 0
+    catalog = RestCatalog("theirs", uri=rest_server.url)
+
+    def has_landed(epochs: int) -> bool:
+        counts = [len(catalog.load_table(name).scan().to_arrow()) for name in names]
+        return counts == [ROWS * epochs] * 2
+
+    with serving(tmp_path, {"FRAZIL_QUEUE__URL": "none", **variables}) as running:
+        running.wait_until_ready()
+        for epoch in range(3):
+            transaction = build_transaction([frazil.load(name) for name in names])
+            for name in names:
+                publish(frazil, name, epoch, transaction)
+            wait_until(partial(has_landed, epoch + 1), "the transaction has landed")
+        assert running.end() == 0
+    for name in names:
+        snapshots = catalog.load_table(name).snapshots()
+        told = [one.summary["frazil.transaction"] for one in snapshots if one.summary]
+        assert len(set(told)) == len(snapshots) == 3
+    assert frazil("quarantine", "list").lines == []
