@@ -298,6 +298,8 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     (_rate("frazil_manifests_merged_total", "job"), "manifests merged"),
                     (_rate("frazil_snapshots_expired_total", "job"), "snapshots expired"),
                     (_rate("frazil_files_deleted_total", "job"), "files deleted"),
+                    (_rate("frazil_dangling_deletes_removed_total", "job"), "deletes removed"),
+                    (_rate("frazil_position_deletes_converted_total", "job"), "deletes converted"),
                     (_rate("frazil_upkeep_failures_total", "kind"), "failed: {{kind}}"),
                 ),
             ),

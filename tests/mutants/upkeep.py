@@ -49,6 +49,56 @@ UPKEEP = (
         "            rows += instead[path][:1]\n",
         ("tests/service/upkeep/test_merger.py -k few",),
     ),
+    # --- Deletes that apply to nothing ---
+    Mutant(
+        "delete_goes_though_data_as_old_as_it_is_live",
+        "committer/plan/cleanup/dangling_deletes.py",
+        "        if number is None or number > delete.newest:\n",
+        "        if number is None or number >= delete.newest:\n",
+        ("tests/plan/cleanup/test_dangling_deletes.py",),
+    ),
+    Mutant(
+        "equality_delete_is_needed_for_data_of_its_own_commit",
+        "committer/plan/cleanup/dangling_deletes.py",
+        "            number - 1 if is_equality else number,\n",
+        "            number,\n",
+        ("tests/plan/cleanup/test_dangling_deletes.py",),
+    ),
+    Mutant(
+        "equality_delete_of_all_specs_is_of_its_own",
+        "committer/plan/cleanup/dangling_deletes.py",
+        "            None if is_equality and spec.is_unpartitioned else partition_of(file),\n",
+        "            partition_of(file),\n",
+        ("tests/plan/cleanup/test_dangling_deletes.py",),
+    ),
+    Mutant(
+        "what_a_delete_is_needed_for_may_go_unnoticed",
+        "committer/plan/cleanup/dangling_deletes.py",
+        "        return not live.issuperset(self._needed_for.values())\n",
+        "        return False\n",
+        ("tests/plan/cleanup/test_dangling_deletes.py",),
+    ),
+    Mutant(
+        "each_look_reads_all_data_again",
+        "committer/plan/cleanup/dangling_deletes.py",
+        "        undecided = {one.key: one for one in known if one.key not in self._needed_for}\n",
+        "        undecided = {one.key: one for one in known}\n        self._data.clear()\n",
+        ("tests/plan/cleanup/test_dangling_deletes.py",),
+    ),
+    Mutant(
+        "removed_deletes_meet_data_that_is_numbered_back",
+        "committer/plan/validation/validate.py",
+        "        yield NumberedBackCheck(head, since)\n",
+        "        pass\n",
+        ("tests/plan/cleanup/test_dangling_deletes.py -k numbered_back",),
+    ),
+    Mutant(
+        "removed_deletes_meet_data_that_a_rollback_has_brought_back",
+        "committer/plan/validation/added.py",
+        "        if not self.since.is_whole:\n",
+        "        if False:\n",
+        ("tests/plan/cleanup/test_dangling_deletes.py -k history",),
+    ),
     # --- Settling ---
     Mutant(
         "settler_forgets_deletions_that_failed",

@@ -63,3 +63,39 @@ class AddedCheck:
         if all(self.scope.may_match(one.data_file) for one in read):
             return self.scope
         return FilterScope(self.head.metadata, ALWAYS_TRUE)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedBackCheck:
+    """Did others add data files that deletes of the base may apply to? Their sequence number, which
+    a rewrite gives them, is one that the base had reached.
+
+    Asked where delete files are removed that apply to nothing. What a rollback has brought back is
+    no newer than the base: its history must be there.
+    """
+
+    head: Head
+    since: Since
+
+    def rows(self) -> Iterable[ManifestFile]:
+        for row in self.head.live_rows(ManifestContent.DATA):
+            is_old = row.min_sequence_number <= self.since.sequence_number
+            if is_old and self.since.may_hold_new(row):
+                yield row
+
+    def conflict(self, loaded: Loaded) -> Conflict | None:
+        if not self.since.is_whole:
+            return Conflict(
+                ConflictCode.HISTORY,
+                "the history since its base has expired, and may have brought older data back:"
+                " run the job again on the current table",
+            )
+        found = [
+            one
+            for one in loaded.live(self.rows())
+            if self.since.is_new(one) and (one.sequence_number or 0) <= self.since.sequence_number
+        ]
+        if not found:
+            return None
+        what = "data files with sequence numbers of before its base"
+        return conflict_with(ConflictCode.ADDED, found, "added", what)

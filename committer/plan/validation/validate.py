@@ -18,7 +18,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.change import Change, RewriteGroup
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head, may_hold_any
-from committer.plan.validation.added import AddedCheck
+from committer.plan.validation.added import AddedCheck, NumberedBackCheck
 from committer.plan.validation.added_within import AddedWithinCheck
 from committer.plan.validation.deleted import DeletedCheck
 from committer.plan.validation.file_deletes import FileDeletesCheck
@@ -149,6 +149,8 @@ def _of_rewrite(
     if since is not None and removed.paths:
         by_position = change.data_sequence_number is not None
         yield FileDeletesCheck(head, since, removed, by_position)
+    elif since is not None and not deletes:
+        yield NumberedBackCheck(head, since)
     yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "its delete files are of")
     yield PlaceCheck(referenced, deletes, added)
     yield _missing(removed)

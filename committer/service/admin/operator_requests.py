@@ -12,28 +12,23 @@ from dataclasses import dataclass
 from committer.errors import (
     InvalidRequestError,
     NotFoundError,
-    PublishError,
     QueueUnavailableError,
     TransientError,
 )
 from committer.ports.pointer_swap import LoadedTable
-from committer.ports.queue import Doorbell, Queue
+from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.request.alterations import TableChange
-from committer.request.attempt import attempt_of, timed_nonce
-from committer.request.commit_request import CommitRequest, Fingerprint, Producer
+from committer.request.commit_request import CommitRequest
 from committer.request.needs import Needs, Operation
 from committer.request.receipt_model import Receipt, ReceiptState
-from committer.request.request_format import EncodedRequest, line_digest, seal_request
-from committer.request.signature import VALID_MS, choose_key, sign_request
-from committer.request.transaction import TableName
+from committer.service.upkeep.own_requests import Author, OwnRequests
 from committer.storage.inbox.inbox import Inbox, Quarantine
-from committer.storage.inbox.key_file import SETTING, KeyFile
+from committer.storage.inbox.key_file import KeyFile
 
 _POLL_S = 0.2
 _POLL_WITH_QUEUE_S = 2.0
-_KEYS_S_MAX = 60.0
-PRODUCER_PREFIX = "frazil-operator-"
+_AUTHOR = Author("frazil-operator-", "an operator", "operator")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,58 +71,15 @@ class OperatorRequests:
         """Return once the request is durable. Errors: `PublishError` where no key may sign it;
         those of the inbox.
         """
-        table_uuid, world = table.metadata.require_uuid(), self.world
-        nonce = timed_nonce(world.now_ms(), world.uuid())
-        producer = f"{PRODUCER_PREFIX}{nonce}"
-        identifier = table.identifier
-        request = CommitRequest(
-            catalog=self.catalog_name,
-            table=TableName(namespace=identifier.namespace, name=identifier.name),
-            table_uuid=table_uuid,
-            branch=branch,
-            producer=Producer(id=producer, name="an operator", one_shot=True),
-            epoch=0,
-            nonce=nonce,
-            attempt=attempt_of(table_uuid, branch, producer, 0, nonce),
-            fingerprint=Fingerprint(kind="operator", value=str(nonce)),
-            published_at_ms=world.now_ms(),
-            operation=operation,
-            needs=needs,
-            changes=tuple(changes),
+        own = self._own
+        request = own.draft(
+            _AUTHOR, table, operation=operation, branch=branch, needs=needs, changes=changes
         )
-        sealed = await self._sealed(request)
-        await self.inbox.put(sealed)
-        return Published(request, await self._announce(sealed))
+        return Published(request, await own.publish(request))
 
-    async def _sealed(self, request: CommitRequest) -> EncodedRequest:
-        if self.key_file is None:
-            return seal_request(request)
-        key = choose_key(await self.key_file.keys(age_s_max=_KEYS_S_MAX), request)
-        if key is None:
-            raise PublishError(
-                f"no key of the file that `{SETTING}` names is for table `{request.identifier}`,"
-                f" producer `{request.producer.id}` and operation `{request.operation}`"
-            )
-        time = {"not_after_ms": request.published_at_ms + VALID_MS}
-        return sign_request(request.model_copy(update=time), key)
-
-    async def _announce(self, sealed: EncodedRequest) -> str | None:
-        """Ring the doorbell. Without one the committer finds the request by itself, later."""
-        if self.queue is None:
-            return None
-        reply_to, request = str(self.world.uuid()), sealed.request
-        doorbell = Doorbell(
-            request.table_uuid,
-            request.inbox_key,
-            line_digest(sealed.content),
-            sealed.content,
-            reply_to,
-        )
-        try:
-            await self.queue.announce((doorbell,))
-        except QueueUnavailableError:
-            return None
-        return reply_to
+    @property
+    def _own(self) -> OwnRequests:
+        return OwnRequests(self.catalog_name, self.inbox, self.queue, self.key_file, self.world)
 
     async def wait(self, published: Published, *, timeout_s: float) -> Receipt | None:
         """Return how the request ended; None if it waits still after this time."""

@@ -32,6 +32,7 @@ from committer.service.telemetry.commit_report import CommitReport
 from committer.service.telemetry.table_condition import TableCondition
 from committer.service.transactions.table_transactions import TableTransactions
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
+from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.table_files import TableFiles, UpkeepParts
 from committer.service.upkeep.table_upkeep import TableUpkeep
 
@@ -53,6 +54,10 @@ class TableWiring:
             world=parts.world,
             metrics=process.metrics,
             is_default=parts.settings.upkeep.expire_snapshots,
+        )
+
+        self._own_requests = OwnRequests(
+            parts.settings.catalog.name, parts.inbox, parts.queue, parts.key_file, parts.world
         )
 
     def table(
@@ -142,7 +147,7 @@ class TableWiring:
         process, table_uuid = self._process, files.table_uuid
         settled = process.settled.of(table_uuid)
         ledger = LedgerUpkeep(table_uuid, settled, before, process.recently_quarantined)
-        return TableUpkeep(files, waiting, ledger)
+        return TableUpkeep(files, waiting, ledger, self._own_requests)
 
     def _admission(
         self,

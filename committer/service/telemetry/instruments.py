@@ -326,6 +326,16 @@ class Instruments:
             "Files that no snapshot needs any more, deleted by upkeep.",
             "table",
         )
+        self.dangling_deletes_removed = self._counter(
+            "frazil_dangling_deletes_removed_total",
+            "Delete files that applied to no data any more, removed by upkeep.",
+            "table",
+        )
+        self.position_deletes_converted = self._counter(
+            "frazil_position_deletes_converted_total",
+            "Position delete files that deletion vectors have replaced, by upkeep.",
+            "table",
+        )
         self.upkeep_failures = self._counter(
             "frazil_upkeep_failures_total",
             "Upkeep that failed and will be tried again. Commits go on.",

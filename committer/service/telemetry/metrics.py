@@ -39,6 +39,8 @@ class UpkeepKind(StrEnum):
     MERGE_MANIFESTS = "merge_manifests"
     EXPIRE_SNAPSHOTS = "expire_snapshots"
     DELETE_FILES = "delete_files"
+    REMOVE_DANGLING_DELETES = "remove_dangling_deletes"
+    CONVERT_POSITION_DELETES = "convert_position_deletes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +154,8 @@ class Metrics:
     # --- Upkeep ----------------------------------------------------------------------------------
 
     def upkeep_done(self, table: TableIdentifier, kind: UpkeepKind, count: int) -> None:
-        """Count manifests merged, snapshots expired, or files deleted."""
+        """Count manifests merged, snapshots expired, files deleted, or delete files removed or
+        converted."""
         numbers = self.instruments
         match kind:
             case UpkeepKind.MERGE_MANIFESTS:
@@ -161,6 +164,10 @@ class Metrics:
                 numbers.snapshots_expired.labels(table).inc(count)
             case UpkeepKind.DELETE_FILES:
                 numbers.files_deleted.labels(table).inc(count)
+            case UpkeepKind.REMOVE_DANGLING_DELETES:
+                numbers.dangling_deletes_removed.labels(table).inc(count)
+            case UpkeepKind.CONVERT_POSITION_DELETES:
+                numbers.position_deletes_converted.labels(table).inc(count)
 
     def upkeep_failed(self, table: TableIdentifier, kind: UpkeepKind) -> None:
         """Count a piece of upkeep that failed; it will be tried again."""

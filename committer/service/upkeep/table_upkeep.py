@@ -20,9 +20,11 @@ from committer.service.requests.pending import Waiting
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.attempt_garbage_collector import AttemptGarbageCollector
+from committer.service.upkeep.dangling_remover import DanglingRemover
 from committer.service.upkeep.expirer import Expirer
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 from committer.service.upkeep.merger import Merger
+from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.table_files import TableFiles
 
 FAULT_PAUSE_S = 60.0
@@ -61,7 +63,9 @@ class MaintenanceTask(Protocol):
 class TableUpkeep:
     """The maintenance tasks of one table. The table committer's task owns and closes it."""
 
-    def __init__(self, files: TableFiles, waiting: Waiting, ledger: LedgerUpkeep) -> None:
+    def __init__(
+        self, files: TableFiles, waiting: Waiting, ledger: LedgerUpkeep, requests: OwnRequests
+    ) -> None:
         self.ledger = ledger
         self._table = files.table
         self._world = files.parts.world
@@ -81,7 +85,12 @@ class TableUpkeep:
         # adds, and keeps commits small.
         self._deletes = not files.parts.catalog.capabilities.maintains_tables
         self._maintenance_tasks: tuple[MaintenanceTask, ...] = (
-            (self._merger, Expirer(files, waiting), self._garbage_collector)
+            (
+                self._merger,
+                Expirer(files, waiting),
+                self._garbage_collector,
+                DanglingRemover(files, requests),
+            )
             if self._deletes
             else (self._merger,)
         )

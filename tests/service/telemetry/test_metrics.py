@@ -62,6 +62,8 @@ def test_upkeep_is_counted_by_what_it_does_and_failures_by_kind() -> None:
     assert seen("frazil_manifests_merged_total", table="db.flights") == 1
     assert seen("frazil_snapshots_expired_total", table="db.flights") == 2
     assert seen("frazil_files_deleted_total", table="db.flights") == 3
+    assert seen("frazil_dangling_deletes_removed_total", table="db.flights") == 4
+    assert seen("frazil_position_deletes_converted_total", table="db.flights") == 5
     failed = "frazil_upkeep_failures_total"
     assert seen(failed, table="db.flights", kind="expire_snapshots") == 1
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID, uuid4
 
-from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+)
 from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import partition_path
@@ -48,9 +53,10 @@ def build_file(
 
 
 def build_manifest(metadata: TableMetadata, files: Sequence[DataFile]) -> InlineManifest:
-    """Encode the files as plain additions, as a producer does."""
+    """Encode the files, of one content, as plain additions, as a producer does."""
+    (content,) = {file.manifest_content for file in files}
     context = ManifestContext(
-        metadata.format_version, metadata.current_schema, metadata.default_spec
+        metadata.format_version, metadata.current_schema, metadata.default_spec, content
     )
     encoded = encode_manifest(
         (ManifestEntry(ManifestEntryStatus.ADDED, None, None, None, file) for file in files),
@@ -59,7 +65,7 @@ def build_manifest(metadata: TableMetadata, files: Sequence[DataFile]) -> Inline
     )
     return InlineManifest(
         encoded.content,
-        "data",
+        "data" if content is ManifestContent.DATA else "deletes",
         metadata.default_spec_id,
         encoded.added_files_count,
         encoded.added_rows_count,

@@ -1,0 +1,73 @@
+"""The request of a maintenance task: it rewrites files, and lands like that of any producer.
+
+So it is checked against the head as it is by then, and planned again after a lost race; in conflict
+it ends, and the task looks again. A task has one outstanding at a time. One that a process leaves
+behind lands with the next, or is in conflict with what that has asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from committer.iceberg.metadata.snapshot import Snapshot
+from committer.plan.commit.commit import CommitPlan
+from committer.plan.ledger.state import TableState
+from committer.request.commit_request import CommitRequest
+from committer.request.needs import Needs
+from committer.request.request_format import InlineManifest
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.upkeep.own_requests import Author, OwnRequests
+from committer.service.upkeep.table_files import TableFiles
+
+_AUTHOR = Author("frazil-upkeep-", "upkeep of the table", "upkeep")
+
+
+class UpkeepRequest:
+    """The outstanding request of one task on one table."""
+
+    def __init__(self, files: TableFiles, requests: OwnRequests, kind: UpkeepKind) -> None:
+        self._files, self._requests, self._kind = files, requests, kind
+        self._key: str | None = None
+        self._count = 0
+
+    def draft(
+        self, state: TableState, branch: str, head: Snapshot, **removed: Any
+    ) -> CommitRequest:
+        """Return a rewrite of files that rests on this head. `removed`: as in `Needs`."""
+        needs = Needs(
+            base_snapshot_id=head.snapshot_id,
+            base_sequence_number=head.sequence_number,
+            on_conflict="fail",
+            **removed,
+        )
+        return self._requests.draft(
+            _AUTHOR, state.table, operation="rewrite-files", branch=branch, needs=needs
+        )
+
+    async def publish(
+        self, request: CommitRequest, manifests: Sequence[InlineManifest] = ()
+    ) -> None:
+        """Return once it is durable. Errors: as `OwnRequests.publish`."""
+        await self._requests.publish(request, manifests)
+        self._key, self._count = request.inbox_key, len(request.needs.removed_delete_files)
+        log.info(
+            "upkeep.published",
+            table=str(self._files.table),
+            task=self._kind,
+            deletes=self._count,
+            producer=request.producer.id,
+        )
+
+    async def is_outstanding(self) -> bool:
+        """Return whether it waits for a commit still."""
+        if self._key is not None and not await self._requests.inbox.contains(self._key):
+            self._key = None
+        return self._key is not None
+
+    def landed(self, plan: CommitPlan) -> None:
+        """Count what it did, if this commit holds it."""
+        if self._key is not None and self._key in plan.landed:
+            self._key = None
+            self._files.parts.metrics.upkeep_done(self._files.table, self._kind, self._count)
