@@ -99,6 +99,42 @@ UPKEEP = (
         "        if False:\n",
         ("tests/plan/cleanup/test_dangling_deletes.py -k history",),
     ),
+    # --- Position deletes that become vectors ---
+    Mutant(
+        "vector_lacks_deletes_of_a_partition",
+        "committer/plan/cleanup/position_conversion.py",
+        " or path in self.paths or (path is None and self._has(key))\n",
+        " or path in self.paths\n",
+        ("tests/plan/cleanup/test_position_conversion.py",),
+    ),
+    Mutant(
+        "file_of_a_partition_goes_before_its_data_has_vectors",
+        "committer/plan/cleanup/position_conversion.py",
+        "        return referenced_data_file(file) is not None or partition_of",
+        "        return True or partition_of",
+        ("tests/plan/cleanup/test_position_conversion.py",),
+    ),
+    Mutant(
+        "data_file_of_another_round_gets_a_vector_of_some_deletes",
+        "committer/plan/cleanup/position_conversion.py",
+        "path for path in deleted.rows if is_whole or path in self.paths)\n",
+        "path for path in deleted.rows)\n",
+        ("tests/plan/cleanup/test_position_conversion.py",),
+    ),
+    Mutant(
+        "vector_of_another_is_replaced",
+        "committer/plan/cleanup/position_conversion.py",
+        "    wanted = {path for one in deleted for path in chosen.of(one)} - vectors\n",
+        "    wanted = {path for one in deleted for path in chosen.of(one)}\n",
+        ("tests/plan/cleanup/test_position_conversion.py",),
+    ),
+    Mutant(
+        "what_cannot_be_read_is_forgotten",
+        "committer/plan/cleanup/position_conversion.py",
+        "    readable = _complete(positions)\n",
+        "    readable = [one for one in positions if _is_readable(one.data_file)]\n",
+        ("tests/plan/cleanup/test_position_conversion.py",),
+    ),
     # --- Settling ---
     Mutant(
         "settler_forgets_deletions_that_failed",

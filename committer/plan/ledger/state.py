@@ -36,6 +36,12 @@ class TableState:
     def metadata(self) -> TableMetadata:
         return self.table.metadata
 
+    def head_rows(self, branch: str) -> list[ManifestFile]:
+        """Return the manifests of a branch's head; none where it is not known."""
+        head = self.metadata.branch_head(branch)
+        listed = () if head is None else self.heads.get(head.snapshot_id, ())
+        return [one.row for one in listed]
+
     @classmethod
     def of(cls, table: LoadedTable, previous: TableState | None = None) -> TableState:
         """Return the state of a freshly loaded table; heads that are still heads are carried over.

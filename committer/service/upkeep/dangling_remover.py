@@ -6,17 +6,15 @@ although the head has moved, and not if data has come that one of them may apply
 
 from __future__ import annotations
 
-from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.plan.cleanup.dangling_deletes import DanglingDeletes, removes_dangling
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
-from committer.request.needs import RemovedDeleteFile
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.table_files import TableFiles
-from committer.service.upkeep.upkeep_request import UpkeepRequest
+from committer.service.upkeep.upkeep_request import UpkeepRequest, removed_delete_files
 
 LOOK_INTERVAL_S = 60.0
 # A commit reads and writes anew the manifests of what it removes.
@@ -47,7 +45,7 @@ class DanglingRemover:
         if branch != MAIN or not removes_dangling(state.metadata.properties):
             return False
         is_time = self._files.parts.world.monotonic_s() >= self._look_at_s
-        return is_time and self._dangling.is_due(_head_rows(state))
+        return is_time and self._dangling.is_due(state.head_rows(branch))
 
     async def work(self, state: TableState, branch: str) -> None:
         """Look, and ask for the removal of what is found."""
@@ -55,22 +53,11 @@ class DanglingRemover:
         head = state.metadata.branch_head(branch)
         if head is None or await self._request.is_outstanding():
             return
-        found = await self._files.answer(self._dangling.find(state.metadata, _head_rows(state)))
+        found = await self._files.answer(
+            self._dangling.find(state.metadata, state.head_rows(branch))
+        )
         if not found:
             return
-        removed = tuple(
-            RemovedDeleteFile(
-                file_path=one.file_path,
-                content_offset=one.content_offset,
-                content_size_in_bytes=one.content_size_in_bytes,
-            )
-            for one in found[:_FILES_MAX]
-        )
+        removed = removed_delete_files(found[:_FILES_MAX])
         draft = self._request.draft(state, branch, head, removed_delete_files=removed)
         await self._request.publish(draft)
-
-
-def _head_rows(state: TableState) -> list[ManifestFile]:
-    head = state.metadata.branch_head(MAIN)
-    listed = () if head is None else state.heads.get(head.snapshot_id, ())
-    return [one.row for one in listed]

@@ -26,6 +26,7 @@ from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 from committer.service.upkeep.merger import Merger
 from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.table_files import TableFiles
+from committer.service.upkeep.vector_converter import VectorConverter
 
 FAULT_PAUSE_S = 60.0
 
@@ -90,6 +91,7 @@ class TableUpkeep:
                 Expirer(files, waiting),
                 self._garbage_collector,
                 DanglingRemover(files, requests),
+                VectorConverter(files, requests),
             )
             if self._deletes
             else (self._merger,)

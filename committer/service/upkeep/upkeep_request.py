@@ -7,14 +7,15 @@ behind lands with the next, or is in conflict with what that has asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
+from committer.plan.operations.change import RemovedDelete
 from committer.request.commit_request import CommitRequest
-from committer.request.needs import Needs
+from committer.request.needs import Needs, RemovedDeleteFile
 from committer.request.request_format import InlineManifest
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
@@ -71,3 +72,15 @@ class UpkeepRequest:
         if self._key is not None and self._key in plan.landed:
             self._key = None
             self._files.parts.metrics.upkeep_done(self._files.table, self._kind, self._count)
+
+
+def removed_delete_files(removed: Iterable[RemovedDelete]) -> tuple[RemovedDeleteFile, ...]:
+    """Return how a request names delete files to remove."""
+    return tuple(
+        RemovedDeleteFile(
+            file_path=one.file_path,
+            content_offset=one.content_offset,
+            content_size_in_bytes=one.content_size_in_bytes,
+        )
+        for one in removed
+    )

@@ -1,0 +1,139 @@
+"""Puts deletion vectors in the place of position deletes, on the main branch of a table that was
+upgraded to version 3.
+
+`plan/cleanup/position_conversion.py` decides, a bounded round at a time. The Puffin file of a round
+is written first, then a request adds its vectors and removes the delete files. It is planned like a
+writer's: a vector that was added meanwhile is united with it, and one of a data file that has gone
+is in conflict. A conflict leaves the Puffin file to the orphan search.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from importlib.util import find_spec
+
+from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
+from committer.iceberg.entry.data_file import DataFile, ManifestContent
+from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
+from committer.iceberg.metadata.snapshot import MAIN
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.values.locations import data_folder
+from committer.plan.batch.batch import schema_of_spec, sync_marker
+from committer.plan.cleanup.maintenance import Upkeep
+from committer.plan.cleanup.position_conversion import (
+    Conversion,
+    converts_positions,
+    find_conversion,
+)
+from committer.plan.commit.commit import CommitPlan
+from committer.plan.ledger.state import TableState
+from committer.ports.storage import NewObject
+from committer.request.commit_request import CommitRequest
+from committer.request.request_format import InlineManifest
+from committer.service.tasks.steps import create_all
+from committer.service.telemetry.log import log
+from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.upkeep.own_requests import OwnRequests
+from committer.service.upkeep.table_files import TableFiles
+from committer.service.upkeep.upkeep_request import UpkeepRequest, removed_delete_files
+
+ROUND_INTERVAL_S = 10.0
+# After a round that found nothing to convert, in manifests that list what cannot be read.
+IDLE_INTERVAL_S = 600.0
+_CREATED_BY = "Frazil"
+
+
+class VectorConverter:
+    """The maintenance task that converts position deletes; one for each table committer."""
+
+    kind = UpkeepKind.CONVERT_POSITION_DELETES
+
+    def __init__(self, files: TableFiles, requests: OwnRequests) -> None:
+        self._files = files
+        self._request = UpkeepRequest(files, requests, self.kind)
+        self._converted: set[str] = set()
+        self._round_at_s = 0.0
+        self._left_alone = ""
+
+    def offer(self, upkeep: Upkeep) -> Upkeep:
+        """Add nothing: its results are requests."""
+        return upkeep
+
+    def landed(self, plan: CommitPlan) -> None:
+        """Note whether the commit holds its request."""
+        self._request.landed(plan)
+
+    def is_due(self, state: TableState, branch: str) -> bool:
+        """Return whether manifests of deletes have come that may list position deletes."""
+        if branch != MAIN or not converts_positions(state.metadata):
+            return False
+        is_time = self._files.parts.world.monotonic_s() >= self._round_at_s
+        return is_time and any(
+            row.manifest_path not in self._converted
+            for row in state.head_rows(branch)
+            if row.content is ManifestContent.DELETES and row.has_live_files
+        )
+
+    async def work(self, state: TableState, branch: str) -> None:
+        """Convert a round of them."""
+        self._round_at_s = self._files.parts.world.monotonic_s() + ROUND_INTERVAL_S
+        head = state.metadata.branch_head(branch)
+        if find_spec("pyarrow") is None:
+            self._leave_alone("pyarrow is not installed")
+            return
+        if head is None or await self._request.is_outstanding():
+            return
+        # Only here, as it needs pyarrow.
+        from committer.service.upkeep.position_rows import read_position_rows
+
+        rows = state.head_rows(branch)
+        self._converted &= {row.manifest_path for row in rows}
+        found = await self._files.answer(
+            find_conversion(state.metadata, rows, self._converted, read_position_rows)
+        )
+        if found.left_alone:
+            self._leave_alone(f"{found.left_alone} delete files are ORC, encrypted or too many")
+        if not found.removed:
+            self._round_at_s += IDLE_INTERVAL_S
+        else:
+            removed = removed_delete_files(found.removed)
+            draft = self._request.draft(state, branch, head, removed_delete_files=removed)
+            added = await self._write(found, state.metadata, draft)
+            await self._request.publish(draft, added)
+
+    def _leave_alone(self, reason: str) -> None:
+        """Log why position deletes stay, once for each reason."""
+        if reason != self._left_alone:
+            self._left_alone = reason
+            log.warning("position_deletes.left_alone", table=str(self._files.table), reason=reason)
+
+    async def _write(
+        self, found: Conversion, metadata: TableMetadata, draft: CommitRequest
+    ) -> list[InlineManifest]:
+        """Write the Puffin file, and return the manifests of its vectors."""
+        if not found.vectors:
+            return []
+        folder = data_folder(metadata.location, metadata.properties)
+        path = f"{folder}/deletes-{draft.attempt}.puffin"
+        encoded = encode_deletion_vectors(found.vectors, file_path=path, created_by=_CREATED_BY)
+        await create_all(self._files.parts.storage, [NewObject(path, encoded.content)])
+        by_spec: defaultdict[int, list[DataFile]] = defaultdict(list)
+        for file in encoded.delete_files:
+            by_spec[file.spec_id].append(file)
+        return [_manifest(metadata, spec_id, each, draft) for spec_id, each in by_spec.items()]
+
+
+def _manifest(
+    metadata: TableMetadata, spec_id: int, files: list[DataFile], draft: CommitRequest
+) -> InlineManifest:
+    spec = metadata.spec_by_id(spec_id)
+    schema = schema_of_spec(spec, metadata)
+    context = ManifestContext(metadata.format_version, schema, spec, ManifestContent.DELETES)
+    encoded = encode_additions(files, context, sync=sync_marker(draft.attempt, spec_id))
+    return InlineManifest(
+        encoded.content,
+        "deletes",
+        spec_id,
+        encoded.added_files_count,
+        encoded.added_rows_count,
+    )
