@@ -30,8 +30,8 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from committer.plan.cleanup.reachability import READS_AT_ONCE, Reading
-from committer.plan.file_changes.data_removal import may_hold_any
 from committer.plan.operations.change import RemovedDelete, removed_delete
+from committer.plan.operations.head import may_hold_any
 
 ENABLED_PROPERTY = "frazil.deletes.convert-positions"
 FILES_MAX = 1_000
