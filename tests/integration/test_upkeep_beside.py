@@ -16,11 +16,11 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from tests.integration.beside_run import Run
 from tests.integration.changing_rows import Changer
 from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.readers import local
 from tests.integration.real_harness import CATALOG, RealHarness, real_harness, until
-from tests.integration.test_every_operation_beside import Run
 from workers.requests.connections import open_connections
 
 pytestmark = [

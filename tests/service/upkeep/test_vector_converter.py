@@ -19,7 +19,6 @@ from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.updates.metadata_update import UpgradeFormatVersion
 from committer.ports.storage import NewObject
 from committer.service.upkeep.position_rows import read_position_rows
-from tests.service.upkeep.test_dangling_remover import Deleting
 from tests.support.builders.request_builders import (
     build_file,
     build_line,
@@ -27,6 +26,7 @@ from tests.support.builders.request_builders import (
     build_request,
     seal,
 )
+from tests.support.service.deleting import Deleting
 from tests.support.service.outside import foreign_commit
 
 VIRTUAL_TIME = True
