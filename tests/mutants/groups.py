@@ -86,8 +86,8 @@ GROUPS = (
     Mutant(
         "swaps_of_a_transaction_are_sent_one_by_one",
         "committer/service/transactions/table_transactions.py",
-        "        if request is None:\n            return await send_swap",
-        "        if request or request is None:\n            return await send_swap",
+        "        if request is None:\n            self._in_a_row = 0\n",
+        "        if request or request is None:\n            self._in_a_row = 0\n",
         (f"{_SERVICE} -k by_one_swap",),
     ),
     Mutant(
