@@ -54,7 +54,7 @@ def build_file(
 
 def build_manifest(metadata: TableMetadata, files: Sequence[DataFile]) -> InlineManifest:
     """Encode the files, of one content, as plain additions, as a producer does."""
-    (content,) = {file.manifest_content for file in files}
+    (content,) = {file.manifest_content for file in files} or {ManifestContent.DATA}
     context = ManifestContext(
         metadata.format_version, metadata.current_schema, metadata.default_spec, content
     )
