@@ -259,11 +259,12 @@ def _refused(parse: Callable[[str], object], text: str) -> Iterator[str]:
 
 
 def _operation(text: str) -> object:
-    """Parse the operation of a request that adds files, with a filter that is read."""
+    """Parse the operation of a request that adds files, or names manifests to rewrite; its filter
+    is read."""
     part = json.loads(text)
     needs = Needs.model_validate(part["needs"])
-    check_needs(part["operation"], needs, adds_files=True)
-    return parse_expression(needs.row_filter)
+    check_needs(part["operation"], needs, adds_files=not needs.rewritten_manifests)
+    return None if needs.row_filter is None else parse_expression(needs.row_filter)
 
 
 _JSON_FORMS: Mapping[frozenset[str], Callable[[str], object]] = {
