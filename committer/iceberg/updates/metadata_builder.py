@@ -76,6 +76,8 @@ class MetadataBuilder:
             self._next_row_id = self._row_ids_end(snapshot)
         self.snapshots[snapshot.snapshot_id] = snapshot
         self._added.add(snapshot.snapshot_id)
+        # Its writer's clock may be ahead of the one that changes the metadata.
+        self._now_ms = max(self._now_ms, snapshot.timestamp_ms)
         # A snapshot without a parent may have any number: the table's own never falls.
         self._last_sequence_number = max(self._last_sequence_number, snapshot.sequence_number)
         self._changed = True

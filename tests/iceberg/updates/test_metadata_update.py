@@ -718,6 +718,17 @@ def test_a_snapshot_from_the_future_drags_last_updated_along() -> None:
     assert after.last_updated_ms == future_ms
 
 
+def test_a_staged_snapshot_from_the_future_is_no_younger_than_the_table_once_it_is_published() -> (
+    None
+):
+    base, future_ms = build_history(1), START_MS + 120 * MINUTE_MS
+    staged = replace(build_snapshot(base, snapshot_id=2, parent=1), timestamp_ms=future_ms)
+    after = apply(base, AddSnapshot(staged), now_ms=START_MS)
+    assert after.last_updated_ms == future_ms
+    published = apply(after, SetSnapshotRef(MAIN, SnapshotRef(2)), now_ms=START_MS)
+    assert published.last_updated_ms == published.snapshot_log[-1].timestamp_ms == future_ms
+
+
 _JUMPS = st.integers(-10_000_000, 10_000_000)
 _STEPS = st.lists(
     st.tuples(_JUMPS, _JUMPS, st.sampled_from(["main", "audit", "rollback", "expire", "property"])),
