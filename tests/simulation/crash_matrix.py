@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tests.simulation.administrators import Act, AdministratorPlan
+from tests.simulation.catalogs import SimCatalog
 from tests.simulation.changers import ChangerPlan
 from tests.simulation.faults import PROCESS_FAULTS, Call, Fault, applicable
 from tests.simulation.foreign import Deed, ForeignPlan
@@ -116,6 +117,11 @@ def operations() -> dict[str, Operation]:
         ),
     )
     return {operation.name: operation for operation in made}
+
+
+def on_catalog(operation: Operation, kind: SimCatalog) -> Operation:
+    """Return the operation on a catalog of another kind."""
+    return replace(operation, scenario=replace(operation.scenario, catalog=kind))
 
 
 def forced_replay() -> Operation:

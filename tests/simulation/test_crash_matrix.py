@@ -7,10 +7,12 @@ from functools import cache
 
 import pytest
 
+from tests.simulation.catalogs import SimCatalog
 from tests.simulation.crash_matrix import (
     SEED,
     Position,
     forced_replay,
+    on_catalog,
     operations,
     over_two_tables,
     play,
@@ -22,6 +24,14 @@ from tests.simulation.simulation import Simulation
 
 SLICES = 8
 OPERATIONS = operations()
+OTHER_CATALOGS = [kind for kind in SimCatalog if kind is not SimCatalog.DYNAMODB]
+# The others are in `make test-servers`.
+_QUICK = ("commit", "conflict", "row delta", "staged and picked")
+ON_OTHER_CATALOGS = [
+    pytest.param(name, marks=() if name in _QUICK else pytest.mark.heavy)
+    for name in OPERATIONS
+    if name != "transaction"
+]
 
 
 @cache
@@ -37,6 +47,24 @@ def test_no_single_fault_breaks_a_promise(name: str, part: int) -> None:
     for position in cells(name)[part::SLICES]:
         outcome = play(operation, position)
         assert not outcome.violations, f"{position}: {outcome.violations[0]}"
+        assert outcome.faults.fired == [(position.call, position.fault)], f"{position} did not fire"
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("kind", OTHER_CATALOGS)
+@pytest.mark.parametrize("name", ON_OTHER_CATALOGS)
+def test_no_fault_of_a_call_to_another_catalog_breaks_a_promise(
+    name: str, kind: SimCatalog
+) -> None:
+    """Each kind has its own way to tell the four answers. It has no transactions over tables.
+    Tables of files have no other catalog than their storage."""
+    operation = on_catalog(OPERATIONS[name], kind)
+    calls = "storage.create" if kind is SimCatalog.FILES else "catalog."
+    found = [one for one in positions(operation) if one.call.method.startswith(calls)]
+    assert found
+    for position in found:
+        outcome = play(operation, position)
+        assert not outcome.violations, f"{kind}: {position}: {outcome.violations[0]}"
         assert outcome.faults.fired == [(position.call, position.fault)], f"{position} did not fire"
 
 
