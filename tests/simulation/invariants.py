@@ -107,9 +107,13 @@ class Invariants:
 
     @property
     def landed(self) -> Counter[str]:
-        """The requests that have landed, by operation."""
+        """The requests that have landed, by operation; those of the committers' own as `upkeep`."""
         attempts = (one for view in self._views.values() for one in view.ledger.attempts.values())
-        return Counter(one.request.operation for one in attempts)
+        requests = (one.request for one in attempts)
+        return Counter(
+            "upkeep" if one.producer.id.startswith("frazil-upkeep-") else one.operation
+            for one in requests
+        )
 
     @property
     def published(self) -> Sequence[str]:

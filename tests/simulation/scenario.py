@@ -151,7 +151,7 @@ def draw_scenario(
         build_sim_table(
             seed,
             f"flights{number}",
-            properties=_table_properties(chance, pace),
+            properties=_table_properties(chance, pace) | _upkeep_properties(seed, number),
             version=chance.choice((1, 2, 2, 2, 3)),
         )
         for number in range(chance.choice((1, 1, 1, 2, 3)))
@@ -354,6 +354,12 @@ def _table_properties(chance: random.Random, pace: CommitPacer) -> dict[str, str
     if chance.random() < 0.5:
         properties["frazil.commit.min-interval-ms"] = chance.choice(pace.table_intervals_ms)
     return properties
+
+
+def _upkeep_properties(seed: int, number: int) -> dict[str, str]:
+    """Draw the upkeep that publishes requests, by a source of its own: it moves no other draw."""
+    chance = rng(seed, f"upkeep {number}")
+    return {"frazil.deletes.remove-dangling": "true"} if chance.random() < 0.4 else {}
 
 
 def _settings(chance: random.Random, pace: CommitPacer) -> Settings:
