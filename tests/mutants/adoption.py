@@ -194,10 +194,10 @@ ADOPTION = (
     ),
     Mutant(
         "a_look_up_reads_without_end",
-        "committer/plan/operations/live_files.py",
-        "    if size_bytes > READ_BYTES_MAX:\n",
-        "    if size_bytes > 2**60:\n",
-        _LIVE,
+        "committer/plan/operations/head.py",
+        "        if size_bytes > READ_BYTES_MAX:\n",
+        "        if size_bytes > 2**60:\n",
+        ("tests/plan/commit/test_operation_steps.py -k too_much",),
     ),
     Mutant(
         "adopted_files_are_not_looked_up",

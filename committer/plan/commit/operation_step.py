@@ -16,7 +16,7 @@ from committer.plan.file_changes.step_manifests import produce
 from committer.plan.operations.change import Change
 from committer.plan.operations.cherry_pick import MoveHead, Pick, plan_pick_of
 from committer.plan.operations.conflict import Conflict, ConflictCode
-from committer.plan.operations.head import Head
+from committer.plan.operations.head import Head, TooMuchToReadError
 from committer.plan.operations.live_files import AddedFiles, check_not_live
 from committer.plan.operations.step_output import Produced, StepNames
 from committer.plan.validation.validate import lost_groups, validate
@@ -109,6 +109,8 @@ def readable(ask: Callable[[], _Answer]) -> _Answer | Conflict:
     none: a damaged one stops the operations that need it, and not the table."""
     try:
         return ask()
+    except TooMuchToReadError as error:
+        return Conflict(ConflictCode.UNDECIDED, str(error))
     except (InvalidMetadataError, UnsupportedError) as error:
         return Conflict(
             ConflictCode.UNDECIDED,

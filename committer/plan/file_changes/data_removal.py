@@ -30,7 +30,7 @@ from committer.iceberg.splice.manifest_merge import ManifestMerge, Removal
 from committer.plan.batch.batch import schema_of_spec
 from committer.plan.operations.change import Change, removed_delete
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
-from committer.plan.operations.head import Head, ObjectRange, may_hold_any
+from committer.plan.operations.head import Head, may_hold_any
 
 REPLACE_PARTITIONS = "replace-partitions"
 
@@ -72,7 +72,7 @@ def find_removed_data(
         for row in head.live_rows(ManifestContent.DATA)
         if (asked := [one for one in selections if one.may_match(row)])
     ]
-    contents = head.contents([ObjectRange(row.manifest_path) for row, _ in wanted])
+    contents = head.manifest_contents([row for row, _ in wanted])
     found: dict[str, ManifestMerge] = {}
     partly: list[str] = []
     for (row, asked), content in zip(wanted, contents, strict=True):

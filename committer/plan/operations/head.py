@@ -20,6 +20,10 @@ from committer.plan.ledger.state import ListedManifest
 from committer.plan.operations.change_index import Changes
 from committer.plan.operations.decoded_manifests import DECODED
 
+READ_BYTES_MAX = 256 * 1024 * 1024
+"""So many bytes of manifests are in memory for one look of a plan: those of a million files or two.
+"""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectRange:
@@ -41,6 +45,18 @@ class MissingObjectsError(Exception):
     def __init__(self, needs: Iterable[ObjectRange]) -> None:
         self.needs = frozenset(needs)
         super().__init__(f"{len(self.needs)} objects are not at hand")
+
+
+class TooMuchToReadError(Exception):
+    """A plan would hold more manifests in memory than one may. Raised and caught within planning:
+    outside, it is a conflict."""
+
+    def __init__(self, manifests: int, size_bytes: int) -> None:
+        super().__init__(
+            f"it would look into {manifests} manifests of {size_bytes} bytes, and at most"
+            f" {READ_BYTES_MAX} bytes are read at once: give it a filter of fewer partitions, or"
+            " have the table's manifests clustered by partition"
+        )
 
 
 class ObjectsAtHand(Protocol):
@@ -105,13 +121,22 @@ class Head:
             raise MissingObjectsError(missing)
         return [content for content in found if content is not None]
 
+    def manifest_contents(self, rows: Sequence[ManifestFile]) -> list[bytes]:
+        """Return the bytes of these manifests, in this order. Errors: as `contents`;
+        `TooMuchToReadError`."""
+        size_bytes = sum(row.manifest_length for row in rows)
+        if size_bytes > READ_BYTES_MAX:
+            raise TooMuchToReadError(len(rows), size_bytes)
+        return self.contents([ObjectRange(row.manifest_path) for row in rows])
+
     def entries(self, rows: Sequence[ManifestFile]) -> list[tuple[ManifestEntry, ...]]:
         """Return the entries of each of these manifests, with what they inherit, in this order.
 
         Ask for all that are needed in one call: each `MissingObjectsError` is a round of reads.
-        Errors: also `InvalidMetadataError` for a manifest that is not what its row says.
+        Errors: as `manifest_contents`; `InvalidMetadataError` for a manifest that is not what its
+        row says.
         """
-        contents = self.contents([ObjectRange(row.manifest_path) for row in rows])
+        contents = self.manifest_contents(rows)
         return [DECODED.entries(content, row) for row, content in zip(rows, contents, strict=True)]
 
 

@@ -25,10 +25,7 @@ from committer.iceberg.values.types import DoubleType, FloatType, IcebergType, U
 from committer.plan.batch.batch import schema_of_spec
 from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
-from committer.plan.operations.head import Head, ObjectRange
-
-# So many bytes of manifests are in memory for one look-up: those of a million files or two.
-READ_BYTES_MAX = 256 * 1024 * 1024
+from committer.plan.operations.head import Head, TooMuchToReadError
 
 _MayHold = Callable[[ManifestFile], bool]
 
@@ -54,15 +51,10 @@ def check_not_live(added: Sequence[AddedFiles], head: Head) -> Conflict | None:
     wanted = _Paths(path for files in added for path in files.paths)
     tests = _tests_by_spec(added, head.metadata)
     rows = [row for row in head.live_rows(ManifestContent.DATA) if _may_hold(row, tests)]
-    size_bytes = sum(row.manifest_length for row in rows)
-    if size_bytes > READ_BYTES_MAX:
-        return Conflict(
-            ConflictCode.UNDECIDED,
-            f"whether its files are live is in {len(rows)} manifests of {size_bytes} bytes, and at"
-            f" most {READ_BYTES_MAX} bytes are read: add the files of fewer partitions at a time,"
-            " or have the table's manifests clustered by partition",
-        )
-    contents = head.contents([ObjectRange(row.manifest_path) for row in rows])
+    try:
+        contents = head.manifest_contents(rows)
+    except TooMuchToReadError as error:
+        return Conflict(ConflictCode.UNDECIDED, f"whether its files are live is not known: {error}")
     found = [
         file
         for row, content in zip(rows, contents, strict=True)

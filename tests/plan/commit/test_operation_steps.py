@@ -12,6 +12,7 @@ from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.commit.step_plan import Attempt
+from committer.plan.operations import head
 from committer.plan.operations.batch_steps import cut
 from committer.plan.operations.conflict import ConflictCode
 from committer.plan.operations.head import ObjectRange, Objects
@@ -218,6 +219,25 @@ def test_named_manifests_are_clustered_and_missing_where_they_are_gone(format_ve
     (conflict,) = found.landed.values()
     assert (conflict.code, set(conflict.paths)) == (ConflictCode.MISSING, set(others))
     assert rounds == []
+
+
+def test_an_operation_that_would_read_too_much_is_told_the_way_out_and_the_others_land(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = table_of()
+    newest, *_ = live(table)
+    sizes = [row.manifest_length for row in table.manifest_list().rows]
+    monkeypatch.setattr(head, "READ_BYTES_MAX", sum(sizes) - 1)
+    requests = [append(table, "a"), overwrite(table, "b", newest)]
+
+    found, rounds = answer(table, batch_of(table, *requests))
+
+    assert isinstance(found, InConflict)
+    conflict = found.landed[requests[1].key]
+    assert conflict.code is ConflictCode.UNDECIDED
+    assert f"3 manifests of {sum(sizes)} bytes" in conflict.message
+    assert rounds == []
+    landed(table, requests[0])
 
 
 def test_a_manifest_that_cannot_be_read_stops_the_operation_and_no_append() -> None:

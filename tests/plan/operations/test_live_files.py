@@ -9,7 +9,7 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.updates.metadata_update import AddPartitionSpec, SetDefaultPartitionSpec
-from committer.plan.operations import live_files
+from committer.plan.operations import head
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, MissingObjectsError, ObjectRange, Objects
 from committer.plan.operations.live_files import AddedFiles, check_not_live
@@ -128,7 +128,7 @@ def test_a_look_up_that_would_read_too_much_is_refused_with_the_way_out(
     branch.append(data_file("one", "AA"))
     branch.append(data_file("two", "ZZ"))
     one, two = (listed.row.manifest_length for listed in branch.manifests)
-    monkeypatch.setattr(live_files, "READ_BYTES_MAX", one + two - 1)
+    monkeypatch.setattr(head, "READ_BYTES_MAX", one + two - 1)
     found, reads = asked(branch, at(OUTSIDE, "AA"), at(f"{OUTSIDE}2", "ZZ"))
     assert found is not None and reads == 0
     assert found.code is ConflictCode.UNDECIDED
