@@ -76,6 +76,7 @@ class History:
     claims: dict[str, str] = field(default_factory=dict)
     # Tables that were restored, or stripped of the ledger, and that no operator has accepted yet.
     tampered: dict[UUID, str] = field(default_factory=dict)
+    ever_tampered: set[UUID] = field(default_factory=set)
     # Ledger properties of which an operator, or another engine, has made something else.
     decided: set[tuple[UUID, str]] = field(default_factory=set)
     # Tables that were ever put back to older metadata.
@@ -84,6 +85,11 @@ class History:
     written: WrittenRows = field(default_factory=WrittenRows)
     # Adds a line to the trace.
     tell: Callable[[str, str], None] = lambda process, text: None
+
+    def tampers(self, table_uuid: UUID, how: str) -> None:
+        """Note that a table's ledger was taken from it."""
+        self.tampered[table_uuid] = how
+        self.ever_tampered.add(table_uuid)
 
     def violated(self, invariant: str, text: str) -> None:
         """Record a broken promise."""

@@ -296,7 +296,7 @@ class Invariants:
         """
         removed = [key for key in _changed_entries(swap) if key not in swap.metadata.properties]
         if removed:
-            self._history.tampered[view.table_uuid] = f"{process} removed entries of the ledger"
+            self._history.tampers(view.table_uuid, f"{process} removed entries of the ledger")
         view.forgive(swap.metadata, filter(view.ledger.is_one_shot, removed))
         if view.table_uuid in self._history.tampered and view.expired:
             view.forget_unproven(swap.metadata, self._high_water_mark(view.table_uuid))
@@ -337,7 +337,7 @@ class Invariants:
             view.current.metadata_location != table.metadata_location
         )
         if is_restored:
-            self._history.tampered[view.table_uuid] = f"{process} restored older metadata"
+            self._history.tampers(view.table_uuid, f"{process} restored older metadata")
             self._history.restored.add(view.table_uuid)
             view.forgive(table.metadata)
         self._by_name[table.identifier] = view.table_uuid
@@ -478,6 +478,17 @@ class Invariants:
             return content is not None
         return not read_quarantined(content, location)[0].is_told_only
 
+    def _was_forgotten(self, sealed: EncodedRequest | None, reason: str) -> bool:
+        """Return whether a part of a transaction waited for the others in vain, as its landing was
+        removed from the ledger by an operator, or by others and accepted.
+        """
+        if sealed is None or reason != Reason.TRANSACTION_INCOMPLETE.value:
+            return False
+        request = sealed.request
+        name = property_key(request.producer.id, request.branch)
+        is_decided = (request.table_uuid, name) in self._history.decided
+        return is_decided or request.table_uuid in self._history.ever_tampered
+
     def _why_waiting(self, key: str) -> str:
         has_ended = self._has_ended(key, self._inbox + key)
         ended = "it has ended" if has_ended else "it has not ended"
@@ -498,6 +509,7 @@ class Invariants:
             and not is_cut_off
             and record is not None
             and record.reason not in _MAY_FOLLOW_LANDING
+            and not self._was_forgotten(sealed, record.reason)
         ):
             return "I1", f"{key} has landed, and is in quarantine for {record.reason}"
         if is_landed or self._objects(key):
