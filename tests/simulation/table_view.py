@@ -287,8 +287,13 @@ class TableView:
         return {*contents.live, *(delete_key(entry.data_file) for entry in contents.deletes)}
 
     def landed_paths(self) -> set[str]:
-        """Return the files of all requests whose landing counts."""
-        return {path for landing in self.ledger.landed.values() for path in landing.paths}
+        """Return the files of all requests whose landing on the main branch counts."""
+        return {
+            path
+            for landing in self.ledger.landed.values()
+            if landing.request.branch == MAIN and not landing.request.stage_only
+            for path in landing.paths
+        }
 
     def check(self) -> Iterator[Problem]:
         """Check everything that holds for a table at rest."""
