@@ -268,7 +268,10 @@ async def _overwrite(worker: Worker) -> Change | None:
 
 
 async def _compact(worker: Worker) -> Change | None:
-    """Rewrite several files into one with the same rows."""
+    """Rewrite several files into one with the same rows; not beside deletes, which it would leave
+    behind (`foreign_rows.apply_deletes` does not)."""
+    if any(row.content is ManifestContent.DELETES for row in await worker.rows()):
+        return None
     return await _replace(worker, "replace", files_max=6)
 
 
@@ -292,6 +295,10 @@ async def _replace(worker: Worker, operation: str, *, files_max: int) -> Change 
     snapshot_id = worker.new_snapshot_id()
     records = sum(entry.data_file.record_count for _, entry in chosen)
     file = worker.new_file(rows=records if operation == "replace" else 5)
+    if operation == "replace":
+        written, files = worker.ports.history.written, [entry.data_file for _, entry in chosen]
+        copied = [row for one in files for row in written.rows(one.file_path, one.record_count)]
+        written.write(file.file_path, copied)
     manifests = [worker.manifest([added_entry(file)], 0, file.spec_id, snapshot_id)]
     for number, row in enumerate(touched, start=1):
         entries = _without(by_row[row.manifest_path], gone, snapshot_id)
