@@ -95,6 +95,9 @@ class Invariants:
         self._put_back: set[str] = set()
         # Requests that the catalog refused when sent alone, in one attempt or another.
         self._refused: set[str] = set()
+        # The process that told of a conflict, and the one that landed a request, by key.
+        self._told_by: dict[str, str] = {}
+        self._landed_by: dict[str, str] = {}
         # Conflicts that were told, by operation and code.
         self.conflicts: Counter[tuple[str, str]] = Counter()
         self._by_attempt: dict[tuple[str, int, str], list[str]] = defaultdict(list)
@@ -156,6 +159,7 @@ class Invariants:
             )
             if reason == Reason.CONFLICT.value:
                 self.conflicts[sealed.request.operation, record.conflict or ""] += 1
+                self._told_by[key] = process
             if reason == Reason.CONFLICT.value and not view.was_set_back:
                 wrong = untrue_conflict(
                     record.conflict,
@@ -245,7 +249,7 @@ class Invariants:
         self._all_violated(view.swap(swap, is_ours=is_ours, accepted=accepted))
         self._permitted(process, swap)
         if is_ours:
-            self._refusal_resolved(view, swap)
+            self._refusal_resolved(process, view, swap)
             self._in_order(process, view, swap)
             self._forgotten(process, view, swap)
             return
@@ -311,10 +315,19 @@ class Invariants:
                 ((producer, epoch), proof), *_ = evidence.items()
                 self._refused.add(inbox_key(view.table_uuid, producer, epoch, proof.attempt))
 
-    def _refusal_resolved(self, view: TableView, swap: Swap) -> None:
+    def _differ(self, key: str) -> bool:
+        """Return whether one committer has told of a conflict, and another, which had the request
+        too and another head, has landed it."""
+        told, landed = self._told_by.get(key), self._landed_by.get(key)
+        return None not in (told, landed) and told != landed
+
+    def _refusal_resolved(self, process: str, view: TableView, swap: Swap) -> None:
         """Check I10: a request reported as quarantined lands only if an operator replays it, or if
-        the catalog refused it to one committer but not to another that had started it too.
+        the catalog refused it to one committer but not to another that had started it too, or it
+        was in conflict with the head of one but not of the other.
         """
+        for request, _ in view.ledger.unlisted(swap.base.metadata, swap.metadata):
+            self._landed_by[request.inbox_key] = process
         known = swap.base.metadata.snapshots_by_id
         for snapshot in swap.metadata.snapshots:
             if snapshot.snapshot_id in known:
@@ -326,8 +339,9 @@ class Invariants:
                 key = landing.request.inbox_key
                 if key in self._history.claims:
                     self._violated("I2", f"{key} landed, which claims another's files")
+                self._landed_by[key] = process
                 is_replayed = key in self._history.replayed
-                is_excused = key in self._refused or is_replayed
+                is_excused = key in self._refused or is_replayed or self._differ(key)
                 if not is_excused and self._exists(self._quarantine + key):
                     self._violated("I10", f"{key} landed from quarantine")
 
@@ -398,6 +412,7 @@ class Invariants:
 
     def _untrue_quarantine(self, key: str, receipt: Receipt) -> Problem | None:
         is_refused = receipt.reason == REFUSED and published_key(key) in self._refused
+        is_refused |= self._differ(key)
         if self._own_landing(key) and receipt.reason not in _MAY_FOLLOW_LANDING and not is_refused:
             return "I10", f"a receipt says that {key} is in quarantine, which has landed"
         if not receipt.reason:
@@ -510,6 +525,7 @@ class Invariants:
             and record is not None
             and record.reason not in _MAY_FOLLOW_LANDING
             and not self._was_forgotten(sealed, record.reason)
+            and not self._differ(key)
         ):
             return "I1", f"{key} has landed, and is in quarantine for {record.reason}"
         if is_landed or self._objects(key):
