@@ -13,6 +13,13 @@ _TAGGING = "committer/plan/cleanup/automatic_tags.py"
 
 ALTERATIONS = (
     Mutant(
+        "snapshot_is_picked_again_once_its_pick_has_expired",
+        _PICKING,
+        "    return _unknown_history(head, source) or _made_again(head, source)\n",
+        "    return _made_again(head, source)\n",
+        (_PICK + "may_have_expired",),
+    ),
+    Mutant(
         "branch_is_fast_forwarded_without_descent",
         _REFS,
         "    if not metadata.is_ancestor(known.snapshot_id, of=target.snapshot_id):\n",

@@ -35,6 +35,7 @@ FOUND = {
 FOUND_SINCE = {
     33: "doorbells held of a shard that was lost and regained were never delivered again",
     239: "the judge excused no part of a transaction whose landing an operator had forgotten",
+    210003274: "a snapshot was picked again, whose pick had expired: its files were listed twice",
     852: "requests that waited for one that never landed were planned again without end",
     60000077: "doorbells taken over with a shard that was lost and regained were never delivered",
     108: "a one-shot request that came again landed twice: its entry had gone early",

@@ -3,7 +3,8 @@
 If its parent is the branch's head, the branch moves to it and nothing is written. Else it is made
 again on the head: its data files as new ones, with new numbers and row ids. That is possible for an
 append; for a replacement of partitions, while nothing was added to these and all that it removed is
-live; for anything else, and for what changes delete files under such a label, it is not.
+live; for anything else, and for what changes delete files under such a label, it is not. Nor is it
+where the history since then has expired, which may have the pick already.
 Source: docs/reference/iceberg-notes.md 7.
 """
 
@@ -77,7 +78,7 @@ def plan_pick(
     head_id = None if head.snapshot is None else head.snapshot.snapshot_id
     if source.parent_snapshot_id == head_id:
         return MoveHead(source)
-    return _made_again(head, source)
+    return _unknown_history(head, source) or _made_again(head, source)
 
 
 # --- Which snapshot ------------------------------------------------------------------------------
@@ -113,6 +114,33 @@ def _picked_before(head: Head, source: Snapshot) -> Conflict | None:
             continue
         return Conflict(ConflictCode.PICKED, what, one.snapshot_id)
     return None
+
+
+def _unknown_history(head: Head, source: Snapshot) -> Conflict | None:
+    """Return a conflict if a snapshot that has expired may have picked the source: its files would
+    be added twice. The pick would be a retained ancestor's, with a higher number.
+    """
+    last: Snapshot | None = None
+    for last in head.metadata.ancestors(head.snapshot.snapshot_id if head.snapshot else None):
+        if last.snapshot_id == source.parent_snapshot_id:
+            return None
+    if last is None or _is_as_old(last, source):
+        return None
+    return Conflict(
+        ConflictCode.HISTORY,
+        f"the history of branch `{head.branch}` since snapshot {source.snapshot_id} was staged has"
+        " expired, and may have published it: look at the table, and stage the files again if they"
+        " are not in it",
+        source.snapshot_id,
+    )
+
+
+def _is_as_old(one: Snapshot, source: Snapshot) -> bool:
+    """Return whether no snapshot between the two could be a pick of the source. Format version 1
+    has no numbers."""
+    if source.sequence_number == 0:
+        return one.timestamp_ms <= source.timestamp_ms
+    return one.sequence_number <= source.sequence_number + 1
 
 
 def _entry(snapshot: Snapshot, key: str) -> str | None:

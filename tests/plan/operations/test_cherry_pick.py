@@ -167,6 +167,40 @@ def test_a_snapshot_is_picked_once() -> None:
     assert "is in the history of branch `main`" in conflict(table, first).message
 
 
+@pytest.mark.parametrize("format_version", [1, 2])
+def test_a_snapshot_is_not_picked_where_the_pick_of_before_may_have_expired(
+    format_version: int,
+) -> None:
+    table = History.empty(format_version=format_version)
+    table.commit(added=["a"])
+    staged = table.commit(added=["b"], branch=None, summary={"wap.id": "w"})
+    table.commit(added=["c"])
+    again = table.commit(added=["b"], summary={"published-wap-id": "w"})
+    assert conflict(table, staged).code is ConflictCode.PICKED
+    table.commit(added=["d"])
+    table.apply(RemoveSnapshots((again.snapshot_id,)))
+    found = conflict(table, staged)
+    assert found.code is ConflictCode.HISTORY
+    assert "may have published it" in found.message
+
+
+def test_a_snapshot_is_picked_once_all_that_came_since_it_was_staged_is_known() -> None:
+    table = History.empty()
+    first = table.commit(added=["a"])
+    table.commit(added=["b"])
+    staged = table.commit(added=["s"], branch=None)
+    table.commit(added=["c"])
+    table.commit(added=["d"])
+    table.apply(RemoveSnapshots((first.snapshot_id,)))
+    found, _ = pick(table, staged)
+    assert isinstance(found, Pick)
+    alone = History.empty()
+    staged = alone.commit(added=["s"], branch=None)
+    alone.commit(added=["a"])
+    found, _ = pick(alone, staged)
+    assert isinstance(found, Pick)
+
+
 def test_a_wap_id_is_published_once_whatever_snapshot_has_it() -> None:
     for key in ("wap.id", "published-wap-id"):
         table = History.empty()
