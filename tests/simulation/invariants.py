@@ -494,10 +494,12 @@ class Invariants:
         return not read_quarantined(content, location)[0].is_told_only
 
     def _was_forgotten(self, sealed: EncodedRequest | None, reason: str) -> bool:
-        """Return whether a part of a transaction waited for the others in vain, as its landing was
-        removed from the ledger by an operator, or by others and accepted.
+        """Return whether a request could not land again, whose landing was removed from the ledger
+        by an operator, or by others and accepted: it is in conflict with what came since, or a part
+        of a transaction that waited for the others in vain.
         """
-        if sealed is None or reason != Reason.TRANSACTION_INCOMPLETE.value:
+        ends = (Reason.TRANSACTION_INCOMPLETE.value, Reason.CONFLICT.value)
+        if sealed is None or reason not in ends:
             return False
         request = sealed.request
         name = property_key(request.producer.id, request.branch)
