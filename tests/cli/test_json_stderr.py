@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tests.cli.serving import REPOSITORY, free_port, serving
+from tests.cli.serving import REPOSITORY, serving
+from tests.support.servers.free_port import free_port
 
 pytestmark = pytest.mark.server
 

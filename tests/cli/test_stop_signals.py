@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.serving import REPOSITORY, free_port, wait_until
+from tests.cli.serving import REPOSITORY, wait_until
+from tests.support.servers.free_port import free_port
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 

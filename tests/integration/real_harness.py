@@ -10,7 +10,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -45,6 +44,7 @@ from committer.service.process.redis_server import (
     start_redis_server,
 )
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
+from tests.support.servers.free_port import free_port
 from workers.settings.worker_settings import WorkerSettings
 
 ROOT = Path(__file__).parents[2]
@@ -69,14 +69,6 @@ async def until(
         if time.monotonic() > end_s:
             raise TimeoutError(f"within {timeout_s:g} s not seen: {what}")
         await asyncio.sleep(poll_s)
-
-
-def free_port() -> int:
-    """Return a port of this machine that no process listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Process(Protocol):

@@ -11,7 +11,6 @@ import base64
 import hashlib
 import hmac
 import itertools
-import socket
 import subprocess
 import tempfile
 import time
@@ -35,6 +34,7 @@ from committer.storage.adls.open_adls import AdlsOptions
 from committer.storage.http.http_client import HttpClient, HttpLimits, HttpRequest
 from tests.support.builders.jars import NotHereError
 from tests.support.builders.programs import azurite
+from tests.support.servers.free_port import free_port
 
 # Azurite's own account and key, which its documentation publishes.
 ACCOUNT = "devstoreaccount1"
@@ -109,8 +109,7 @@ def _program() -> list[str]:
 
 
 def _start(program: list[str], folder: Path) -> tuple[subprocess.Popen[bytes], str]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
+    port = free_port()
     command = [
         *(*program, "--blobHost", "127.0.0.1", "--blobPort", str(port)),
         *("--skipApiVersionCheck", "--disableTelemetry", "--silent", "--inMemoryPersistence"),

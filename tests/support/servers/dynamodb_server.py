@@ -7,7 +7,6 @@ import itertools
 import os
 import platform
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,7 @@ from committer.aws.client import AwsOptions
 from committer.service.process.child_process import ends_with_parent
 from tests.support.builders.fixtures import CACHE
 from tests.support.builders.jars import NATIVE, NotHereError, dynamodb_local
+from tests.support.servers.free_port import free_port
 from workers.spark.java import find_java_home
 
 REGION = "eu-central-1"
@@ -110,12 +110,6 @@ def wait_until_ready(process: subprocess.Popen[bytes], url: str) -> bool:
     process.kill()
     process.wait()
     return False
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def loopback_shim(server: str) -> Path:

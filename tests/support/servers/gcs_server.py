@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import platform
-import socket
 import subprocess
 import tempfile
 import time
@@ -25,6 +24,7 @@ import pytest
 
 from committer.service.process.child_process import ends_with_parent
 from committer.storage.gcs.open_gcs import GcsOptions
+from tests.support.servers.free_port import free_port
 
 BUCKET = "frazil"
 _POLL_S = 0.02
@@ -84,8 +84,7 @@ def _binary() -> Path:
 def _start(binary: Path, folder: Path) -> tuple[subprocess.Popen[bytes], str]:
     """Start the emulator, on another port if another program takes the first before it does."""
     for _ in range(_STARTS_MAX):
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            address = f"127.0.0.1:{server.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         process = _spawn(binary, folder, address)
         if _wait_until_ready(process, f"http://{address}"):
             return process, f"http://{address}"

@@ -22,6 +22,7 @@ import pytest
 from committer.service.process.child_process import ends_with_parent
 from tests.support.builders.jars import NotHereError
 from tests.support.servers.dynamodb_server import loopback_shim
+from tests.support.servers.free_port import free_port
 from tests.support.servers.hive_releases import HIVE_4, HiveRelease
 from tests.support.servers.postgres_server import USER, PostgresServer
 from workers.spark.java import find_java_home
@@ -138,8 +139,7 @@ def _configure(folder: Path, release: HiveRelease, database: str) -> None:
 def _start(program: _Program) -> HiveServer:
     """Start the server, on another port if another program takes the first before it does."""
     for _ in range(_STARTS_MAX):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port: int = probe.getsockname()[1]
+        port = free_port()
         process = program.spawn(port)
         if _is_ready(process, port):
             return HiveServer(program, port, process)

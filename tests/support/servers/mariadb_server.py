@@ -17,7 +17,7 @@ import pytest
 
 from committer.service.process.child_process import ends_with_parent
 from tests.support.builders.jars import NotHereError, mariadb
-from tests.support.servers.dynamodb_server import free_port
+from tests.support.servers.free_port import free_port
 
 USER = "frazil"
 _READY_S_MAX = 60.0

@@ -11,7 +11,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ import psycopg
 import pytest
 
 from committer.service.process.child_process import ends_with_parent
+from tests.support.servers.free_port import free_port
 
 USER = "frazil"
 # A user that needs a password; a test makes it.
@@ -159,8 +159,7 @@ def _start(binaries: Path, folder: Path) -> PostgresServer:
 def _start_in(binaries: Path, folder: Path) -> PostgresServer:
     """Start the server, on another port if another program takes the first before it does."""
     for _ in range(_STARTS_MAX):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port: int = probe.getsockname()[1]
+        port = free_port()
         process = _spawn(binaries, folder, port, ())
         try:
             _wait_until_ready(process, port, folder)

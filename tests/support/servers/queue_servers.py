@@ -32,6 +32,7 @@ from committer.service.process.redis_server import (
 )
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue, MemoryServer
+from tests.support.servers.free_port import free_port
 
 _POLL_S = 0.02
 _START_S_MAX = 30.0
@@ -208,8 +209,7 @@ class TcpServer:
 def tcp_server() -> Iterator[TcpServer]:
     """Start a server that keeps everything in memory; a replica gets its data without delay."""
     with tempfile.TemporaryDirectory(prefix="frazil-") as folder:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = free_port()
         settings = {
             "port": str(port),
             "bind": "127.0.0.1",

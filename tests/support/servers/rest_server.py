@@ -19,7 +19,8 @@ import pytest
 
 from committer.service.process.child_process import ends_with_parent
 from tests.support.builders.jars import NotHereError, rest_fixture
-from tests.support.servers.dynamodb_server import free_port, loopback_shim, wait_until_ready
+from tests.support.servers.dynamodb_server import loopback_shim, wait_until_ready
+from tests.support.servers.free_port import free_port
 from workers.spark.java import find_java_home
 
 _MAIN = "org.apache.iceberg.rest.RESTCatalogServer"

@@ -14,7 +14,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -38,6 +37,7 @@ from committer.storage.s3.s3_storage import S3Storage
 from tests.support.builders.jars import NotHereError
 from tests.support.builders.programs import versitygw
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
+from tests.support.servers.free_port import free_port
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3 import S3Client
@@ -107,8 +107,7 @@ def _start_on_one_port(binary: Path, folder: Path) -> tuple[subprocess.Popen[byt
     for number in range(_STARTS_MAX):
         data = folder / str(number)
         data.mkdir()
-        with socket.create_server(("127.0.0.1", 0)) as server:
-            address = f"127.0.0.1:{server.getsockname()[1]}"
+        address = f"127.0.0.1:{free_port()}"
         command = [
             *(str(binary), "--quiet", "--port", address, "--region", REGION),
             *("--health", "/health", "posix", str(data)),
@@ -214,10 +213,7 @@ def _identity(name: str, actions: list[str], *keys: tuple[str, str]) -> dict[str
 def _free_ports() -> dict[str, int]:
     roles = ("master", "volume", "filer", "s3")
     names = [f"{role}.{kind}" for role in roles for kind in ("port", "port.grpc")]
-    with ExitStack() as stack:
-        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in names]
-        ports = [server.getsockname()[1] for server in servers]
-    return dict(zip(names, ports, strict=True))
+    return {name: free_port() for name in names}
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], url: str) -> bool:
