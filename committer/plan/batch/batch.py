@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from uuid import UUID
 
+from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec
@@ -176,10 +177,7 @@ def _join(
     sync: bytes,
     snapshot_id: int,
 ) -> EncodedManifest:
-    spec = metadata.spec_by_id(spec_id)
-    context = ManifestContext(
-        format_version=metadata.format_version, schema=schema_of_spec(spec, metadata), spec=spec
-    )
+    context = manifest_context(metadata, spec_id)
     return join_manifests(
         [manifest.part for manifest in manifests], context, sync=sync, snapshot_id=snapshot_id
     )
@@ -205,6 +203,14 @@ def schema_of_spec(spec: PartitionSpec, metadata: TableMetadata) -> Schema:
     candidates = (metadata.current_schema, *reversed(metadata.schemas))
     fitting = (one for one in candidates if all(one.field(source) for source in sources))
     return next(fitting, metadata.current_schema)
+
+
+def manifest_context(
+    metadata: TableMetadata, spec_id: int, content: ManifestContent = ManifestContent.DATA
+) -> ManifestContext:
+    """Return the context in which manifests of this spec are written."""
+    spec = metadata.spec_by_id(spec_id)
+    return ManifestContext(metadata.format_version, schema_of_spec(spec, metadata), spec, content)
 
 
 def sync_marker(commit_uuid: UUID, number: int) -> bytes:

@@ -17,10 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from committer.iceberg.entry.data_file import ManifestContent
-from committer.iceberg.manifest.manifest import ManifestContext
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.plan.batch.batch import schema_of_spec
 from committer.plan.batch.manifest_size import positive, target_bytes
 
 ENABLED_PROPERTY = "commit.manifest-merge.enabled"
@@ -183,11 +181,3 @@ def _packed(chosen: Sequence[ManifestFile], run_bytes: int) -> list[tuple[Manife
         bins[-1].append(row)
         size += row.manifest_length
     return [tuple(reversed(one)) for one in reversed(bins)]
-
-
-def merge_context(metadata: TableMetadata, group: Sequence[ManifestFile]) -> ManifestContext:
-    """Return the context of the manifests that a group is merged to."""
-    spec = metadata.spec_by_id(group[0].partition_spec_id)
-    return ManifestContext(
-        metadata.format_version, schema_of_spec(spec, metadata), spec, group[0].content
-    )

@@ -14,8 +14,8 @@ from committer.errors import InvariantError
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.splice.manifest_clusters import ManifestClusters
+from committer.plan.batch.batch import manifest_context
 from committer.plan.batch.manifest_size import target_bytes
-from committer.plan.file_changes.data_removal import manifest_context
 from committer.plan.file_changes.new_manifests import NewManifests
 from committer.plan.ledger.state import ListedManifest
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
@@ -98,7 +98,8 @@ def _chosen(head: Head) -> list[ManifestFile]:
 def _clustered(
     head: Head, new: NewManifests, manifests: Sequence[tuple[ManifestFile, bytes]]
 ) -> Iterator[ListedManifest]:
-    context = manifest_context(head.metadata, manifests[0][0])
+    first_row = manifests[0][0]
+    context = manifest_context(head.metadata, first_row.partition_spec_id, first_row.content)
     clusters = ManifestClusters(context)
     for row, content in manifests:
         clusters.add_all(row, content)

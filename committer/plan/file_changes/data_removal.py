@@ -15,7 +15,6 @@ from committer.iceberg.deletes.delete_index import PartitionKey, partition_key_o
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
 from committer.iceberg.entry.drafts import new_entry
 from committer.iceberg.expressions.expression import ALWAYS_FALSE, ALWAYS_TRUE, Expression
-from committer.iceberg.manifest.manifest import ManifestContext
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.pruning.metrics_evaluator import (
@@ -27,7 +26,7 @@ from committer.iceberg.scan.partition_filter import PARTITIONS_MAX, partition_fi
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.splice.manifest_filter import filter_manifest
 from committer.iceberg.splice.manifest_merge import ManifestMerge, Removal
-from committer.plan.batch.batch import schema_of_spec
+from committer.plan.batch.batch import manifest_context
 from committer.plan.operations.change import Change, removed_delete
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, may_hold_any
@@ -106,7 +105,8 @@ def without_files(
     )
     if not keys:
         return None
-    return filter_manifest(row, content, manifest_context(metadata, row), removal)
+    context = manifest_context(metadata, row.partition_spec_id, row.content)
+    return filter_manifest(row, content, context, removal)
 
 
 def _missing(changes: Sequence[Change], found: Mapping[str, ManifestMerge]) -> Conflict | None:
@@ -158,16 +158,9 @@ class _NamedFiles:
         return True
 
     def match(self, row: ManifestFile, content: bytes) -> Match:
-        context = manifest_context(self._metadata, row)
+        context = manifest_context(self._metadata, row.partition_spec_id, row.content)
         without = filter_manifest(row, content, context, self._removal)
         return Match(without.removed if without else (), without=without)
-
-
-def manifest_context(metadata: TableMetadata, row: ManifestFile) -> ManifestContext:
-    """Return the context in which this manifest is written anew."""
-    spec = metadata.spec_by_id(row.partition_spec_id)
-    schema = schema_of_spec(spec, metadata)
-    return ManifestContext(metadata.format_version, schema, spec, row.content)
 
 
 # --- Files whose rows match ----------------------------------------------------------------------

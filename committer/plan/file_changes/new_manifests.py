@@ -25,7 +25,7 @@ from committer.iceberg.manifest.manifest import (
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.splice.manifest_splice import join_manifests
-from committer.plan.batch.batch import rolled, schema_of_spec, sync_marker
+from committer.plan.batch.batch import manifest_context, rolled, sync_marker
 from committer.plan.batch.manifest_size import target_bytes
 from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.plan.file_changes.tally import Tally
@@ -84,7 +84,7 @@ def list_added_data(
     for (spec_id, number), group in sorted(
         groups.items(), key=lambda one: (one[0][0], one[0][1] or 0)
     ):
-        context = _context(new.metadata, spec_id, ManifestContent.DATA)
+        context = manifest_context(new.metadata, spec_id)
         left_out = frozenset[str]().union(*(change.left_out_data_files for _, change in group))
         for manifests in rolled([one for one, _ in group], target_bytes(new.metadata.properties)):
             if number is None and not left_out:
@@ -117,7 +117,7 @@ def list_added_deletes(
         groups[file.spec_id].append((file, number))
     listed: list[ListedManifest] = []
     for spec_id, group in sorted(groups.items()):
-        context = _context(new.metadata, spec_id, ManifestContent.DELETES)
+        context = manifest_context(new.metadata, spec_id, ManifestContent.DELETES)
         listed.append(new.listed(_encode(new, group, context), context))
     return listed
 
@@ -125,11 +125,6 @@ def list_added_deletes(
 def explicit_number(metadata: TableMetadata, change: Change) -> int | None:
     """Return the data sequence number that a change gives its files; None: the commit's."""
     return None if metadata.format_version == 1 else change.data_sequence_number
-
-
-def _context(metadata: TableMetadata, spec_id: int, content: ManifestContent) -> ManifestContext:
-    spec = metadata.spec_by_id(spec_id)
-    return ManifestContext(metadata.format_version, schema_of_spec(spec, metadata), spec, content)
 
 
 def _encode(

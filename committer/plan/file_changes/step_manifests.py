@@ -13,12 +13,12 @@ from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
 from committer.iceberg.expressions.expression import ALWAYS_FALSE
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.splice.manifest_merge import ManifestMerge
+from committer.plan.batch.batch import manifest_context
 from committer.plan.file_changes.clustering import cluster_manifests
 from committer.plan.file_changes.data_removal import (
     REPLACE_PARTITIONS,
     Match,
     find_removed_data,
-    manifest_context,
     without_files,
 )
 from committer.plan.file_changes.delete_removal import DeleteRemoval, named_deletes
@@ -111,7 +111,7 @@ def _kept(
         filtered = without.get(one.row.manifest_path)
         if filtered is not None:
             tally.remove(filtered.removed)
-            context = manifest_context(head.metadata, one.row)
+            context = manifest_context(head.metadata, one.row.partition_spec_id, one.row.content)
             listed.append(new.listed(filtered.finish(new.sync()), context, one.row))
         elif one.row.has_live_files:
             listed.append(one)

@@ -21,12 +21,12 @@ from committer.iceberg.entry.data_file import (
     ManifestEntryStatus,
     with_order,
 )
-from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
+from committer.iceberg.manifest.manifest import encode_additions
 from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.bound_forms import bound_forms
-from committer.plan.batch.batch import schema_of_spec
+from committer.plan.batch.batch import manifest_context
 from committer.plan.batch.submitted_manifest import CheckedManifest, HeaderCheck
 from committer.plan.operations.change import Base, Change
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
@@ -281,9 +281,7 @@ def _manifests(
     check = HeaderCheck(metadata.format_version, metadata.schemas, metadata.partition_specs, forms)
     found = []
     for spec_id, group in sorted(by_spec.items()):
-        spec = metadata.spec_by_id(spec_id)
-        context = ManifestContext(metadata.format_version, schema_of_spec(spec, metadata), spec)
-        content = encode_additions(group, context, sync=_SYNC).content
+        content = encode_additions(group, manifest_context(metadata, spec_id), sync=_SYNC).content
         try:
             found.append(check.check(content, "data", f"snapshot {source.snapshot_id}"))
         except InvalidRequestError as error:

@@ -22,10 +22,10 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.splice.manifest_clusters import ManifestClusters
 from committer.iceberg.splice.manifest_merge import ManifestMerge
 from committer.iceberg.values.locations import manifest_location, metadata_folder
-from committer.plan.batch.batch import sync_marker
+from committer.plan.batch.batch import manifest_context, sync_marker
 from committer.plan.batch.manifest_size import target_bytes
 from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicable_merges
-from committer.plan.cleanup.merge_selection import is_clustered, merge_context, plan_merges
+from committer.plan.cleanup.merge_selection import is_clustered, plan_merges
 from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import ListedManifest, TableState
@@ -121,7 +121,7 @@ class Merger:
     ) -> MergedManifests | None:
         started_s = self.world.monotonic_s()
         metadata = state.metadata
-        context = merge_context(metadata, group)
+        context = manifest_context(metadata, group[0].partition_spec_id, group[0].content)
         commit_uuid = self.world.uuid()
         encoded = await self._encoded(group, metadata, context, commit_uuid)
         if not encoded:

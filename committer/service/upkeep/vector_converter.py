@@ -14,11 +14,11 @@ from importlib.util import find_spec
 
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
-from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
+from committer.iceberg.manifest.manifest import encode_additions
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.locations import data_folder
-from committer.plan.batch.batch import schema_of_spec, sync_marker
+from committer.plan.batch.batch import manifest_context, sync_marker
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.cleanup.position_conversion import (
     Conversion,
@@ -126,9 +126,7 @@ class VectorConverter:
 def _manifest(
     metadata: TableMetadata, spec_id: int, files: list[DataFile], draft: CommitRequest
 ) -> InlineManifest:
-    spec = metadata.spec_by_id(spec_id)
-    schema = schema_of_spec(spec, metadata)
-    context = ManifestContext(metadata.format_version, schema, spec, ManifestContent.DELETES)
+    context = manifest_context(metadata, spec_id, ManifestContent.DELETES)
     encoded = encode_additions(files, context, sync=sync_marker(draft.attempt, spec_id))
     return InlineManifest(
         encoded.content,

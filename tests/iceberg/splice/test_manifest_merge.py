@@ -36,7 +36,7 @@ from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.manifest_clusters import ManifestClusters
 from committer.iceberg.splice.manifest_merge import ManifestMerge
-from committer.plan.cleanup.merge_selection import merge_context
+from committer.plan.batch.batch import manifest_context
 from tests.iceberg.manifest_builders import (
     SCORE,
     as_text,
@@ -450,7 +450,7 @@ def test_manifests_of_the_reference_implementation_are_merged_entry_for_entry(ta
                 groups[row.content, row.partition_spec_id].append(row)
         for rows in groups.values():
             sources = [Source(row, read_bytes(row.manifest_path)) for row in rows]
-            one = merge_context(metadata, rows)
+            one = manifest_context(metadata, rows[0].partition_spec_id, rows[0].content)
             merged = merge(sources, one)
             assert_same(merged, sources, one)
             assert_same(merge([listed(merged, one)], one), sources, one)

@@ -21,8 +21,9 @@ from committer.iceberg.updates.metadata_update import (
     UpgradeFormatVersion,
 )
 from committer.iceberg.values.locations import manifest_location, metadata_folder
+from committer.plan.batch.batch import manifest_context
 from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicable_merges
-from committer.plan.cleanup.merge_selection import merge_context, plan_merges
+from committer.plan.cleanup.merge_selection import plan_merges
 from committer.plan.commit.commit import CommitPlan, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.step_plan import Attempt
@@ -61,7 +62,7 @@ def merged(table: Table, branch: str = "main") -> Upkeep:
     rows = [listed.row for listed in head(table, branch)]
     found = []
     for number, group in enumerate(plan_merges(rows, metadata)):
-        context = merge_context(metadata, group)
+        context = manifest_context(metadata, group[0].partition_spec_id, group[0].content)
         merge = ManifestMerge(context)
         for row in group:
             for _ in merge.add(row, table.objects[row.manifest_path]):
