@@ -6,7 +6,7 @@ Source: the specification, "Manifest Lists"; docs/reference/iceberg-notes.md 6.1
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -77,6 +77,11 @@ class ManifestFile:
     def has_live_files(self) -> bool:
         """Whether the manifest may have files that are not deleted (unknown counts: yes)."""
         return self.added_files_count != 0 or self.existing_files_count != 0
+
+
+def live_manifests(rows: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
+    """Return the manifests of one content that may list live files, in the order of `rows`."""
+    return [row for row in rows if row.content == content and row.has_live_files]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,17 +19,16 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from committer.errors import InvalidMetadataError
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
 from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.entry.data_file import DataFileContent, ManifestContent, ManifestEntry
-from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.manifest.manifest import iter_entries
-from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_list import ManifestFile, live_manifests
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from committer.plan.cleanup.reachability import READS_AT_ONCE, Reading
+from committer.plan.cleanup.stored_manifests import live_data_files, read_manifests
 from committer.plan.operations.change import RemovedDelete, removed_delete
 from committer.plan.operations.head import may_hold_any
 
@@ -87,9 +86,7 @@ class _Data:
     def of(cls, content: bytes, row: ManifestFile, metadata: TableMetadata) -> _Data:
         hashes: list[int] = []
         oldest: dict[PartitionKey, int] = {}
-        every = FileFilter(lambda _: ALWAYS_TRUE)
-        spec = metadata.spec_by_id(row.partition_spec_id)
-        for (_, _, number, _), file, _ in iter_matching_files(content, row, spec, every):
+        for (_, _, number, _), file in live_data_files(content, row, metadata):
             hashes.append(hash(file.file_path))
             key = partition_of(file)
             oldest[key] = min(number or 0, oldest.get(key, number or 0))
@@ -111,7 +108,8 @@ class _Data:
 
 
 class DanglingDeletes:
-    """What is known of one branch. Mutable; lost with the process, and then read again."""
+    """Remembers a branch's delete files, and which data needs each. Mutable; lost with the process,
+    and then read again."""
 
     def __init__(self, deletes_max: int = DELETES_MAX, files_max: int = FILES_MAX) -> None:
         self._deletes_max, self._files_max = deletes_max, files_max
@@ -120,11 +118,11 @@ class DanglingDeletes:
         # By the manifest of data that they are needed for.
         self._needed_for: dict[RemovedDelete, str] = {}
 
-    def is_due(self, rows: Iterable[ManifestFile]) -> bool:
+    def is_due(self, rows: Sequence[ManifestFile]) -> bool:
         """Return whether delete files have come, or manifests have gone that some were needed for,
         since the last look."""
-        live = {row.manifest_path for row in _live(rows, ManifestContent.DATA)}
-        deletes = _live(rows, ManifestContent.DELETES)
+        live = {row.manifest_path for row in live_manifests(rows, ManifestContent.DATA)}
+        deletes = live_manifests(rows, ManifestContent.DELETES)
         if any(row.manifest_path not in self._deletes for row in deletes):
             return True
         return not live.issuperset(self._needed_for.values())
@@ -136,8 +134,8 @@ class DanglingDeletes:
 
         Errors: `InvalidMetadataError` for a manifest that is gone or not what its row says.
         """
-        yield from self._read_deletes(metadata, _live(rows, ManifestContent.DELETES))
-        data = _live(rows, ManifestContent.DATA)
+        yield from self._read_deletes(metadata, _oldest_first(rows, ManifestContent.DELETES))
+        data = _oldest_first(rows, ManifestContent.DATA)
         live = {row.manifest_path for row in data}
         self._data = OrderedDict((path, one) for path, one in self._data.items() if path in live)
         self._needed_for = {key: path for key, path in self._needed_for.items() if path in live}
@@ -145,9 +143,9 @@ class DanglingDeletes:
         undecided = {one.key: one for one in known if one.key not in self._needed_for}
         self._take_needed(undecided, self._data)
         while wanted := self._wanted(metadata, data, undecided):
-            contents = yield [row.manifest_path for row in wanted]
+            contents = yield from read_manifests(wanted)
             read = {
-                row.manifest_path: _Data.of(_present(row, content), row, metadata)
+                row.manifest_path: _Data.of(content, row, metadata)
                 for row, content in zip(wanted, contents, strict=True)
             }
             self._take_needed(undecided, read)
@@ -163,9 +161,9 @@ class DanglingDeletes:
         unread = [row for row in rows if row.manifest_path not in self._deletes]
         while unread and sum(map(len, self._deletes.values())) < self._deletes_max:
             batch, unread = unread[:READS_AT_ONCE], unread[READS_AT_ONCE:]
-            contents = yield [row.manifest_path for row in batch]
+            contents = yield from read_manifests(batch)
             for row, content in zip(batch, contents, strict=True):
-                entries = iter_entries(_present(row, content), manifest_file=row)
+                entries = iter_entries(content, manifest_file=row)
                 self._deletes[row.manifest_path] = tuple(
                     _Delete.of(entry, metadata) for entry in entries if entry.is_live
                 )
@@ -186,13 +184,9 @@ class DanglingDeletes:
         undecided: Mapping[RemovedDelete, _Delete],
     ) -> list[ManifestFile]:
         """Return the next manifests to read, of those that may need an undecided delete file."""
-        unread = [row for row in data if row.manifest_path not in self._data]
+        unread = (row for row in data if row.manifest_path not in self._data)
         scopes = _Scopes(metadata, undecided.values())
-        found: list[ManifestFile] = []
-        for row in unread:
-            if len(found) < READS_AT_ONCE and scopes.may_need(row):
-                found.append(row)
-        return found
+        return list(islice(filter(scopes.may_need, unread), READS_AT_ONCE))
 
     def _forget_data(self) -> None:
         files = sum(len(one.hashes) for one in self._data.values())
@@ -227,13 +221,6 @@ class _Scopes:
         return len(values) > _PARTITIONS_MAX or may_hold_any(self._metadata, row, values.values())
 
 
-def _live(rows: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
+def _oldest_first(rows: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
     """Return the manifests of one content that may list live files, those of old data first."""
-    found = (row for row in rows if row.content == content and row.has_live_files)
-    return sorted(found, key=lambda row: row.min_sequence_number)
-
-
-def _present(row: ManifestFile, content: bytes | None) -> bytes:
-    if content is None:
-        raise InvalidMetadataError(f"{row.manifest_path}: the manifest is not there")
-    return content
+    return sorted(live_manifests(rows, content), key=lambda row: row.min_sequence_number)

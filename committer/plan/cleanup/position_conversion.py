@@ -24,12 +24,11 @@ from committer.iceberg.entry.data_file import (
     ManifestContent,
     ManifestEntry,
 )
-from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.manifest.manifest import iter_entries
-from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_list import ManifestFile, live_manifests
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from committer.plan.cleanup.reachability import READS_AT_ONCE, Reading
+from committer.plan.cleanup.stored_manifests import live_data_files, read_manifests
 from committer.plan.operations.change import RemovedDelete, removed_delete
 from committer.plan.operations.head import may_hold_any
 
@@ -64,8 +63,8 @@ class Conversion:
 
 @dataclass(slots=True)
 class _Chosen:
-    """What a round is about. `paths`: the data files whose deletes it reads, where files name one;
-    `shared`: the partitions with files for all of their data."""
+    """Names the deletes that a round converts. `paths`: the data files whose deletes it reads,
+    where files name one; `shared`: the partitions with files for all of their data."""
 
     paths: set[str] = field(default_factory=set)
     shared: set[PartitionKey] = field(default_factory=set)
@@ -118,7 +117,7 @@ def find_conversion(
 
     Errors: `InvalidMetadataError` for what is gone or cannot be understood; those of `read_rows`.
     """
-    deletes = _live(rows, ManifestContent.DELETES)
+    deletes = live_manifests(rows, ManifestContent.DELETES)
     chosen = yield from _choose(deletes, converted, files_max)
     if not chosen.count:
         return Conversion(left_alone=chosen.left_alone)
@@ -237,24 +236,16 @@ def _find_data(
 ) -> Reading[dict[str, ManifestEntry]]:
     """Return the live data files of these paths."""
     found: dict[str, ManifestEntry] = {}
-    data = _live(rows, ManifestContent.DATA)
+    data = live_manifests(rows, ManifestContent.DATA)
     for batch in _batches([row for row in data if chosen.may_be_in(row, metadata)]):
         if not wanted - found.keys():
             break
-        contents = yield [row.manifest_path for row in batch]
+        contents = yield from read_manifests(batch)
         for row, content in zip(batch, contents, strict=True):
-            found.update(_named(row, _present(row, content), metadata, wanted))
+            for head, file in live_data_files(content, row, metadata):
+                if file.file_path in wanted:
+                    found[file.file_path] = ManifestEntry(*head, file)
     return found
-
-
-def _named(
-    row: ManifestFile, content: bytes, metadata: TableMetadata, wanted: set[str]
-) -> Iterator[tuple[str, ManifestEntry]]:
-    spec = metadata.spec_by_id(row.partition_spec_id)
-    every = FileFilter(lambda _: ALWAYS_TRUE)
-    for head, file, _ in iter_matching_files(content, row, spec, every):
-        if file.file_path in wanted:
-            yield file.file_path, ManifestEntry(*head, file)
 
 
 def _united(
@@ -277,24 +268,14 @@ def _applies(delete: ManifestEntry, data: ManifestEntry) -> bool:
 # --- Manifests -----------------------------------------------------------------------------------
 
 
-def _live(rows: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
-    return [row for row in rows if row.content == content and row.has_live_files]
-
-
 def _batches(rows: Sequence[ManifestFile]) -> Iterator[Sequence[ManifestFile]]:
     for start in range(0, len(rows), READS_AT_ONCE):
         yield rows[start : start + READS_AT_ONCE]
 
 
 def _entries(rows: Sequence[ManifestFile]) -> Reading[list[list[ManifestEntry]]]:
-    contents = yield [row.manifest_path for row in rows]
+    contents = yield from read_manifests(rows)
     return [
-        list(iter_entries(_present(row, content), manifest_file=row))
+        list(iter_entries(content, manifest_file=row))
         for row, content in zip(rows, contents, strict=True)
     ]
-
-
-def _present(row: ManifestFile, content: bytes | None) -> bytes:
-    if content is None:
-        raise InvalidMetadataError(f"{row.manifest_path}: the manifest is not there")
-    return content

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
-from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_list import ManifestFile, live_manifests
 from committer.iceberg.manifest.manifest_row import RowCheck
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -109,8 +109,7 @@ class Head:
 
     def live_rows(self, content: ManifestContent) -> list[ManifestFile]:
         """Return the manifests of one content that may list live files, in the list's order."""
-        rows = (listed.row for listed in self.manifests)
-        return [row for row in rows if row.content == content and row.has_live_files]
+        return live_manifests((listed.row for listed in self.manifests), content)
 
     def contents(self, wanted: Sequence[ObjectRange]) -> list[bytes]:
         """Return the bytes in this order. Errors: `MissingObjectsError` naming all that are not at

@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
 from committer.iceberg.manifest.manifest import encode_additions
+from committer.iceberg.manifest.manifest_list import live_manifests
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.locations import data_folder
@@ -70,8 +71,7 @@ class VectorConverter:
         is_time = self._files.parts.world.monotonic_s() >= self._round_at_s
         return is_time and any(
             row.manifest_path not in self._converted
-            for row in state.head_rows(branch)
-            if row.content is ManifestContent.DELETES and row.has_live_files
+            for row in live_manifests(state.head_rows(branch), ManifestContent.DELETES)
         )
 
     async def work(self, state: TableState, branch: str) -> None:
