@@ -102,8 +102,7 @@ def _source(head: Head, snapshot_id: int | None, wap_id: str | None) -> Snapshot
 def _picked_before(head: Head, source: Snapshot) -> Conflict | None:
     """Return a conflict if the branch has the snapshot, has it again, or has its WAP id."""
     own, wap_id = str(source.snapshot_id), _entry(source, WAP_ID)
-    start = None if head.snapshot is None else head.snapshot.snapshot_id
-    for one in head.metadata.ancestors(start):
+    for one in head.ancestors():
         if one.snapshot_id == source.snapshot_id:
             what = f"snapshot {own} is in the history of branch `{head.branch}`"
         elif _entry(one, _SOURCE) == own:
@@ -121,7 +120,7 @@ def _unknown_history(head: Head, source: Snapshot) -> Conflict | None:
     be added twice. The pick would be a retained ancestor's, with a higher number.
     """
     last: Snapshot | None = None
-    for last in head.metadata.ancestors(head.snapshot.snapshot_id if head.snapshot else None):
+    for last in head.ancestors():
         if last.snapshot_id == source.parent_snapshot_id:
             return None
     if last is None or _is_as_old(last, source):
@@ -255,7 +254,7 @@ def _changed_since(head: Head, source: Snapshot, files: Iterable[DataFile]) -> C
 def _since(head: Head, base_id: int | None) -> frozenset[int] | None:
     """Return the snapshots of the branch after a base; None if it is no retained ancestor."""
     since: set[int] = set()
-    for one in head.metadata.ancestors(head.snapshot.snapshot_id if head.snapshot else None):
+    for one in head.ancestors():
         if one.snapshot_id == base_id:
             return frozenset(since)
         since.add(one.snapshot_id)

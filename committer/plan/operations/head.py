@@ -6,7 +6,7 @@ returns that as a value, and is called again with the bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -106,6 +106,10 @@ class Head:
     manifests: tuple[ListedManifest, ...]
     objects: ObjectsAtHand
     changes: Changes = field(default_factory=dict)
+
+    def ancestors(self) -> Iterator[Snapshot]:
+        """Yield the branch's retained snapshots, the newest first."""
+        return self.metadata.ancestors(self.snapshot.snapshot_id if self.snapshot else None)
 
     def live_rows(self, content: ManifestContent) -> list[ManifestFile]:
         """Return the manifests of one content that may list live files, in the list's order."""

@@ -52,7 +52,7 @@ class Since:
 
 def since_base(base: Base, head: Head) -> Since | Conflict:
     """Return what came after a base, which has an id or a number, or why that cannot be told."""
-    chain = _chain(head)
+    chain = list(head.ancestors())
     number = base.sequence_number
     if number is not None and number > head.metadata.last_sequence_number:
         return _no_ancestor(
@@ -62,11 +62,6 @@ def since_base(base: Base, head: Head) -> Since | Conflict:
     if base.snapshot_id is None or (base.snapshot_id == 0 and not number):
         return _by_number(number or 0, head, chain)
     return _by_id(base.snapshot_id, number, head, chain)
-
-
-def _chain(head: Head) -> list[Snapshot]:
-    snapshot = head.snapshot
-    return [] if snapshot is None else list(head.metadata.ancestors(snapshot.snapshot_id))
 
 
 def _by_number(number: int, head: Head, chain: Sequence[Snapshot]) -> Since | Conflict:
