@@ -14,7 +14,7 @@ from committer.plan.ledger.state import TableState
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.table_files import TableFiles
-from committer.service.upkeep.upkeep_request import UpkeepRequest, removed_delete_files
+from committer.service.upkeep.upkeep_request import UpkeepRequest
 
 LOOK_INTERVAL_S = 60.0
 # A commit reads and writes anew the manifests of what it removes.
@@ -58,6 +58,5 @@ class DanglingRemover:
         )
         if not found:
             return
-        removed = removed_delete_files(found[:_FILES_MAX])
-        draft = self._request.draft(state, branch, head, removed_delete_files=removed)
+        draft = self._request.draft(state, branch, head, found[:_FILES_MAX])
         await self._request.publish(draft)

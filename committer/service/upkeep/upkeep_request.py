@@ -8,7 +8,6 @@ behind lands with the next, or is in conflict with what that has asked for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.plan.commit.commit import CommitPlan
@@ -34,14 +33,14 @@ class UpkeepRequest:
         self._count = 0
 
     def draft(
-        self, state: TableState, branch: str, head: Snapshot, **removed: Any
+        self, state: TableState, branch: str, head: Snapshot, removed: Iterable[RemovedDelete]
     ) -> CommitRequest:
-        """Return a rewrite of files that rests on this head. `removed`: as in `Needs`."""
+        """Return a rewrite of files that rests on this head, and removes these delete files."""
         needs = Needs(
             base_snapshot_id=head.snapshot_id,
             base_sequence_number=head.sequence_number,
             on_conflict="fail",
-            **removed,
+            removed_delete_files=tuple(map(_named, removed)),
         )
         return self._requests.draft(
             _AUTHOR, state.table, operation="rewrite-files", branch=branch, needs=needs
@@ -74,13 +73,9 @@ class UpkeepRequest:
             self._files.parts.metrics.upkeep_done(self._files.table, self._kind, self._count)
 
 
-def removed_delete_files(removed: Iterable[RemovedDelete]) -> tuple[RemovedDeleteFile, ...]:
-    """Return how a request names delete files to remove."""
-    return tuple(
-        RemovedDeleteFile(
-            file_path=one.file_path,
-            content_offset=one.content_offset,
-            content_size_in_bytes=one.content_size_in_bytes,
-        )
-        for one in removed
+def _named(removed: RemovedDelete) -> RemovedDeleteFile:
+    return RemovedDeleteFile(
+        file_path=removed.file_path,
+        content_offset=removed.content_offset,
+        content_size_in_bytes=removed.content_size_in_bytes,
     )

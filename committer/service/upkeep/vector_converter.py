@@ -36,7 +36,7 @@ from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.table_files import TableFiles
-from committer.service.upkeep.upkeep_request import UpkeepRequest, removed_delete_files
+from committer.service.upkeep.upkeep_request import UpkeepRequest
 
 ROUND_INTERVAL_S = 10.0
 # After a round that found nothing to convert, in manifests that list what cannot be read.
@@ -96,8 +96,7 @@ class VectorConverter:
         if not found.removed:
             self._round_at_s += IDLE_INTERVAL_S
         else:
-            removed = removed_delete_files(found.removed)
-            draft = self._request.draft(state, branch, head, removed_delete_files=removed)
+            draft = self._request.draft(state, branch, head, found.removed)
             added = await self._write(found, state.metadata, draft)
             await self._request.publish(draft, added)
 
