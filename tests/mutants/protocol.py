@@ -134,7 +134,7 @@ PROTOCOL = (
     Mutant(
         "plans_are_weighed_by_deflated_bytes_alone",
         "committer/service/table/commit_planner.py",
-        "max(row.manifest_length, _ENTRY_BYTES * _entries_count(row))",
+        "max(row.manifest_length, _ENTRY_BYTES * (row.live_files_count or 0))",
         "row.manifest_length",
         ("tests/service/table/test_fairness.py -k hold_the_loop",),
     ),

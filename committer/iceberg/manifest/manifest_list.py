@@ -78,6 +78,13 @@ class ManifestFile:
         """Whether the manifest may have files that are not deleted (unknown counts: yes)."""
         return self.added_files_count != 0 or self.existing_files_count != 0
 
+    @property
+    def live_files_count(self) -> int | None:
+        """How many files of the manifest are not deleted; None where the list does not say."""
+        if self.added_files_count is None or self.existing_files_count is None:
+            return None
+        return self.added_files_count + self.existing_files_count
+
 
 def live_manifests(rows: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
     """Return the manifests of one content that may list live files, in the order of `rows`."""

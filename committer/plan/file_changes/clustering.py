@@ -19,7 +19,7 @@ from committer.plan.batch.manifest_size import target_bytes
 from committer.plan.file_changes.new_manifests import NewManifests
 from committer.plan.ledger.state import ListedManifest
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
-from committer.plan.operations.head import Head, ObjectRange
+from committer.plan.operations.head import Head
 from committer.plan.operations.step_output import Produced, StepNames
 
 # Of manifests that are written anew at once: their entries take some ten times as much, inflated.
@@ -39,7 +39,7 @@ def cluster_manifests(
     rows = _named(head, named) if named else _chosen(head)
     if isinstance(rows, Conflict):
         return rows
-    contents = head.contents([ObjectRange(row.manifest_path) for row in rows])
+    contents = head.manifest_contents(rows)
     new = NewManifests(head.metadata, names)
     by_spec: defaultdict[tuple[int, int], list[tuple[ManifestFile, bytes]]] = defaultdict(list)
     for row, content in zip(rows, contents, strict=True):
@@ -105,7 +105,7 @@ def _clustered(
         clusters.add_all(row, content)
     first = _first_row_id([row for row, _ in manifests])
     size_bytes = target_bytes(head.metadata.properties)
-    expected = [_live_count(row) for row, _ in manifests]
+    expected = [row.live_files_count for row, _ in manifests]
     files = 0
     for encoded in clusters.manifests(size_bytes, new.sync):
         listed = new.listed(encoded, context)
@@ -113,11 +113,6 @@ def _clustered(
         yield replace(listed, row=replace(listed.row, first_row_id=first))
     if None not in expected and files != sum(count or 0 for count in expected):
         raise InvariantError(f"{files} files in clustered manifests, expected {expected}")
-
-
-def _live_count(row: ManifestFile) -> int | None:
-    counts = row.added_files_count, row.existing_files_count
-    return None if None in counts else sum(count or 0 for count in counts)
 
 
 def _first_row_id(rows: Sequence[ManifestFile]) -> int | None:

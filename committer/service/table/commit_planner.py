@@ -52,11 +52,7 @@ _ENTRY_BYTES = 512
 def weight_bytes(rows: Iterable[ManifestFile]) -> int:
     """Return what decoding these manifests counts as: their bytes, or their entries if these are
     more. Manifests of ten thousand files may take no more than 200 KiB."""
-    return sum(max(row.manifest_length, _ENTRY_BYTES * _entries_count(row)) for row in rows)
-
-
-def _entries_count(row: ManifestFile) -> int:
-    return (row.added_files_count or 0) + (row.existing_files_count or 0)
+    return sum(max(row.manifest_length, _ENTRY_BYTES * (row.live_files_count or 0)) for row in rows)
 
 
 class PlanCrashedError(Exception):
@@ -164,9 +160,7 @@ class CommitPlanner:
         """Return how many bytes a plan may decode: appends look into no manifest."""
         if reads.recent is None:
             return 0
-        head = state.metadata.branch_head(batch.branch)
-        rows = state.heads.get(head.snapshot_id, ()) if head else ()
-        return reads.size_bytes + weight_bytes(one.row for one in rows)
+        return reads.size_bytes + weight_bytes(state.head_rows(batch.branch))
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:
         log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))

@@ -28,7 +28,7 @@ from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicab
 from committer.plan.cleanup.merge_selection import is_clustered, plan_merges
 from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
-from committer.plan.ledger.state import ListedManifest, TableState
+from committer.plan.ledger.state import TableState
 from committer.ports.storage import NewObject, Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -113,8 +113,7 @@ class Merger:
                 self._finished.append((self.world.monotonic_s(), merged))
 
     def _groups(self, state: TableState, branch: str) -> tuple[tuple[ManifestFile, ...], ...]:
-        rows = [listed.row for listed in _head_rows(state, branch) or ()]
-        return plan_merges(rows, state.metadata, self._unreadable)
+        return plan_merges(state.head_rows(branch), state.metadata, self._unreadable)
 
     async def _merge(
         self, group: tuple[ManifestFile, ...], state: TableState, branch: str
@@ -204,17 +203,13 @@ class Merger:
                 raise
 
 
-def _head_rows(state: TableState, branch: str) -> tuple[ListedManifest, ...] | None:
-    head = state.metadata.branch_head(branch)
-    return None if head is None else state.heads.get(head.snapshot_id)
-
-
 def _paths(plan: CommitPlan) -> set[str]:
     return {path for merged in plan.upkeep.merged for path in merged.paths}
 
 
 def _still_applies(merged: MergedManifests, state: TableState) -> bool:
-    rows = _head_rows(state, merged.branch)
+    head = state.metadata.branch_head(merged.branch)
+    rows = None if head is None else state.heads.get(head.snapshot_id)
     version = state.metadata.format_version
     return rows is None or bool(applicable_merges(Upkeep((merged,)), merged.branch, rows, version))
 
