@@ -15,6 +15,11 @@ def target_bytes(properties: Mapping[str, str]) -> int:
     return min(positive(properties, TARGET_PROPERTY, _DEFAULT_BYTES), TARGET_BYTES_MAX)
 
 
+def is_true(properties: Mapping[str, str], key: str, *, default: bool) -> bool:
+    """Read a property as true or not, as Iceberg Java reads them; the default where it is unset."""
+    return properties[key].strip().lower() == "true" if key in properties else default
+
+
 def positive(properties: Mapping[str, str], key: str, default: int) -> int:
     """Read a property as a number above 0; the default if it holds none."""
     text = properties.get(key, "").strip()

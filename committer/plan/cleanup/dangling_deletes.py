@@ -27,6 +27,7 @@ from committer.iceberg.entry.data_file import DataFileContent, ManifestContent, 
 from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile, live_manifests
 from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.plan.batch.manifest_size import is_true
 from committer.plan.cleanup.reachability import READS_AT_ONCE, Reading
 from committer.plan.cleanup.stored_manifests import live_data_files, read_manifests
 from committer.plan.operations.change import RemovedDelete, removed_delete
@@ -43,7 +44,7 @@ _PARTITIONS_MAX = 100
 
 def removes_dangling(properties: Mapping[str, str]) -> bool:
     """Return whether the table wants its dangling delete files removed."""
-    return properties.get(ENABLED_PROPERTY, "").strip().lower() == "true"
+    return is_true(properties, ENABLED_PROPERTY, default=False)
 
 
 @dataclass(frozen=True, slots=True)

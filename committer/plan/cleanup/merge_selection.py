@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.plan.batch.manifest_size import positive, target_bytes
+from committer.plan.batch.manifest_size import is_true, positive, target_bytes
 
 ENABLED_PROPERTY = "commit.manifest-merge.enabled"
 MIN_COUNT_PROPERTY = "commit.manifest.min-count-to-merge"
@@ -46,15 +46,11 @@ def merge_policy(properties: Mapping[str, str]) -> MergePolicy:
     """Return the table's merge policy; Iceberg Java's defaults where no property is readable."""
     default = MergePolicy()
     return MergePolicy(
-        is_enabled=_is_true(properties, ENABLED_PROPERTY),
+        is_enabled=is_true(properties, ENABLED_PROPERTY, default=True),
         target_bytes=target_bytes(properties),
         count_min=max(2, positive(properties, MIN_COUNT_PROPERTY, default.count_min)),
-        clusters=_is_true(properties, CLUSTER_PROPERTY),
+        clusters=is_true(properties, CLUSTER_PROPERTY, default=True),
     )
-
-
-def _is_true(properties: Mapping[str, str], key: str) -> bool:
-    return properties.get(key, "true").strip().lower() == "true"
 
 
 def is_clustered(metadata: TableMetadata, group: Sequence[ManifestFile]) -> bool:

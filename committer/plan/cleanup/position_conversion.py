@@ -27,6 +27,7 @@ from committer.iceberg.entry.data_file import (
 from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile, live_manifests
 from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.plan.batch.manifest_size import is_true
 from committer.plan.cleanup.reachability import READS_AT_ONCE, Reading
 from committer.plan.cleanup.stored_manifests import live_data_files, read_manifests
 from committer.plan.operations.change import RemovedDelete, removed_delete
@@ -47,7 +48,7 @@ ReadRows = Callable[[DataFile, bytes], Rows]
 
 def converts_positions(metadata: TableMetadata) -> bool:
     """Return whether the table wants vectors in the place of its position deletes, and may."""
-    wanted = metadata.properties.get(ENABLED_PROPERTY, "").strip().lower() == "true"
+    wanted = is_true(metadata.properties, ENABLED_PROPERTY, default=False)
     return wanted and metadata.format_version >= 3
 
 
