@@ -19,6 +19,7 @@ from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.ports.storage import NewObject, Storage
 from committer.reason import Reason
+from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.request_key import inbox_key, published_key
@@ -182,10 +183,9 @@ class Invariants:
         if published_key(key) in self._superseded | self._put_back:
             return False
         request = sealed.request
-        name = property_key(request.producer.id, request.branch)
-        is_decided = (request.table_uuid, name) in self._history.decided
-        is_own = landing.request.attempt == request.attempt
-        return is_own and not is_decided and request.table_uuid not in self._history.tampered
+        if self._is_decided(request) or request.table_uuid in self._history.tampered:
+            return False
+        return landing.request.attempt == request.attempt
 
     def _note_request(self, key: str, content: bytes) -> None:
         try:
@@ -502,9 +502,12 @@ class Invariants:
         if sealed is None or reason not in ends:
             return False
         request = sealed.request
+        return self._is_decided(request) or request.table_uuid in self._history.ever_tampered
+
+    def _is_decided(self, request: CommitRequest) -> bool:
+        """Return whether an operator has changed what the ledger says of the producer."""
         name = property_key(request.producer.id, request.branch)
-        is_decided = (request.table_uuid, name) in self._history.decided
-        return is_decided or request.table_uuid in self._history.ever_tampered
+        return (request.table_uuid, name) in self._history.decided
 
     def _why_waiting(self, key: str) -> str:
         has_ended = self._has_ended(key, self._inbox + key)
