@@ -244,8 +244,8 @@ VALIDATION = (
     Mutant(
         "each_group_of_a_rewrite_looks_through_the_branch_again",
         "committer/plan/commit/operation_step.py",
-        "    lost = readable(partial(lost_groups, change, head)) if",
-        "    lost = [one for one in change.groups if validate(change.only(one), head)] if",
+        "    lost = readable(partial(lost_groups, change, head))\n",
+        "    lost = [one for one in change.groups if validate(change.only(one), head)]\n",
         ("tests/plan/validation/test_lost_groups.py -k hundred_groups",),
     ),
     Mutant(

@@ -94,7 +94,9 @@ def landable(change: Change, head: Head) -> Change | Conflict:
     conflict = readable(partial(validate, change, head))
     if conflict is None:
         return change
-    lost = readable(partial(lost_groups, change, head)) if change.groups else change.groups
+    if not change.groups:
+        return conflict
+    lost = readable(partial(lost_groups, change, head))
     if isinstance(lost, Conflict):
         return lost
     return conflict if len(lost) == len(change.groups) else change.without_groups(lost)

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from committer.iceberg.updates.metadata_update import (
-    AddSnapshot,
-)
+from committer.iceberg.updates.metadata_update import AddSnapshot
 from committer.iceberg.updates.requirement import AssertRefSnapshotId
 from committer.ledger_entry import Landed
 from committer.plan.batch.batch import Batch, PreparedManifest

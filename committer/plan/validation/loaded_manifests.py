@@ -50,7 +50,9 @@ def dealt(loaded: Loaded, groups: Sequence[RewriteGroup], shared: Collection[str
     owners = {path: number for number, one in enumerate(groups) for path in one.removed_data_files}
     own: list[dict[str, list[ManifestEntry]]] = [{} for _ in groups]
     for manifest, entries in loaded.entries.items():
-        for entry in filter(_is_live, entries):
+        for entry in entries:
+            if not entry.is_live:
+                continue
             path = _target(entry)
             if path is None or path in shared:
                 concerned: Iterable[int] = range(len(groups))
@@ -62,10 +64,6 @@ def dealt(loaded: Loaded, groups: Sequence[RewriteGroup], shared: Collection[str
     return [
         Loaded({**nothing, **{path: tuple(found) for path, found in one.items()}}) for one in own
     ]
-
-
-def _is_live(entry: ManifestEntry) -> bool:
-    return entry.is_live
 
 
 def _target(entry: ManifestEntry) -> str | None:
