@@ -53,7 +53,7 @@ class Compacting:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What became of a compaction, and of the stream beside it.
+    """The outcome of a compaction, and of the stream beside it.
 
     `landed`: the groups; `lost`: how often one was, and `retried`: how often it was tried again.
     `took_s`: until the last group had landed, or the window ended. `commits_ms`: of those that

@@ -42,7 +42,7 @@ class ConflictCode(StrEnum):
     """The snapshot was picked before, or its WAP id published."""
     UNDECIDED = "undecided"
     """The manifests that decide cannot be read: one is damaged or of an unknown form, or they are
-    more than a plan reads to find out whether a file that it adds is live."""
+    more than one look of a plan reads."""
     INCOMPATIBLE = "incompatible"
     """The table, as it is now, does not take the change: a name that is taken, or is not there, or
     a change that the format's rules of evolution forbid."""

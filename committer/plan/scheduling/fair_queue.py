@@ -49,7 +49,7 @@ class FairQueue(Generic[T]):
     _numbers: count[int] = field(default_factory=count)
     _now: int = 0
     _served: int = 0
-    # What is served by turns until the oldest have had as much as that.
+    # How much the turns serve until the oldest have had as much.
     _owed: int = 0
     _count: int = 0
 

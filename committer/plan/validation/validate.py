@@ -53,8 +53,8 @@ def validate(change: Change, head: Head) -> Conflict | None:
 def lost_groups(change: Change, head: Head) -> list[RewriteGroup]:
     """Return the groups of a rewrite that cannot land, each validated as if it were alone.
 
-    What they look at is read and walked once for all of them: the work does not grow with the files
-    of the branch times the groups. Errors: as `validate`.
+    The manifests that the checks ask for are read and walked once for all groups: the work does not
+    grow with the files of the branch times the groups. Errors: as `validate`.
     """
     since = since_base(change.base, head)
     if isinstance(since, Conflict):

@@ -1,7 +1,7 @@
 """The transactions that cannot land, because the request of one of their tables was refused.
 
-What is known here ends a wait early, and is forgotten without harm: a request that waits for one
-that was refused ends by its time limit, too.
+A refusal that is remembered ends a wait early, and is forgotten without harm: a request that waits
+for one that was refused ends by its time limit, too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from committer.request.request_key import published_key
 from committer.request.table_identifier import TableIdentifier
 
 REFUSALS_MAX = 1_000
-# Whoever can write to the inbox could end a transaction of others by these; an incomplete one ends
-# because of another request, which is the one to name.
+# Anybody who can write to the inbox could end a transaction of others by these; an incomplete one
+# ends because of another request, which is the one to name.
 _NOT_TOLD = frozenset(
     {
         Reason.SIGNATURE_MISSING,
