@@ -34,8 +34,15 @@ class DataFileWriter:
     """Writes one file. Its name is claimed at once; each `write` makes one row group."""
 
     def __init__(
-        self, files: FileSystem, location: str, partition: tuple[object, ...], shape: FileShape
+        self,
+        files: FileSystem,
+        location: str,
+        partition: tuple[object, ...],
+        shape: FileShape,
+        *,
+        dictionaries: Sequence[str],
     ) -> None:
+        """Claim the name. `dictionaries`: the Parquet paths of columns that have one."""
         self.location = location
         self._partition = partition
         self._shape = shape
@@ -47,6 +54,7 @@ class DataFileWriter:
                 self._sink,
                 shape.schema,
                 metadata_collector=self._footers,
+                use_dictionary=list(dictionaries) or False,
                 **shape.options.writer_arguments(),
             )
         except BaseException:

@@ -27,6 +27,7 @@ from committer.iceberg.values.locations import data_file_location, data_folder
 from workers.arrow.column_metrics import metrics_leaves
 from workers.arrow.partitioning import Partition, bind_partitioner, partition_key
 from workers.files.data_file_writer import DataFileWriter, FileShape
+from workers.files.dictionary_choice import DictionaryChoice
 from workers.files.file_system import FileSystem, open_file_system
 from workers.files.parquet_options import MIB, parquet_options
 from workers.files.row_buffer import RowBuffer, batch_bytes
@@ -122,6 +123,7 @@ class PartitionedWriter:
         modes = metrics_config(target.properties, target.schema)
         leaves = metrics_leaves(file_schema, target.schema, modes)
         self._shape = FileShape(file_schema, leaves, self._options, target.spec.spec_id)
+        self._dictionaries = DictionaryChoice(self._options.dictionary_bytes)
         self._lanes: dict[Partition, _Lane] = {}
         self._staged = RowBuffer()
         self._staged_bytes_max = min(self._limits.staged_bytes, self._limits.buffered_bytes // 4)
@@ -205,7 +207,7 @@ class PartitionedWriter:
         size = lane.buffer.size_bytes
         self._count_buffered(-size)
         rows = lane.buffer.take_all()
-        file = lane.file or self._open_file(lane)
+        file = lane.file or self._open_file(lane, rows)
         before = file.size_bytes
         file.write(rows)
         self._open[file.location] = self._open.pop(file.location)
@@ -214,7 +216,7 @@ class PartitionedWriter:
         if file.size_bytes >= self._options.target_file_bytes * _FULL:
             self._finish(lane)
 
-    def _open_file(self, lane: _Lane) -> DataFileWriter:
+    def _open_file(self, lane: _Lane, rows: pa.Table) -> DataFileWriter:
         if len(self._open) >= self._limits.open_files:
             longest_idle = next(iter(self._open))
             self._finish(self._open[longest_idle])
@@ -222,7 +224,13 @@ class PartitionedWriter:
         # Before the name is claimed: an interruption between the two deletes the file.
         self._locations.append(location)
         try:
-            lane.file = DataFileWriter(self._files, location, lane.partition, self._shape)
+            lane.file = DataFileWriter(
+                self._files,
+                location,
+                lane.partition,
+                self._shape,
+                dictionaries=self._dictionaries.columns(rows),
+            )
         except AlreadyExistsError:
             self._locations.pop()  # another's
             raise
