@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -23,6 +23,7 @@ class Column:
     `position` is the place among the source's fields, None if the source lacks it; then `constant`
     is an array of one value, or None for a struct whose members are constants. `inner` holds a
     struct's members, a list's element, or a map's key and value; nothing for other types.
+    `convert` makes the target's values of a source that Arrow itself would not cast so.
     """
 
     target: pa.Field
@@ -30,16 +31,21 @@ class Column:
     position: int | None
     constant: pa.Array | None
     inner: tuple[Column, ...]
+    convert: Callable[[pa.Array], pa.Array] | None = None
 
 
 def conform_batch(
     batch: pa.RecordBatch, columns: Sequence[Column], schema: pa.Schema
 ) -> pa.RecordBatch:
-    arrays = []
-    for column in columns:
-        source = None if column.position is None else batch.column(column.position)
-        arrays.append(_member(source, column, batch.num_rows, None))
+    arrays = [conform_column(batch, column) for column in columns]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def conform_column(batch: pa.RecordBatch, column: Column) -> pa.Array:
+    """Return one column for the rows of a batch.
+    Errors: `PublishError` as `MatchedColumns.conform`."""
+    source = None if column.position is None else batch.column(column.position)
+    return _member(source, column, batch.num_rows, None)
 
 
 def _member(source: pa.Array | None, column: Column, rows: int, owner: pa.Array | None) -> pa.Array:
@@ -68,6 +74,8 @@ def _filled(column: Column, rows: int) -> pa.Array:
 
 def _conform(array: pa.Array, column: Column) -> pa.Array:
     kind = column.target.type
+    if column.convert is not None:
+        return column.convert(array)
     if column.inner and pa.types.is_struct(kind):
         return _struct(array, column)
     if column.inner:
@@ -142,8 +150,8 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _uuid_bytes(array: pa.Array) -> pa.Array:
-    if pa.types.is_fixed_size_binary(array.type):
-        return array
+    if pa.types.is_fixed_size_binary(array.type) or pa.types.is_binary(array.type):
+        return array.cast(pa.binary(16))
     texts = array.to_pylist()
     values = [None if text is None else UUID(text).bytes for text in texts]
     return pa.array(values, pa.binary(16))

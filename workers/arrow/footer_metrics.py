@@ -106,7 +106,7 @@ def footer_metrics(
         nan_value_counts=_nan_totals(seen),
         lower_bounds=_encoded(counted, 0, truncate_lower),
         upper_bounds=_encoded(counted, 1, truncate_upper),
-        split_offsets=tuple(_offset(group) for group in groups if group.num_columns),
+        split_offsets=tuple(row_group_offset(group) for group in groups if group.num_columns),
     )
 
 
@@ -212,7 +212,7 @@ def _encoded(
     return encoded
 
 
-def _offset(group: pq.RowGroupMetaData) -> int:
+def row_group_offset(group: pq.RowGroupMetaData) -> int:
     """Return where a row group starts: at its first column's dictionary, or data."""
     first = group.column(0)
     offset: int = first.data_page_offset

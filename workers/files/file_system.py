@@ -1,4 +1,4 @@
-"""Writes data files by location; local files here. No table knowledge.
+"""Writes and opens data files by location; local files here. No table knowledge.
 
 A location is literal after its scheme: `%2F` in a partition folder is part of the name, as for
 every Iceberg reader.
@@ -10,6 +10,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -52,6 +53,10 @@ class LocalFileSystem:
         except FileExistsError as error:
             raise AlreadyExistsError(f"data file {location} exists already") from error
         return fs.LocalFileSystem().open_output_stream(str(path))
+
+    def open(self, location: str) -> pa.NativeFile:
+        """Open a file for ranged reads. Errors: `FileNotFoundError`; other `OSError`s."""
+        return fs.LocalFileSystem().open_input_file(str(local_path(location)))
 
     def make_durable(self, locations: Iterable[str]) -> None:
         paths = [local_path(location) for location in locations]
@@ -100,7 +105,7 @@ def local_path(location: str) -> Path:
     return Path(match[1])
 
 
-def open_file_system(location: str, access: StoreAccess) -> FileSystem:
+def open_file_system(location: str, access: StoreAccess) -> ObjectFiles | LocalFileSystem:
     """Return the file system that a table's location is on; nothing is asked yet.
 
     Errors: `UnsupportedError` for a place not known here.
@@ -109,6 +114,17 @@ def open_file_system(location: str, access: StoreAccess) -> FileSystem:
         return objects
     local_path(location)
     return LocalFileSystem()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFiles:
+    """Opens files for ranged reads, each where its location says: what a reader's tasks share."""
+
+    access: StoreAccess
+
+    def __call__(self, location: str) -> pa.NativeFile:
+        """Open a file. Errors: `FileNotFoundError`; other `OSError`s; `UnsupportedError`."""
+        return open_file_system(location, self.access).open(location)
 
 
 def open_object_store(location: str, access: StoreAccess) -> ObjectFiles | None:

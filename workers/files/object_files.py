@@ -32,6 +32,10 @@ class ObjectFiles:
             raise AlreadyExistsError(f"data file {location} exists already")
         return self._files.open_output_stream(path)
 
+    def open(self, location: str) -> pa.NativeFile:
+        """Open an object for ranged reads. Errors: `FileNotFoundError`; other `OSError`s."""
+        return self._files.open_input_file(self._path_of(location))
+
     def make_durable(self, locations: Iterable[str]) -> None:
         """Do nothing: an object is durable once it is there."""
 

@@ -27,6 +27,7 @@ from committer.iceberg.schema.metadata_columns import (
 from committer.iceberg.schema.name_mapping import NameMapping, has_ids, mapped_fields
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import nested_fields
+from committer.iceberg.schema.table_partition import partition_in
 from committer.iceberg.values.promotion import is_promotion_allowed, promoted_value
 from committer.iceberg.values.transforms import IdentityTransform
 from committer.iceberg.values.types import (
@@ -107,13 +108,20 @@ class FileContext:
 
 
 def file_context(
-    file: DataFile, spec: PartitionSpec, *, sequence_number: int | None = None
+    file: DataFile,
+    spec: PartitionSpec,
+    *,
+    sequence_number: int | None = None,
+    partition: StructType | None = None,
 ) -> FileContext:
-    """Return the context of a file of a manifest. `spec` is the file's own."""
+    """Return the context of a file of a manifest. `spec` is the file's own; `partition` the type of
+    `_partition`, by default that of this spec."""
     constants: dict[int, object] = {
         FILE_PATH.field_id: file.file_path,
         SPEC_ID.field_id: file.spec_id,
-        PARTITION_ID: file.partition,
+        PARTITION_ID: (
+            file.partition if partition is None else partition_in(partition, spec, file.partition)
+        ),
     }
     for field, value in zip(spec.fields, file.partition, strict=True):
         if isinstance(field.transform, IdentityTransform):

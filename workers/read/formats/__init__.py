@@ -1,0 +1,1 @@
+"""Files of each format, opened: their columns in Iceberg's types, and batches of their rows."""
