@@ -20,19 +20,27 @@ _FORMATS: dict[str, Callable[[pa.NativeFile], StoredRows]] = {"PARQUET": Parquet
 
 @contextmanager
 def opened_rows(file: DataFile, open_file: OpenFile) -> Iterator[StoredRows]:
-    """Open a file for as long as the block runs.
-
-    Errors, also of reading in the block: `NotFoundError`; `InvalidMetadataError` for what is no
-    such file; `UnsupportedError` for another format or an encrypted file; `OSError`.
-    """
+    """Open a file of rows for as long as the block runs. Errors: as `opened_file`;
+    `UnsupportedError` for another format."""
     opener = _FORMATS.get(file.file_format.upper())
     if opener is None:
         raise UnsupportedError(f"{file.file_path}: a file of the format {file.file_format}")
+    with opened_file(file, open_file) as source:
+        yield opener(source)
+
+
+@contextmanager
+def opened_file(file: DataFile, open_file: OpenFile) -> Iterator[pa.NativeFile]:
+    """Open the bytes of a file for as long as the block runs.
+
+    Errors, also of reading in the block: `NotFoundError`; `InvalidMetadataError` for what cannot be
+    read, with the file's path; `UnsupportedError` for an encrypted file; `OSError`.
+    """
     if file.key_metadata is not None:
         raise UnsupportedError(f"{file.file_path}: an encrypted file")
     try:
         with open_file(file.file_path) as source:
-            yield opener(source)
+            yield source
     except FileNotFoundError as error:
         raise NotFoundError(f"{file.file_path}: the table names this file, it is gone") from error
     except (pa.ArrowException, InvalidMetadataError) as error:

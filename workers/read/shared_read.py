@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from uuid import UUID
 
 import pyarrow as pa
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.deletes.equality_deletes import compared_fields
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.schema.metadata_columns import METADATA_COLUMNS, partition_column
@@ -21,14 +23,14 @@ from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.schema_selection import select_columns
 from committer.iceberg.schema.table_partition import table_partition_type
-from committer.iceberg.values.types import NestedField
+from committer.iceberg.values.types import IcebergType, NestedField
 from workers.read.read_types import read_schema
 
 _PARTITION = "_partition"
 _FOR_READERS = ("_file", "_pos", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TableRead:
     """How rows of a table are read. A task's own filter is its residual.
 
@@ -76,6 +78,12 @@ class TableRead:
     def arrow_schema(self) -> pa.Schema:
         """The schema of the batches."""
         return read_schema(self.columns)
+
+    @cached_property
+    def known_types(self) -> Mapping[int, IcebergType]:
+        """The type of each field of each schema, as the last one says."""
+        fields = compared_fields(self.schemas)
+        return {field_id: field.field_type for field_id, field in fields.items()}
 
     def spec_of(self, file: DataFile) -> PartitionSpec:
         """Return a file's partition spec. Errors: `InvalidMetadataError` if there is none."""

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 
 from committer.errors import UnsupportedError
-from committer.iceberg.deletes.equality_deletes import compared_fields
+from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
-from committer.iceberg.scan.column_projection import FileContext, file_context, project_columns
+from committer.iceberg.scan.column_projection import FileContext, file_context
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.task_part import TaskPart, whole_task
-from committer.iceberg.schema.metadata_columns import PARTITION_ID
-from committer.iceberg.values.types import StructType
-from workers.read.arrow_projection import ArrowProjection, Rows
-from workers.read.formats.stored_columns import needed_leaves, stored_type
-from workers.read.formats.stored_rows import RowRange, StoredRows
+from committer.iceberg.schema.metadata_columns import IS_DELETED, PARTITION_ID
+from committer.iceberg.values.types import NestedField, StructType
+from workers.read.arrow_projection import Rows
+from workers.read.deletes.delete_access import DeleteFiles
+from workers.read.deletes.delete_cache import SHARED_DELETES, DeleteCache
+from workers.read.deletes.deleted_positions import deleted_positions
+from workers.read.deletes.deleted_values import EqualityGroup, equality_groups
+from workers.read.deletes.task_deletes import deleted_rows
+from workers.read.file_projections import FileProjections
+from workers.read.formats.stored_rows import StoredRows
 from workers.read.open_rows import OpenFile, opened_rows
 from workers.read.shared_read import TableRead
 
 
 def read_task(
-    read: TableRead, task: FileScanTask | TaskPart, open_file: OpenFile
+    read: TableRead,
+    task: FileScanTask | TaskPart,
+    open_file: OpenFile,
+    cache: DeleteCache = SHARED_DELETES,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task, or of a part of one, in the order of the file, by the schema
     `read.arrow_schema`; one batch in memory beside the encoded columns of one row group.
@@ -33,20 +41,45 @@ def read_task(
     """
     part = task if isinstance(task, TaskPart) else whole_task(task)
     file = part.task.file
-    if part.task.delete_files or part.task.residual != ALWAYS_TRUE:
-        raise UnsupportedError(f"{file.file_path}: deletes and filters")
+    if part.task.residual != ALWAYS_TRUE:
+        raise UnsupportedError(f"{file.file_path}: filters")
+    deletes = DeleteFiles(read, open_file, cache)
+    positions = deleted_positions(part.task, deletes)
     with opened_rows(file, open_file) as stored:
-        yield from _read(read, part, stored)
+        yield from _OpenTask(read, part, stored, deletes).batches(positions)
 
 
-def _read(read: TableRead, part: TaskPart, stored: StoredRows) -> Iterator[pa.RecordBatch]:
-    known = {number: field.field_type for number, field in compared_fields(read.schemas).items()}
-    kind = stored_type(stored.columns, known, read.name_mapping)
-    fields = project_columns(read.columns, kind, _context(read, part.task), read.name_mapping)
-    leaves = stored.readable(needed_leaves(fields, stored.columns))
-    projection = ArrowProjection.of(fields, stored.columns, leaves, part.task.file.file_path)
-    for found in stored.ranges(leaves, part):
-        yield projection.apply(_rows(found))
+@dataclass(frozen=True, slots=True)
+class _OpenTask:
+    read: TableRead
+    part: TaskPart
+    stored: StoredRows
+    deletes: DeleteFiles
+
+    def batches(self, positions: DeletionVector) -> Iterator[pa.RecordBatch]:
+        """Yield the batches. `positions`: those that are deleted."""
+        groups = equality_groups(self.part.task, self.deletes)
+        opened = self._projections(self.read.columns, *(group.columns for group in groups))
+        wanted, *keys = opened.projections
+        pairs = list(zip(groups, keys, strict=True))
+        deleted = deleted_rows(positions, pairs, self.deletes, self._keys)
+        keeps_deleted = any(one.field_id == IS_DELETED.field_id for one in self.read.columns)
+        for rows in opened.rows(self.part):
+            mask = deleted.mask(rows)
+            if mask is not None:
+                rows = replace(rows, deleted=mask) if keeps_deleted else rows.kept(~mask)
+            if rows.batch.num_rows:
+                yield wanted.apply(rows)
+
+    def _keys(self, group: EqualityGroup) -> Iterator[tuple[Rows, pa.RecordBatch]]:
+        opened = self._projections(group.columns)
+        for rows in opened.rows(self.part):
+            yield rows, opened.projections[0].apply(rows)
+
+    def _projections(self, *wanted: Sequence[NestedField]) -> FileProjections:
+        task = self.part.task
+        context = _context(self.read, task)
+        return FileProjections.of(self.read, task.file, self.stored, context, *wanted)
 
 
 def _context(read: TableRead, task: FileScanTask) -> FileContext:
@@ -59,8 +92,3 @@ def _context(read: TableRead, task: FileScanTask) -> FileContext:
         sequence_number=task.sequence_number,
         partition=partition if isinstance(partition, StructType) else None,
     )
-
-
-def _rows(found: RowRange) -> Rows:
-    positions = np.arange(found.first, found.first + found.batch.num_rows, dtype=np.int64)
-    return Rows(found.batch, positions)

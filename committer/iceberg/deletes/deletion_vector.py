@@ -8,6 +8,7 @@ docs/reference/iceberg-notes.md 6.7.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Iterable, Iterator
 from zlib import crc32
 
@@ -50,6 +51,13 @@ class DeletionVector:
         vector._bitmap = bitmap
         return vector
 
+    @classmethod
+    def of_range(cls, start: int, stop: int) -> DeletionVector:
+        """Return the positions from `start` up to `stop`, which is not one of them."""
+        bitmap = BitMap64()
+        bitmap.add_range(start, stop)
+        return cls._of(bitmap)
+
     @property
     def cardinality(self) -> int:
         """How many rows are deleted."""
@@ -60,6 +68,11 @@ class DeletionVector:
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._bitmap)
+
+    def to_array(self) -> array[int]:
+        """Return the positions in ascending order, as unsigned integers of 8 bytes."""
+        found: array[int] = self._bitmap.to_array()
+        return found
 
     def __or__(self, other: DeletionVector) -> DeletionVector:
         """Return the union: a new vector must contain the one that it replaces."""

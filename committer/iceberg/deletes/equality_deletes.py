@@ -145,6 +145,23 @@ def compared_fields(schemas: Iterable[Schema]) -> dict[int, NestedField]:
     return fields
 
 
+def compared_branch(schemas: Iterable[Schema], field_id: int) -> NestedField | None:
+    """Return the top-level column of a compared field, with nothing in its structs but the way to
+    it; None for a field that is in no schema.
+
+    As the last schema that has it says. No part is required: rows may be older than a column.
+    """
+    for schema in sorted(schemas, key=lambda schema: schema.schema_id, reverse=True):
+        field = schema.field(field_id)
+        if field is None:
+            continue
+        branch = replace(field, required=False)
+        for around in schema.ancestors(field_id):
+            branch = replace(around, required=False, field_type=StructType((branch,)))
+        return branch
+    return None
+
+
 def _field(file: DataFile, field_id: int, fields: Mapping[int, NestedField]) -> NestedField:
     found = fields.get(field_id)
     if found is None:

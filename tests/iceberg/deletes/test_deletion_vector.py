@@ -263,3 +263,10 @@ def test_a_hostile_vector_costs_no_more_than_a_multiple_of_its_bytes() -> None:
         tracemalloc.stop()
     assert vector.cardinality == 4_000 * 65536
     assert peak < 10 * len(many)
+
+
+def test_a_range_and_an_array_are_the_same_positions() -> None:
+    vector = DeletionVector([3, 5, 1 << 40])
+    assert vector.to_array().tolist() == [3, 5, 1 << 40]
+    assert (vector & DeletionVector.of_range(4, 6)).to_array().tolist() == [5]
+    assert list(DeletionVector.of_range(4, 6)) == [4, 5]

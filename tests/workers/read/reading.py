@@ -69,7 +69,7 @@ def entry_of(path: Path, rows: int, **changes: Any) -> DataFile:
     return replace(file, **changes)
 
 
-def table_of(schema: Schema, **columns: Any) -> pa.Table:
+def table_of(schema: Schema, /, **columns: Any) -> pa.Table:
     """Build rows as the table's own writer stores them."""
     kinds = arrow_schema(schema)
     arrays = [pa.array(columns[field.name], field.type) for field in kinds]
