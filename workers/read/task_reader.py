@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from committer.errors import UnsupportedError
 from committer.iceberg.deletes.deletion_vector import DeletionVector
-from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.scan.column_projection import FileContext, file_context
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.task_part import TaskPart, whole_task
 from committer.iceberg.schema.metadata_columns import IS_DELETED, PARTITION_ID
 from committer.iceberg.values.types import NestedField, StructType
-from workers.read.arrow_projection import Rows
+from workers.read.arrow_projection import Mask, Rows
 from workers.read.deletes.delete_access import DeleteFiles
 from workers.read.deletes.delete_cache import SHARED_DELETES, DeleteCache
 from workers.read.deletes.deleted_positions import deleted_positions
@@ -24,6 +22,8 @@ from workers.read.deletes.task_deletes import deleted_rows
 from workers.read.file_projections import FileProjections
 from workers.read.formats.stored_rows import StoredRows
 from workers.read.open_rows import OpenFile, opened_rows
+from workers.read.row_filter import RowFilter
+from workers.read.row_groups import row_group_test
 from workers.read.shared_read import TableRead
 
 
@@ -41,8 +41,6 @@ def read_task(
     """
     part = task if isinstance(task, TaskPart) else whole_task(task)
     file = part.task.file
-    if part.task.residual != ALWAYS_TRUE:
-        raise UnsupportedError(f"{file.file_path}: filters")
     deletes = DeleteFiles(read, open_file, cache)
     positions = deleted_positions(part.task, deletes)
     with opened_rows(file, open_file) as stored:
@@ -59,17 +57,35 @@ class _OpenTask:
     def batches(self, positions: DeletionVector) -> Iterator[pa.RecordBatch]:
         """Yield the batches. `positions`: those that are deleted."""
         groups = equality_groups(self.part.task, self.deletes)
-        opened = self._projections(self.read.columns, *(group.columns for group in groups))
-        wanted, *keys = opened.projections
+        asked = RowFilter.of(
+            self.read.schema, self.part.task.residual, case_sensitive=self.read.case_sensitive
+        )
+        opened = self._projections(
+            self.read.columns,
+            () if asked is None else asked.columns,
+            *(group.columns for group in groups),
+        )
+        wanted, filtered, *keys = opened.projections
         pairs = list(zip(groups, keys, strict=True))
         deleted = deleted_rows(positions, pairs, self.deletes, self._keys)
-        keeps_deleted = any(one.field_id == IS_DELETED.field_id for one in self.read.columns)
-        for rows in opened.rows(self.part):
-            mask = deleted.mask(rows)
-            if mask is not None:
-                rows = replace(rows, deleted=mask) if keeps_deleted else rows.kept(~mask)
+        may_match = None if asked is None else row_group_test(self.stored, asked, filtered)
+        for rows in opened.rows(self.part, may_match):
+            matching = None if asked is None else asked.mask(filtered.apply(rows))
+            rows = self._left(rows, deleted.mask(rows), matching)
             if rows.batch.num_rows:
                 yield wanted.apply(rows)
+
+    def _left(self, rows: Rows, deleted: Mask | None, matching: Mask | None) -> Rows:
+        """Return the rows that match and are not deleted; these too, where that is wanted."""
+        if deleted is not None and self._keeps_deleted:
+            rows, deleted = replace(rows, deleted=deleted), None
+        if deleted is None:
+            return rows if matching is None or matching.all() else rows.kept(matching)
+        return rows.kept(~deleted if matching is None else matching & ~deleted)
+
+    @property
+    def _keeps_deleted(self) -> bool:
+        return any(one.field_id == IS_DELETED.field_id for one in self.read.columns)
 
     def _keys(self, group: EqualityGroup) -> Iterator[tuple[Rows, pa.RecordBatch]]:
         opened = self._projections(group.columns)

@@ -18,7 +18,11 @@ def select_columns(schema: Schema, names: Iterable[str], *, case_sensitive: bool
 
     Errors: `InvalidFilterError` for a name that the schema does not have.
     """
-    ids = {_field_id(schema, name, case_sensitive) for name in names}
+    return select_fields(schema, {_field_id(schema, name, case_sensitive) for name in names})
+
+
+def select_fields(schema: Schema, ids: Collection[int]) -> Schema:
+    """Select the fields of these ids in the schema's order, with what they lie in."""
     return Schema(
         _selected_fields(schema.fields, ids),
         schema_id=schema.schema_id,

@@ -8,8 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from committer.iceberg.scan.task_part import TaskPart
-from workers.adoption.file_columns import file_columns
-from workers.arrow.footer_metrics import row_group_offset
+from committer.iceberg.schema.metrics_config import FULL
+from committer.iceberg.schema.name_mapping import NO_ID
+from committer.iceberg.values.types import IcebergType
+from workers.adoption.file_columns import Stored, file_columns
+from workers.arrow.footer_metrics import ColumnFacts, Leaf, column_facts, row_group_offset
 from workers.read.formats.stored_rows import (
     RowGroupTest,
     RowRange,
@@ -42,6 +45,12 @@ class ParquetRows:
             if self._is_in(part, group) and (may_match is None or may_match(number)):
                 yield from self._row_group(number, first, leaves)
             first += group.num_rows
+
+    def facts(self, number: int, leaf: Stored, kind: IcebergType) -> ColumnFacts | None:
+        if len(leaf.kinds) > 1:
+            return None  # timestamps of old, which have no order
+        asked = Leaf(NO_ID, kind, (), False, FULL, leaf.position, leaf.units)
+        return column_facts([self.footer.row_group(number)], asked)
 
     def _is_in(self, part: TaskPart | None, group: pq.RowGroupMetaData) -> bool:
         if part is None:

@@ -9,7 +9,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from committer.iceberg.scan.task_part import TaskPart
+from committer.iceberg.values.types import IcebergType
 from workers.adoption.file_columns import FileColumn as StoredColumn
+from workers.adoption.file_columns import Stored
+from workers.arrow.footer_metrics import ColumnFacts
 
 BATCH_ROWS_MAX = 64 * 1024
 # As the file encodes them: repeated values may have more in memory.
@@ -45,6 +48,10 @@ class StoredRows(Protocol):
 
         Row groups that `may_match` denies are left out. Errors: `InvalidMetadataError`; `OSError`.
         """
+
+    def facts(self, number: int, leaf: Stored, kind: IcebergType) -> ColumnFacts | None:
+        """Return the statistics of a leaf in one row group, bounds as values of `kind`, the leaf's
+        own type; None if the file has none."""
 
 
 # Whether a row group of this number may have a wanted row.
