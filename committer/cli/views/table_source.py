@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -229,14 +228,9 @@ def _location(text: str) -> str:
 
 def parse_time_ms(text: str) -> int:
     """Parse a time on the command line to milliseconds since 1970. Errors: `typer.BadParameter`."""
-    if text.isascii() and text.isdigit():
-        return int(text)
+    from committer.iceberg.values.calendar import read_time_ms
+
     try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"`{text}`: expected a time such as 2026-05-01T12:00:00Z, or milliseconds since 1970",
-            param_hint="--as-of",
-        ) from None
-    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
+        return read_time_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--as-of") from None

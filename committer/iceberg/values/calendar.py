@@ -6,6 +6,7 @@ Source: the specification, Appendix D "JSON serialization" of single values.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 
 SECOND_MICROS = 1_000_000
 SECOND_NANOS = 1_000_000_000
@@ -113,3 +114,19 @@ def _time_of_day(parts: tuple[str | None, ...], per_second: int) -> int:
     if int(fraction[digits:] or 0):
         raise ValueError(f"expected at most {digits} digits of a second, found `{parts[3]}`")
     return (hour * 3600 + minute * 60 + second) * per_second + int(fraction[:digits])
+
+
+def read_time_ms(text: str) -> int:
+    """Read a time that a person has written, as milliseconds since 1970: these, or an ISO time,
+    which is UTC without a zone. Errors: `ValueError`.
+    """
+    if text.isascii() and text.isdigit():
+        return int(text)
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"`{text}`: expected a time such as 2026-05-01T12:00:00Z, or milliseconds since 1970"
+        ) from None
+    since = (time if time.tzinfo else time.replace(tzinfo=UTC)) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * DAY_S + since.seconds) * 1000 + since.microseconds // 1000
