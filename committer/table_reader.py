@@ -15,6 +15,7 @@ from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
+from committer.ports.table_credentials import VendedCredential
 from committer.ports.world import World
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
@@ -48,6 +49,16 @@ class TableReader:
         """
         return self._runner.run(self._load(identifier))
 
+    def refreshed(self, known: LoadedTable) -> LoadedTable:
+        """Return the table as the catalog names it now: `known` itself where its pointer has not
+        moved. Errors: as `load`.
+        """
+        return self._runner.run(self._refreshed(known))
+
+    def credential(self, location: str) -> VendedCredential | None:
+        """Return what the catalog has vended for a location of the table that was loaded last."""
+        return self._runner.run(self._storage.credential(location))
+
     def prepare(self, identifier: TableIdentifier) -> None:
         """Ask for the credentials of a table that was loaded by another reader, if its catalog may
         vend some. Errors: as `load`.
@@ -72,6 +83,12 @@ class TableReader:
         if self._catalog is not None:
             await self._catalog.close()
         await self._storage.close()
+
+    async def _refreshed(self, known: LoadedTable) -> LoadedTable:
+        catalog = self._catalog = self._catalog or await self._open_catalog()
+        if await catalog.current_location(known.identifier) == known.metadata_location:
+            return known
+        return await self._load(known.identifier)
 
     async def _load(self, identifier: TableIdentifier) -> LoadedTable:
         catalog = self._catalog = self._catalog or await self._open_catalog()

@@ -19,6 +19,7 @@ from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.manifest.manifest import decode_manifest, naming
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.entry_reader import (
     FileFilter,
     iter_matching_files,
@@ -60,11 +61,12 @@ def plan_files(
         ScanFilter(metadata, schema, filter, case_sensitive=case_sensitive),
         with_metrics=with_metrics,
     )
-    return _plan(scan, snapshot_manifests(snapshot, read), read)
+    return plan_snapshot(scan, snapshot, read)
 
 
-def _plan(scan: Scan, manifests: Iterable[ManifestFile], read: Read) -> Iterator[FileScanTask]:
-    planned = plan_manifests(scan, manifests)
+def plan_snapshot(scan: Scan, snapshot: Snapshot | None, read: Read) -> Iterator[FileScanTask]:
+    """Plan a scan of a snapshot, as `plan_files`; nothing without one."""
+    planned = plan_manifests(scan, snapshot_manifests(snapshot, read))
     if not planned.data:
         return
     deletes = load_deletes(scan, planned.deletes, read)

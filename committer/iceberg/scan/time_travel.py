@@ -52,7 +52,15 @@ def scan_schema(
     found_by = None if ref is None else metadata.refs.get(ref)
     is_branch = found_by is not None and found_by.type == "branch"
     is_current = snapshot is None or snapshot.snapshot_id == metadata.current_snapshot_id
-    if is_current or is_branch or snapshot is None or snapshot.schema_id is None:
+    if is_current or is_branch or snapshot is None:
+        return metadata.current_schema
+    return snapshot_schema(metadata, snapshot)
+
+
+def snapshot_schema(metadata: TableMetadata, snapshot: Snapshot) -> Schema:
+    """Return the schema that a snapshot was written with; the current one for an old snapshot that
+    names none."""
+    if snapshot.schema_id is None:
         return metadata.current_schema
     return metadata.schema_by_id(snapshot.schema_id)
 
