@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from committer.errors import SettingsError
-from workers.settings.worker_setting_names import SETTING_NAMES, is_setting
+from workers.settings.option_values import (
+    choice,
+    one_place,
+    refuse_unknown,
+    seconds,
+    table_name,
+    whole_number,
+)
+from workers.settings.worker_setting_names import is_setting
 
 Wait = Literal["durable", "committed"]
 OnQuarantine = Literal["fail", "continue"]
@@ -27,7 +35,6 @@ _OURS = frozenset(
 )
 # Options that Spark itself adds or consumes.
 _SPARKS = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
-_NUMBER_MAX = 2**63 - 1
 _WAIT_TIMEOUT_S = 300.0
 BACKLOG_MAX = 10_000
 BACKLOG_WAIT_S = 60.0
@@ -54,9 +61,9 @@ class WriteOptions:
 def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
     """Parse the options of a write. Errors: `SettingsError` naming the option."""
     given = {name.lower(): value for name, value in options.items()}
-    _refuse_unknown(given)
-    producer, epoch = given.get("producer") or None, _number(given, "epoch")
-    backlog_max = _number(given, "backlog_max")
+    refuse_unknown(given, _OURS, _SPARKS)
+    producer, epoch = given.get("producer") or None, whole_number(given, "epoch")
+    backlog_max = whole_number(given, "backlog_max")
     if streaming and epoch is not None:
         raise SettingsError("option `epoch`: a streaming query's epoch is Spark's batch id")
     if not streaming and (producer is None) != (epoch is None):
@@ -70,33 +77,19 @@ def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
         sink=given.get("sink", ""),
         producer=producer,
         epoch=epoch,
-        on_quarantine=cast(OnQuarantine, _choice(given, "on_quarantine", ("fail", "continue"))),
-        wait=cast(Wait, _choice(given, "wait", ("durable", "committed"))),
-        wait_timeout_s=_seconds(given, "wait_timeout_s", _WAIT_TIMEOUT_S),
+        on_quarantine=cast(OnQuarantine, choice(given, "on_quarantine", ("fail", "continue"))),
+        wait=cast(Wait, choice(given, "wait", ("durable", "committed"))),
+        wait_timeout_s=seconds(given, "wait_timeout_s", _WAIT_TIMEOUT_S),
         backlog_max=BACKLOG_MAX if backlog_max is None else backlog_max,
-        backlog_wait_s=_seconds(given, "backlog_wait_s", BACKLOG_WAIT_S),
+        backlog_wait_s=seconds(given, "backlog_wait_s", BACKLOG_WAIT_S),
         checkpoint=given.get("checkpointlocation") or None,
         query_name=given.get("queryname") or None,
     )
 
 
-def _refuse_unknown(given: Mapping[str, str]) -> None:
-    known = _OURS | _SPARKS
-    unknown = sorted(name for name in given if name not in known and not is_setting(name))
-    if unknown:
-        raise SettingsError(
-            f"unknown option `{'`, `'.join(unknown)}` of format `frazil`: expected"
-            f" {', '.join(sorted(_OURS | SETTING_NAMES))} or a property of the catalog:"
-            " `catalog.uri`, …"
-        )
-
-
 def _table(given: Mapping[str, str]) -> str:
     """Return the table's name: the option, or the argument of `start` or `save`."""
-    table, path = given.get("table", ""), given.get("path", "")
-    if table and path and table != path:
-        raise SettingsError(f"option `table` says `{table}`, but the path is `{path}`: give one")
-    table = table or path
+    table = one_place(given)
     if not table:
         raise SettingsError(
             'option `table` is missing: option("table", "db.flights"), or the table\'s name in'
@@ -104,39 +97,4 @@ def _table(given: Mapping[str, str]) -> str:
             " frazil OPTIONS (table 'db.flights') and INSERT INTO v, or INSERT INTO t WITH"
             " ('table'='db.flights'): the options of a catalog table do not reach the writer"
         )
-    namespace, _, name = table.rpartition(".")
-    if not namespace or not name or "/" in table:
-        raise SettingsError(
-            f"option `table`: expected a name such as `db.flights`, found `{table}`"
-        )
-    return table
-
-
-def _choice(given: Mapping[str, str], name: str, choices: tuple[str, str]) -> str:
-    """Read a choice; the first one is the default."""
-    value = given.get(name, choices[0]).lower()
-    if value not in choices:
-        raise SettingsError(
-            f"option `{name}`: expected `{'` or `'.join(choices)}`, found `{value}`"
-        )
-    return value
-
-
-def _number(given: Mapping[str, str], name: str) -> int | None:
-    text = given.get(name)
-    if text is None:
-        return None
-    if not text.isdecimal() or int(text) > _NUMBER_MAX:
-        raise SettingsError(f"option `{name}`: expected a whole number from 0 on, found `{text}`")
-    return int(text)
-
-
-def _seconds(given: Mapping[str, str], name: str, default_s: float) -> float:
-    text = given.get(name)
-    try:
-        seconds = default_s if text is None else float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise SettingsError(f"option `{name}`: expected a number of seconds, found `{text}`")
-    return seconds
+    return table_name(table)

@@ -41,6 +41,21 @@ class WorkerSettings:
     access: StoreAccess = USUAL_ACCESS
 
 
+@dataclass(frozen=True, slots=True)
+class ReadSettings:
+    """Everything that reading needs to know: the catalog, and for the tasks `access`."""
+
+    catalog: CatalogProperties
+    access: StoreAccess = USUAL_ACCESS
+
+
+def load_read_settings(
+    options: Mapping[str, str], environment: Mapping[str, str] | None = None
+) -> ReadSettings:
+    """Resolve the sources of a read, as `load_settings`: without inbox and queue."""
+    return _read_settings(_sources(options, environment))
+
+
 def load_settings(
     options: Mapping[str, str], environment: Mapping[str, str] | None = None
 ) -> WorkerSettings:
@@ -48,7 +63,7 @@ def load_settings(
 
     Errors: `SettingsError` naming the option and the variable of what is missing or wrong.
     """
-    found = SettingSources(options, os.environ if environment is None else environment)
+    found = _sources(options, environment)
     queue = found.get("queue.url") or _PRIVATE
     if queue == _PRIVATE:
         queue = default_places.socket_url(default_places.queue_folder(found.home))
@@ -57,14 +72,23 @@ def load_settings(
             f"{setting_text('queue.url', is_option=True)}: expected `none`, `private`, redis://…,"
             " rediss://… or unix://…"
         )
-    catalog = _with_default_uri(found.catalog, found.home)
+    read = _read_settings(found)
     return WorkerSettings(
-        catalog=catalog,
+        catalog=read.catalog,
         inbox=found.get("inbox") or _default_inbox(found.home),
         queue_url=queue,
         keys=found.get("security.keys"),
-        access=access_of_driver(catalog, found.environment),
+        access=read.access,
     )
+
+
+def _sources(options: Mapping[str, str], environment: Mapping[str, str] | None) -> SettingSources:
+    return SettingSources(options, os.environ if environment is None else environment)
+
+
+def _read_settings(found: SettingSources) -> ReadSettings:
+    catalog = _with_default_uri(found.catalog, found.home)
+    return ReadSettings(catalog, access_of_driver(catalog, found.environment))
 
 
 def _with_default_uri(properties: CatalogProperties, home: Path) -> CatalogProperties:
