@@ -5,7 +5,6 @@ Called from the data source writers in Spark's Python workers on the driver, nev
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -13,7 +12,6 @@ from uuid import UUID
 import pyarrow as pa
 from pydantic import ValidationError
 from pyspark.errors import PySparkException
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from committer.errors import InvariantError, NotFoundError, PublishError, SettingsError
@@ -37,6 +35,7 @@ from workers.sink.small_files import hint_at_small_files
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten
 from workers.sink.unheeded import warn_of_unheeded
+from workers.spark.batch_schema import spark_arrow_schema
 
 _NAME_CHARACTERS_MAX = 100
 
@@ -81,9 +80,8 @@ def _check_writable(target: TargetTable, schema: StructType) -> None:
 
 def _arrow_schema(schema: StructType) -> pa.Schema:
     """Return the schema that Spark's batches will have."""
-    has_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
     try:
-        return to_arrow_schema(schema, **({"timezone": "UTC"} if has_zone else {}))
+        return spark_arrow_schema(schema)
     except (PySparkException, pa.ArrowException) as error:
         raise PublishError(f"the DataFrame has a column that Arrow cannot carry: {error}") from None
 
