@@ -13,13 +13,14 @@ from committer.backends.catalog_kinds import open_catalog
 from committer.backends.storage_schemes import open_storage, open_table_storage
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
+from committer.near_names import did_you_mean
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.table_credentials import VendedCredential
 from committer.ports.world import World
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.settings.setting_names import did_you_mean, named_setting
+from committer.settings.setting_names import named_setting
 from committer.storage.disk import local_files
 from committer.storage.scheme import scheme_of
 from committer.storage.vending.vended import VendedStorage

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from difflib import get_close_matches
 
 from committer.catalog.property_names import CATALOG_PROPERTIES
 from committer.errors import (
@@ -19,6 +18,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
+from committer.near_names import did_you_mean
 
 SETTINGS = frozenset(
     {
@@ -117,15 +117,8 @@ def flattened(properties: Mapping[str, object], prefix: str = "") -> Iterator[tu
             yield f"{prefix}{name}", value
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question that suggests the nearest name; empty where no name is near."""
-    by_rest = {one.removeprefix(_PREFIX): one for one in sorted(known)}
-    near = get_close_matches(name.removeprefix(_PREFIX), by_rest, n=1, cutoff=0.6)
-    return f"did you mean `{by_rest[near[0]]}`?" if near else ""
-
-
 def _no_such(name: str, known: Iterable[str]) -> str:
-    hint = did_you_mean(name, known) or "docs/reference/settings.md lists all"
+    hint = did_you_mean(name, known, prefix=_PREFIX) or "docs/reference/settings.md lists all"
     return f"there is no such setting; {hint}"
 
 

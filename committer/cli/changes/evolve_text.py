@@ -15,8 +15,8 @@ from collections.abc import Mapping
 
 import orjson
 
-from committer.cli.tables.table_text import parse_columns, parse_partition_term, parse_sort_keys
 from committer.iceberg.schema.schema import print_schema
+from committer.iceberg.schema.table_text import parse_columns, parse_partition_term, parse_sort_keys
 from committer.iceberg.values.type_json import print_type
 
 Document = Mapping[str, object]

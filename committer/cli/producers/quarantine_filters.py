@@ -11,8 +11,8 @@ from committer.cli.output.durations import parse_duration_ms
 
 
 def _reason_code(text: str) -> str:
+    from committer.near_names import did_you_mean
     from committer.reason import Reason
-    from committer.settings.setting_names import did_you_mean
 
     codes = [code.value for code in Reason]
     if text not in codes:

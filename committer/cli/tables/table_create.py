@@ -82,9 +82,9 @@ class _Shape:
     def __init__(
         self, schema: str, partition: str, sort_order: str, properties: dict[str, str]
     ) -> None:
-        from committer.cli.tables.table_text import parse_partition, parse_sort_order
         from committer.iceberg.schema.partition_spec import UNPARTITIONED
         from committer.iceberg.schema.sort_order import UNSORTED
+        from committer.iceberg.schema.table_text import parse_partition, parse_sort_order
 
         self.properties = properties
         try:
@@ -103,8 +103,8 @@ def _parse_schema(text: str) -> Schema:
     """Parse columns as typed, the specification's JSON, or the name of a file with that."""
     import orjson
 
-    from committer.cli.tables.table_text import parse_columns
     from committer.iceberg.schema.schema import parse_schema
+    from committer.iceberg.schema.table_text import parse_columns
 
     if not text.lstrip().startswith("{"):
         path = Path(text)

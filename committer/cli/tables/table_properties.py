@@ -14,6 +14,7 @@ import typer
 
 from committer.cli.context.property_changes import parse_pairs
 from committer.ledger_entry import LEDGER_PREFIX
+from committer.near_names import did_you_mean
 from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY, adopt_locations
 from committer.plan.batch.batch_policy import INTERVAL_PROPERTY
 from committer.plan.cleanup.automatic_tags import (
@@ -26,7 +27,6 @@ from committer.plan.cleanup.automatic_tags import (
 from committer.plan.cleanup.expiry import EXPIRE_PROPERTY
 from committer.plan.ledger.quiet_gap import GAP_PROPERTY
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
-from committer.settings.setting_names import did_you_mean
 
 if TYPE_CHECKING:
     from committer.ports.catalog_capabilities import CatalogCapabilities

@@ -30,7 +30,7 @@ from committer.iceberg.values.transforms import (
 )
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
-from committer.settings.setting_names import did_you_mean
+from committer.near_names import did_you_mean
 
 _OPENING, _CLOSING = "(<[", ")>]"
 _TYPE_ALIASES = {"bigint": "long", "integer": "int", "bool": "boolean"}

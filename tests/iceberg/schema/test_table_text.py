@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from committer.cli.tables.table_text import parse_columns, parse_partition, parse_sort_order
 from committer.iceberg.schema.partition_spec import print_partition_fields
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import print_sort_order
+from committer.iceberg.schema.table_text import parse_columns, parse_partition, parse_sort_order
 
 COLUMNS = "id long not null, name string, at timestamptz, price decimal(9, 2), at_day date"
 
