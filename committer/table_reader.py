@@ -13,7 +13,7 @@ from committer.backends.catalog_kinds import open_catalog
 from committer.backends.storage_schemes import open_storage, open_table_storage
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import FrazilError, NoSuchNamespaceError, NoSuchTableError
-from committer.near_names import did_you_mean
+from committer.iceberg.values.near_names import did_you_mean
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.table_credentials import VendedCredential

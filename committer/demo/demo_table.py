@@ -8,11 +8,11 @@ from committer.errors import TableAlreadyExistsError
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
-from committer.plan.cleanup.expiry import NEW_TABLE_PROPERTIES
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import Parts, open_parts
 from committer.settings.service_settings import Settings
+from committer.table_defaults import NEW_TABLE_PROPERTIES
 
 TABLE = TableIdentifier.parse("demo.flights")
 

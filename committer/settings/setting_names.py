@@ -18,7 +18,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.near_names import did_you_mean
+from committer.iceberg.values.near_names import did_you_mean
 
 SETTINGS = frozenset(
     {

@@ -10,12 +10,12 @@ import pytest
 from committer.__main__ import main
 from committer.errors import AccessError
 from committer.iceberg.schema.schema import print_schema
-from committer.plan.cleanup.expiry import NEW_TABLE_PROPERTIES
 from committer.plan.cleanup.orphan_search import data_files_of
 from committer.ports.storage import ObjectInfo
 from committer.request.request_format import EncodedRequest, seal_request
 from committer.request.request_key import published_key
 from committer.storage.scheme import SchemeStorage
+from committer.table_defaults import NEW_TABLE_PROPERTIES
 from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request, changed_line
 from tests.support.cli_commands import create, request

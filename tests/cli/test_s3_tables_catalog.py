@@ -100,7 +100,7 @@ def test_committer_does_not_start_without_its_table_bucket(opened: Opened, tmp_p
 def test_location_and_foreign_metadata_are_refused_and_nothing_is_made(opened: Opened) -> None:
     frazil = opened()
     placed = frazil(*CREATE, "--location", "s3://lake/flights")
-    assert placed.code != 0 and "leave out --location" in placed.err
+    assert placed.code != 0 and "leave the location out" in placed.err
     registered = frazil("table", "register", "db.flights", "s3://lake/a.metadata.json")
     assert registered.code != 0 and "takes no metadata file from elsewhere" in registered.err
     assert frazil("namespace", "list").lines == []

@@ -12,6 +12,7 @@ import pytest
 from botocore.session import Session
 from botocore.validate import ParamValidator
 
+from committer import table_defaults
 from committer.catalog.dynamodb.dynamodb_layout import create_table
 from committer.plan.cleanup import expiry
 from committer.plan.cleanup.orphan_search import data_files_of
@@ -257,7 +258,7 @@ async def expired(
         "history.expire.min-snapshots-to-keep": "5",
         "write.metadata.previous-versions-max": "3",
     }
-    table = await harness.create_table(properties={**expiry.NEW_TABLE_PROPERTIES, **small})
+    table = await harness.create_table(properties={**table_defaults.NEW_TABLE_PROPERTIES, **small})
     async with harness.running():
         for epoch in range(40):
             await harness.publish(build_request(table, epoch=epoch))

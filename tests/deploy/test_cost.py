@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from committer import table_defaults
 from committer.plan.cleanup import expiry
 from committer.ports.pointer_swap import LoadedTable
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage
@@ -24,7 +25,7 @@ VIRTUAL_TIME = True
 
 # Smaller than on a real table, so that expiry is at work; each commit's share of it is the same.
 EXPIRING = {
-    **expiry.NEW_TABLE_PROPERTIES,
+    **table_defaults.NEW_TABLE_PROPERTIES,
     "history.expire.min-snapshots-to-keep": "100",
     "history.expire.max-snapshot-age-ms": "0",
 }

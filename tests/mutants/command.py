@@ -71,7 +71,7 @@ COMMAND = (
     ),
     Mutant(
         "namespaces_of_any_depth_are_tried",
-        "committer/cli/context/capability_checks.py",
+        "committer/ports/capability_checks.py",
         "    if most is not None and len(namespace) > most:\n",
         "    if False:\n",
         ("tests/cli/test_catalog_check.py -k cannot_do",),
@@ -211,7 +211,7 @@ COMMAND = (
     ),
     Mutant(
         "table_that_is_not_made_leaves_its_namespace",
-        "committer/cli/context/new_namespace.py",
+        "committer/creation/new_namespace.py",
         "            for level in reversed(new):\n",
         "            for level in ():\n",
         ("tests/cli/test_bad_catalogs.py -k registered",),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.context.capability_checks import check_namespace
 from committer.cli.context.command_session import read_settings, run_with_parts
 from committer.cli.context.common_options import AsJson
 from committer.cli.context.property_changes import (
@@ -17,6 +16,7 @@ from committer.cli.context.property_changes import (
 )
 from committer.cli.output.printing import print_json, print_json_lines, print_table, say, show
 from committer.cli.output.view import Facts
+from committer.ports.capability_checks import check_namespace
 
 if TYPE_CHECKING:
     from committer.service.process.composition import Parts

@@ -11,7 +11,7 @@ from committer.cli.output.durations import parse_duration_ms
 
 
 def _reason_code(text: str) -> str:
-    from committer.near_names import did_you_mean
+    from committer.iceberg.values.near_names import did_you_mean
     from committer.reason import Reason
 
     codes = [code.value for code in Reason]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.context.capability_checks import check_namespace, check_register
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import TableArgument, Yes
 from committer.cli.output.printing import confirm, counted, say
 from committer.errors import AccessError, CatalogUnavailableError, SettingsError, TransientError
+from committer.ports.capability_checks import check_namespace, check_register
 
 if TYPE_CHECKING:
     from committer.ports.pointer_swap import LoadedTable

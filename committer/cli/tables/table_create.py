@@ -9,25 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.context.capability_checks import check_location, check_namespace
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import TableArgument
-from committer.cli.context.new_namespace import with_namespace
 from committer.cli.output.printing import say
-from committer.cli.tables.table_set import refuse_inbox_inside
-from committer.errors import (
-    AccessError,
-    InvalidMetadataError,
-    StorageUnavailableError,
-    UnsupportedError,
-)
+from committer.errors import AccessError, InvalidMetadataError, StorageUnavailableError
 
 if TYPE_CHECKING:
+    from committer.creation.create_table import Surroundings
     from committer.iceberg.schema.partition_spec import PartitionSpec
     from committer.iceberg.schema.schema import Schema
     from committer.iceberg.schema.sort_order import SortOrder
     from committer.ports.pointer_swap import LoadedTable
-    from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts
 
 
@@ -52,6 +44,7 @@ def create(
 ) -> None:
     """Make a table, and its namespace if there is none."""
     from committer.cli.tables.table_properties import parse_properties, refuse_long_keys
+    from committer.creation.create_table import NewTable, create_table
 
     identifier = parse_identifier(name)
     if "/" in name or not name.isprintable():
@@ -60,17 +53,18 @@ def create(
     shape = _Shape(schema, partition, sort_order, own)
 
     async def work(parts: Parts) -> LoadedTable:
-        refuse_inbox_inside(parts, own)
         refuse_long_keys(own, parts.catalog.capabilities)
-        check_namespace(parts.catalog.capabilities, identifier.namespace)
-        check_location(parts.catalog.capabilities, location)
-        with _named_warehouse(parts):
-            async with with_namespace(parts.catalog, identifier.namespace):
-                where = location or await _named_by_namespace(parts, identifier)
-                table = _first_table(parts, identifier, shape, format_version, where)
-                await parts.catalog.create_table(table)
-        # The catalog may have put it elsewhere.
-        return await parts.catalog.load(identifier)
+        with _named_warehouse(parts), _usage_error():
+            new = NewTable(
+                identifier=identifier,
+                schema=shape.schema,
+                partition_spec=shape.spec,
+                sort_order=shape.order,
+                properties=own,
+                format_version=format_version,
+                location=location,
+            )
+            return await create_table(parts.catalog, parts.world, new, _surroundings(parts))
 
     created = run_with_parts(work, create=True)
     say(f"created {identifier} at {created.metadata.location}")
@@ -136,53 +130,17 @@ def _named_warehouse(parts: Parts) -> Iterator[None]:
         raise type(error)(naming_setting("catalog.warehouse", error)) from error
 
 
-async def _named_by_namespace(parts: Parts, identifier: TableIdentifier) -> str:
-    """Return the location where the table's namespace wants it; empty if the warehouse decides."""
-    if parts.catalog.capabilities.chooses_locations:
-        return ""
-    folder = await parts.catalog.default_location(identifier.namespace)
-    if folder is None and not parts.settings.catalog.all_properties.place:
-        raise typer.BadParameter(
-            "the catalog names no folder for the namespace's tables: pass --location"
-        )
-    return f"{folder.rstrip('/')}/{identifier.name}" if folder else ""
-
-
-def _first_table(
-    parts: Parts,
-    identifier: TableIdentifier,
-    shape: _Shape,
-    format_version: int,
-    location: str,
-) -> LoadedTable:
-    from committer.iceberg.metadata.metadata_gzip import writes_gzip
-    from committer.iceberg.metadata.table_metadata import new_table_metadata
-    from committer.iceberg.values.locations import metadata_file_location, metadata_folder
-    from committer.plan.cleanup.expiry import NEW_TABLE_PROPERTIES
-    from committer.ports.pointer_swap import LoadedTable
-    from committer.settings.service_settings import is_inside
-
-    warehouse = parts.settings.catalog.warehouse
-    default = "/".join((warehouse, *identifier.namespace, identifier.name))
-    if is_inside(inbox := parts.settings.inbox, location or default):
-        raise typer.BadParameter(
-            f"inbox `{inbox}` lies inside the table's location `{location or default}`: an engine's"
-            " orphan clean-up could remove requests"
-        )
+@contextmanager
+def _usage_error() -> Iterator[None]:
+    """Report what was typed, and cannot be, as a usage error."""
     try:
-        metadata = new_table_metadata(
-            table_uuid=parts.world.uuid(),
-            location=location or default,
-            schema=shape.schema,
-            partition_spec=shape.spec,
-            sort_order=shape.order,
-            properties={**NEW_TABLE_PROPERTIES, **shape.properties},
-            format_version=format_version,
-            now_ms=parts.world.now_ms(),
-        )
-    except (InvalidMetadataError, UnsupportedError) as error:
+        yield
+    except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    folder = metadata_folder(metadata.location, metadata.properties)
-    gzip = writes_gzip(metadata.properties)
-    first = metadata_file_location(folder, 0, parts.world.uuid(), gzip=gzip)
-    return LoadedTable(identifier, metadata, first)
+
+
+def _surroundings(parts: Parts) -> Surroundings:
+    from committer.creation.create_table import Surroundings
+
+    place = parts.settings.catalog.all_properties.place
+    return Surroundings(place=place, inbox=parts.settings.inbox)

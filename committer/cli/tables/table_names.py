@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.context.capability_checks import check_namespace, check_register, check_rename
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import TableArgument, Yes
-from committer.cli.context.new_namespace import with_namespace
 from committer.cli.output.printing import confirm, counted, say
+from committer.creation.new_namespace import with_namespace
 from committer.errors import InvalidMetadataError
+from committer.ports.capability_checks import check_namespace, check_register, check_rename
 
 if TYPE_CHECKING:
     from committer.ports.pointer_swap import LoadedTable

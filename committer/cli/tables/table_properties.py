@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from committer.cli.context.property_changes import parse_pairs
+from committer.iceberg.values.near_names import did_you_mean
 from committer.ledger_entry import LEDGER_PREFIX
-from committer.near_names import did_you_mean
 from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY, adopt_locations
 from committer.plan.batch.batch_policy import INTERVAL_PROPERTY
 from committer.plan.cleanup.automatic_tags import (
@@ -24,9 +24,9 @@ from committer.plan.cleanup.automatic_tags import (
     TagPolicy,
     parse_period_ms,
 )
-from committer.plan.cleanup.expiry import EXPIRE_PROPERTY
 from committer.plan.ledger.quiet_gap import GAP_PROPERTY
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
+from committer.table_defaults import EXPIRE_PROPERTY
 
 if TYPE_CHECKING:
     from committer.ports.catalog_capabilities import CatalogCapabilities
@@ -88,7 +88,6 @@ _RESERVED = frozenset(
         *("default-partition-spec", "default-sort-order"),
     }
 )
-_PLACES = ("write.data.path", "write.metadata.path")
 
 
 def parse_properties(pairs: Iterable[str], *, hint: str) -> dict[str, str]:
@@ -143,8 +142,3 @@ def refuse_long_keys(keys: Iterable[str], capabilities: CatalogCapabilities) -> 
                 f"property `{key}`: its name has {len(key)} characters, and a"
                 f" {capabilities.kind} takes {chars_max}"
             )
-
-
-def places_of(properties: Mapping[str, str]) -> list[str]:
-    """Return the locations that properties name."""
-    return [properties[key] for key in _PLACES if properties.get(key)]

@@ -60,15 +60,12 @@ def set_(
 
 def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
     """Refuse locations around the inbox. Errors: `typer.BadParameter`."""
-    from committer.cli.tables.table_properties import places_of
-    from committer.settings.service_settings import is_inside
+    from committer.creation.create_table import places_of, refuse_around_inbox
 
-    for place in places_of(properties):
-        if is_inside(inbox := parts.settings.inbox, place):
-            raise typer.BadParameter(
-                f"inbox `{inbox}` lies inside `{place}`: an engine's orphan clean-up could remove"
-                " requests"
-            )
+    try:
+        refuse_around_inbox(parts.settings.inbox, places_of(properties))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def _updates(now: Mapping[str, str], change: PropertyChange) -> list[Update]:

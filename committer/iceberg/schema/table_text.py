@@ -22,6 +22,7 @@ from committer.iceberg.schema.partition_spec import (
 )
 from committer.iceberg.schema.schema import Schema, validate_schema
 from committer.iceberg.schema.sort_order import SortField, SortOrder
+from committer.iceberg.values.near_names import did_you_mean
 from committer.iceberg.values.transforms import (
     IDENTITY,
     Transform,
@@ -30,7 +31,6 @@ from committer.iceberg.values.transforms import (
 )
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
-from committer.near_names import did_you_mean
 
 _OPENING, _CLOSING = "(<[", ")>]"
 _TYPE_ALIASES = {"bigint": "long", "integer": "int", "bool": "boolean"}

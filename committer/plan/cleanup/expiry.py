@@ -16,22 +16,15 @@ from committer.plan.ledger.evidence import SNAPSHOTS_MAX
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.cherry_pick import WAP_ID
 from committer.request.commit_request import CommitRequest
+from committer.table_defaults import EXPIRE_PROPERTY, KEEP_SNAPSHOTS_PROPERTY, SNAPSHOT_AGE_PROPERTY
 
-EXPIRE_PROPERTY = "frazil.expire.enabled"
 _GC_PROPERTY = "gc.enabled"
-_KEEP_PROPERTY = "history.expire.min-snapshots-to-keep"
-_AGE_PROPERTY = "history.expire.max-snapshot-age-ms"
 _REF_AGE_PROPERTY = "history.expire.max-ref-age-ms"
 # The defaults of engines that find no property.
-_ICEBERG_DEFAULTS = {_KEEP_PROPERTY: 1, _AGE_PROPERTY: 432_000_000, _REF_AGE_PROPERTY: 2**63 - 1}
-
-# The properties of a table that Frazil creates: 5,000 snapshots or one hour, whichever is more.
-NEW_TABLE_PROPERTIES: Mapping[str, str] = {
-    EXPIRE_PROPERTY: "true",
-    _KEEP_PROPERTY: "5000",
-    _AGE_PROPERTY: "3600000",
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "100",
+_ICEBERG_DEFAULTS = {
+    KEEP_SNAPSHOTS_PROPERTY: 1,
+    SNAPSHOT_AGE_PROPERTY: 432_000_000,
+    _REF_AGE_PROPERTY: 2**63 - 1,
 }
 
 # Proofs are searched in the manifest lists of this many snapshots, so these never expire.

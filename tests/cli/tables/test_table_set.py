@@ -11,11 +11,11 @@ from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.cli.tables.table_properties import _KNOWN
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.ledger_entry import property_key
-from committer.plan.cleanup.expiry import NEW_TABLE_PROPERTIES
 from committer.ports.pointer_swap import Conflict, Swap, SwapAnswer
 from committer.service.admin.table_change import change_table
 from committer.service.process.composition import Parts, open_parts
 from committer.settings.service_settings import load_settings
+from committer.table_defaults import NEW_TABLE_PROPERTIES
 from tests.cli.commands import Frazil
 
 WRONG = [

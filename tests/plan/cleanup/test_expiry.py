@@ -20,7 +20,6 @@ from committer.ledger_entry import Landed, ProducerEntry, print_entry, property_
 from committer.plan.cleanup import expiry
 from committer.plan.cleanup.expiry import (
     EXPIRED_MAX,
-    NEW_TABLE_PROPERTIES,
     ExpiredSnapshots,
     Needed,
     applicable_expiry,
@@ -29,6 +28,7 @@ from committer.plan.cleanup.expiry import (
     may_expire,
 )
 from committer.plan.ledger.ledger import Ledger
+from committer.table_defaults import NEW_TABLE_PROPERTIES
 from tests.plan.histories import History
 
 ON = {"frazil.expire.enabled": "true"}

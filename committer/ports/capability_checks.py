@@ -49,7 +49,7 @@ def check_location(can: CatalogCapabilities, location: str) -> None:
     """Refuse a location for a new table where the catalog decides. Errors: `UnsupportedError`."""
     if location and can.chooses_locations:
         raise UnsupportedError(
-            f"a catalog of the kind {can.kind} decides where a table is: leave out --location"
+            f"a catalog of the kind {can.kind} decides where a table is: leave the location out"
         )
 
 

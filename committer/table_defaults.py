@@ -1,0 +1,18 @@
+"""The properties of a table that Frazil creates, but for those that its creator chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+EXPIRE_PROPERTY = "frazil.expire.enabled"
+KEEP_SNAPSHOTS_PROPERTY = "history.expire.min-snapshots-to-keep"
+SNAPSHOT_AGE_PROPERTY = "history.expire.max-snapshot-age-ms"
+
+# 5,000 snapshots or one hour, whichever is more.
+NEW_TABLE_PROPERTIES: Mapping[str, str] = {
+    EXPIRE_PROPERTY: "true",
+    KEEP_SNAPSHOTS_PROPERTY: "5000",
+    SNAPSHOT_AGE_PROPERTY: "3600000",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+}
