@@ -6,10 +6,8 @@ and survives a fork. Where an event loop runs already (a notebook), the call run
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -23,6 +21,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.settings import default_places
 from committer.table_reader import TableReader, open_reader
+from workers.requests.outside_loops import outside_any_loop
 from workers.settings.setting_sources import SettingSources
 from workers.settings.worker_setting_names import given_settings
 
@@ -104,20 +103,4 @@ def _reading(catalog: CatalogProperties, work: Callable[[TableReader], _T]) -> _
         with open_reader(catalog) as reader:
             return work(reader)
 
-    return _outside_any_loop(run)
-
-
-def _outside_any_loop(work: Callable[[], _T]) -> _T:
-    """Run work that has an event loop of its own: here, or in a thread where one runs already.
-
-    An interrupt ends the wait for the thread, which ends behind it.
-    """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return work()
-    executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="frazil-read")
-    try:
-        return executor.submit(work).result()
-    finally:
-        executor.shutdown(wait=False)
+    return outside_any_loop(run)

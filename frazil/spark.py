@@ -1,12 +1,14 @@
-"""For Spark applications: `configure` for the session, and a `sink` for `foreachBatch`.
+"""For Spark applications: `configure` for the session, `create_table` for a DataFrame, and a `sink`
+for `foreachBatch`.
 
 Importing this imports neither PySpark nor pyarrow: they are imported where a session is used.
 """
 
 from __future__ import annotations
 
+from workers.creation.spark_table import create_table
 from workers.sink.session import configure
 from workers.spark.foreach_batch import sink
 from workers.spark.java import find_java_home
 
-__all__ = ["configure", "find_java_home", "sink"]
+__all__ = ["configure", "create_table", "find_java_home", "sink"]

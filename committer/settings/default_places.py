@@ -24,6 +24,11 @@ def inbox(home: Path) -> str:
     return f"file://{home}/requests"
 
 
+def warehouse(home: Path) -> str:
+    """Return the folder of new tables."""
+    return f"file://{home}/warehouse"
+
+
 def queue_folder(home: Path) -> Path:
     """Return the folder of the private queue server."""
     return home / "queue"

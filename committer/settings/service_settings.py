@@ -186,7 +186,8 @@ class Settings(BaseSettings):
 
     def _default_place(self, home: Path) -> str:
         """Return where new tables go; empty where the catalog knows."""
-        return "" if self.catalog.all_properties.has_own_places else f"file://{home}/warehouse"
+        has_own = self.catalog.all_properties.has_own_places
+        return "" if has_own else default_places.warehouse(home)
 
     def _default_uri(self, home: Path) -> str:
         return "" if self.catalog.type else default_places.catalog_uri(home)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from committer.creation.create_table import NewTable
 from committer.errors import FrazilError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.table_credentials import VendedCredential
@@ -36,6 +37,10 @@ class BlockingPublisher:
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Load a table, as `Publisher.load_table`."""
         return self._runner.run(self._connections.publisher.load_table(identifier))
+
+    def create_table(self, new: NewTable) -> LoadedTable:
+        """Create a table. Errors: as `committer.creation.create_table.create_table`."""
+        return self._runner.run(self._connections.create_table(new))
 
     def credential(self, location: str) -> VendedCredential | None:
         """Return what the catalog has vended for a location of the table that was loaded last."""

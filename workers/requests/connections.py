@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from committer.backends.catalog_kinds import open_catalog
 from committer.backends.storage_schemes import open_storage, open_table_storage
+from committer.creation.create_table import NewTable, Surroundings, create_table
 from committer.errors import NotFoundError, SettingsError
 from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.queue.redis_stream import RedisQueue
@@ -33,6 +35,12 @@ class Connections:
     storage: VendedStorage
     catalog: Catalog
     queue: Queue | None
+    world: World
+    around: Surroundings
+
+    async def create_table(self, new: NewTable) -> LoadedTable:
+        """Create a table. Errors: as `committer.creation.create_table.create_table`."""
+        return await create_table(self.catalog, self.world, new, self.around)
 
     async def close(self) -> None:
         if self.queue is not None:
@@ -62,7 +70,8 @@ async def open_connections(settings: WorkerSettings) -> Connections:
         world=world,
         key_file=key_file,
     )
-    return Connections(publisher, table_storage, catalog, queue)
+    around = Surroundings(place=settings.place, inbox=settings.inbox)
+    return Connections(publisher, table_storage, catalog, queue, world, around)
 
 
 async def _open_catalog(settings: WorkerSettings, storage: VendedStorage, world: World) -> Catalog:

@@ -31,7 +31,8 @@ _PRIVATE = "private"
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """Everything that publishing needs to know. `queue_url` is a Redis URL or `none`; `keys` is
-    the location of the file of signing keys; `access` is for the tasks.
+    the location of the file of signing keys; `access` is for the tasks; `place` is the folder of
+    new tables, empty where the catalog knows.
     """
 
     catalog: CatalogProperties
@@ -39,6 +40,7 @@ class WorkerSettings:
     queue_url: str
     keys: str | None = None
     access: StoreAccess = USUAL_ACCESS
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ def load_settings(
         queue_url=queue,
         keys=found.get("security.keys"),
         access=read.access,
+        place=_place(read.catalog, found.home),
     )
 
 
@@ -98,6 +101,12 @@ def _with_default_uri(properties: CatalogProperties, home: Path) -> CatalogPrope
     if not path.is_file():
         raise _missing("catalog.uri", "the catalog's SQLAlchemy URL", f"`{path}`, does not exist")
     return properties.with_uri(default_places.catalog_uri(home))
+
+
+def _place(properties: CatalogProperties, home: Path) -> str:
+    if properties.place or properties.has_own_places or not home.is_dir():
+        return properties.place
+    return default_places.warehouse(home)
 
 
 def _default_inbox(home: Path) -> str:

@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-import pyarrow as pa
 from pydantic import ValidationError
-from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
 from committer.errors import InvariantError, NotFoundError, PublishError, SettingsError
@@ -19,7 +17,7 @@ from committer.iceberg.values.locations import data_folder
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
-from workers.arrow.arrow_schema import match_columns
+from workers.creation.frame_schema import arrow_schema_of, check_fits
 from workers.files.file_writer import FileNames, PartitionedWriter
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
@@ -35,7 +33,6 @@ from workers.sink.small_files import hint_at_small_files
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten
 from workers.sink.unheeded import warn_of_unheeded
-from workers.spark.batch_schema import spark_arrow_schema
 
 _NAME_CHARACTERS_MAX = 100
 
@@ -70,20 +67,9 @@ def _check_names(options: WriteOptions) -> None:
 
 
 def _check_writable(target: TargetTable, schema: StructType) -> None:
-    try:
-        columns = match_columns(_arrow_schema(schema), target.schema)
-    except PublishError as error:
-        raise PublishError(f"table `{target.name}`: {error}") from None
+    columns = check_fits(f"table `{target.name}`", arrow_schema_of(schema), target.schema)
     # A writer that gets no rows makes no file, but knows whether it could.
     PartitionedWriter(target, columns.schema, FileNames(0, 0, "", "")).close()
-
-
-def _arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the schema that Spark's batches will have."""
-    try:
-        return spark_arrow_schema(schema)
-    except (PySparkException, pa.ArrowException) as error:
-        raise PublishError(f"the DataFrame has a column that Arrow cannot carry: {error}") from None
 
 
 # --- After the tasks -----------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from committer.settings.setting_names import refuse_unknown_options, variable_of
+from workers.settings.session_settings import remember_settings
 from workers.settings.worker_setting_names import given_settings
 
 # Exactly this value skips a size computation over all columns for every row.
@@ -86,6 +87,7 @@ def _choose_interpreter(builder: Any) -> None:
 def _configure_session(spark: Any, settings: Mapping[str, str]) -> None:
     for key, value in SESSION_CONFS.items():
         spark.conf.set(key, value)
+    remember_settings(settings)
     if settings:
         spark.dataSource.register(configured_source(settings))
 

@@ -1,0 +1,1 @@
+"""Tables made from DataFrames: their schema, their layout, their place in a catalog."""
