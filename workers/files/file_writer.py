@@ -30,7 +30,7 @@ from workers.files.data_file_writer import DataFileWriter, FileShape
 from workers.files.dictionary_choice import DictionaryChoice
 from workers.files.file_system import FileSystem, open_file_system
 from workers.files.parquet_options import MIB, parquet_options
-from workers.files.row_buffer import RowBuffer, batch_bytes
+from workers.files.row_buffer import RowBuffer, batch_bytes, owned_bytes
 from workers.files.store_access import StoreAccess
 
 # A file this close to its target is finished: another row group would be a tiny one.
@@ -151,15 +151,17 @@ class PartitionedWriter:
             if self._target.spec.fields:
                 self._stage(piece)
             else:
-                self._add((), piece)
+                self._add((), piece, batch_bytes(piece))
 
     def _stage(self, piece: pa.RecordBatch) -> None:
         """Collect rows before they are split: splitting costs by the partition."""
-        if self._staged.size_bytes + batch_bytes(piece) > self._staged_bytes_max:
+        size = batch_bytes(piece)
+        if self._staged.size_bytes + size > self._staged_bytes_max:
             self._split_staged()
-        self._make_room(batch_bytes(piece))
-        self._staged.add(piece)
-        self._count_buffered(batch_bytes(piece))
+        self._make_room(size)
+        before = self._staged.size_bytes
+        self._staged.add(piece, size)
+        self._count_buffered(self._staged.size_bytes - before)
 
     def _split_staged(self) -> None:
         if not self._staged.num_rows:
@@ -168,13 +170,13 @@ class PartitionedWriter:
         rows = self._staged.take_all().combine_chunks().to_batches()
         for batch in rows:
             for partition, part in self._partitioner.split(batch):
-                self._add(partition, part)
+                self._add(partition, part, owned_bytes(part))
 
-    def _add(self, partition: Partition, part: pa.RecordBatch) -> None:
+    def _add(self, partition: Partition, part: pa.RecordBatch, size: int) -> None:
         lane = self._lanes.setdefault(partition_key(partition), _Lane(partition))
-        self._make_room(batch_bytes(part))
+        self._make_room(size)
         before = lane.buffer.size_bytes
-        lane.buffer.add(part)
+        lane.buffer.add(part, size)
         self._count_buffered(lane.buffer.size_bytes - before)
         if lane.buffer.size_bytes >= self._row_group_bytes(lane) or (
             lane.buffer.num_rows >= _ROW_GROUP_ROWS_MAX

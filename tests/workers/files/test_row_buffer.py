@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from workers.files.row_buffer import RowBuffer, batch_bytes
+from workers.files.row_buffer import RowBuffer, batch_bytes, owned_bytes
 
 
 def batch(start: int, count: int) -> pa.RecordBatch:
@@ -15,7 +15,8 @@ def test_rows_come_out_in_the_order_they_came() -> None:
     buffer = RowBuffer()
     sizes = [1, 5, 100_000, 1, *([1] * 200), 50_000, 2]
     for at, size in enumerate(sizes):
-        buffer.add(batch(sum(sizes[:at]), size))
+        rows = batch(sum(sizes[:at]), size)
+        buffer.add(rows, owned_bytes(rows))
     assert buffer.num_rows == sum(sizes)
     assert buffer.take_all().column("n").to_pylist() == list(range(sum(sizes)))
     assert buffer.num_rows == buffer.size_bytes == 0
@@ -24,7 +25,8 @@ def test_rows_come_out_in_the_order_they_came() -> None:
 def test_a_trickle_of_rows_does_not_cost_an_array_each() -> None:
     buffer = RowBuffer()
     for number in range(10_000):
-        buffer.add(batch(number, 1))
+        row = batch(number, 1)
+        buffer.add(row, owned_bytes(row))
     assert buffer.size_bytes < 10_000 * 8 * 2
     kept = buffer.take_all()
     assert kept.column("n").num_chunks < 250
@@ -32,3 +34,8 @@ def test_a_trickle_of_rows_does_not_cost_an_array_each() -> None:
 
 def test_a_slice_costs_its_own_rows() -> None:
     assert batch_bytes(batch(0, 100_000).slice(5, 10)) < 500
+
+
+def test_rows_that_own_their_memory_cost_as_much_by_either_count() -> None:
+    owned = batch(0, 100_000)
+    assert abs(owned_bytes(owned) - batch_bytes(owned)) < 100
