@@ -20,12 +20,13 @@ from committer.iceberg.scan.column_projection import (
     RowNumber,
     Source,
 )
-from committer.iceberg.values.types import NestedField
+from committer.iceberg.values.types import NestedField, VariantType
 from workers.adoption.file_columns import FileColumn as StoredColumn
 from workers.arrow.arrow_columns import Column, conform_column
 from workers.read.formats.stored_columns import kept_position
 from workers.read.formats.stored_rows import batch_without_columns
 from workers.read.read_types import read_array, read_field, read_schema
+from workers.read.variants import plain_variants
 
 Positions = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -123,6 +124,9 @@ def _column(
     match source:
         case Constant(value):
             return Column(target, path, None, read_array([value], field.field_type), ())
+        case FileColumn(position, VariantType(), _):
+            at = kept_position(columns, position, leaves)
+            return Column(target, path, at, None, (), plain_variants)
         case FileColumn(position, _, parts):
             inner = tuple(
                 _column(

@@ -9,13 +9,19 @@ import pyarrow as pa
 
 from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
 from committer.iceberg.entry.data_file import DataFile
+from workers.read.formats.avro_rows import AvroRows
+from workers.read.formats.orc_rows import OrcRows
 from workers.read.formats.parquet_rows import ParquetRows
 from workers.read.formats.stored_rows import StoredRows
 
 # Opens the file of a location for ranged reads; `FileNotFoundError` if it is not there.
 OpenFile = Callable[[str], pa.NativeFile]
 
-_FORMATS: dict[str, Callable[[pa.NativeFile], StoredRows]] = {"PARQUET": ParquetRows}
+_FORMATS: dict[str, Callable[[pa.NativeFile], StoredRows]] = {
+    "PARQUET": ParquetRows,
+    "ORC": OrcRows,
+    "AVRO": AvroRows,
+}
 
 
 @contextmanager

@@ -44,7 +44,7 @@ def record_decoder(schema_text: bytes, *, is_strict: bool = False) -> Decoder:
     try:
         schema = json.loads(schema_text)
         check_schema(schema)
-        return _Compiler(is_strict=is_strict).compile(schema, 0)
+        return Compiler(is_strict=is_strict).compile(schema, 0)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InvalidMetadataError(f"Avro: the schema is not understood ({error!r})") from None
 
@@ -59,7 +59,7 @@ def decode_record(decoder: Decoder, raw: bytes, position: int) -> tuple[Record, 
     return value, stop
 
 
-class _Compiler:
+class Compiler:
     """Remembers the named types of one schema, since a later use only repeats the name."""
 
     def __init__(self, *, is_strict: bool) -> None:
@@ -87,6 +87,9 @@ class _Compiler:
             decoder = _fixed(schema)
         elif kind == "array":
             return self._array(schema, depth)
+        elif kind == "map":
+            value = self.compile(schema["values"], depth + 1)
+            return _map(_read_string, value, is_strict=self._is_strict)
         elif kind == "bytes" and schema.get("logicalType") == "decimal":
             return _converted(_read_bytes, _decimal(schema))
         else:
@@ -99,7 +102,13 @@ class _Compiler:
         fields = schema["fields"]
         if not isinstance(fields, list):
             raise InvalidMetadataError("Avro: a record without a list of fields")
-        return _record(tuple((_field_id(f), self.compile(f["type"], depth + 1)) for f in fields))
+        return self.record_of(
+            tuple((_field_id(f), self.compile(f["type"], depth + 1)) for f in fields)
+        )
+
+    def record_of(self, fields: tuple[tuple[int | None, Decoder], ...]) -> Decoder:
+        """Join the decoders of a record's fields."""
+        return _record(fields)
 
     def _array(self, schema: Mapping[str, object], depth: int) -> Decoder:
         items = schema["items"]
