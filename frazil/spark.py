@@ -7,7 +7,7 @@ Importing this imports neither PySpark nor pyarrow: they are imported where a se
 from __future__ import annotations
 
 from workers.creation.spark_table import create_table
-from workers.sink.session import configure
+from workers.session import configure
 from workers.spark.foreach_batch import sink
 from workers.spark.java import find_java_home
 

@@ -71,9 +71,13 @@ def plan_appends(
     Other operations are left out, and no deletes apply: rows are those that were appended.
     """
     scan = Scan(metadata, _filter(metadata, filter, case_sensitive))
-    snapshots = [
-        snapshot for snapshot in _lineage(metadata, found_in) if snapshot.operation == _APPEND
-    ]
+    lineage = snapshots_between(metadata, found_in)
+    return added_files(scan, [one for one in lineage if one.operation == _APPEND], read)
+
+
+def added_files(scan: Scan, snapshots: Sequence[Snapshot], read: Read) -> Iterator[FileScanTask]:
+    """Plan the data files that these snapshots have added, in the order of the snapshots, and of
+    their manifests. No deletes apply."""
     found = _changed_files(scan, snapshots, _ADDED, read)
     return (FileScanTask(file, (), residual, head) for head, file, residual in found)
 
@@ -93,7 +97,9 @@ def plan_changes(
     """
     scan = Scan(metadata, _filter(metadata, filter, case_sensitive))
     snapshots = [
-        snapshot for snapshot in _lineage(metadata, found_in) if snapshot.operation != _REPLACE
+        snapshot
+        for snapshot in snapshots_between(metadata, found_in)
+        if snapshot.operation != _REPLACE
     ]
     oldest_first = enumerate(reversed(snapshots))
     ordinals = {snapshot.snapshot_id: ordinal for ordinal, snapshot in oldest_first}
@@ -136,7 +142,7 @@ def _filter(metadata: TableMetadata, filter: Expression, case_sensitive: bool) -
 # --- Snapshots of a range ------------------------------------------------------------------------
 
 
-def _lineage(metadata: TableMetadata, found_in: SnapshotRange) -> list[Snapshot]:
+def snapshots_between(metadata: TableMetadata, found_in: SnapshotRange) -> list[Snapshot]:
     """Return the snapshots of a range, the newest first. Errors: `NotFoundError`."""
     newest = find_snapshot(metadata, snapshot_id=found_in.up_to)
     after, found = found_in.after, list[Snapshot]()

@@ -8,7 +8,7 @@ from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
 from committer.errors import SettingsError
-from workers.sink.session import configure, configured_source
+from workers.session import configure, configured_source
 
 
 def test_a_builder_hands_settings_on_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,1 @@
+"""What engines make of scans: splits for their tasks, and streams of what is appended."""
