@@ -8,36 +8,65 @@ PySpark is imported here, and everything else when it is used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
     from workers.sink.batch_writer import FrazilBatchWriter
     from workers.sink.stream_writer import FrazilStreamWriter
+    from workers.source.batch_reader import PinnedState
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types for us
-    """`df.write.format("frazil")` and `df.writeStream.format("frazil")`.
+    """`format("frazil")` of `df.write`, `df.writeStream`, `spark.read` and `spark.readStream`.
 
-    `defaults` are options that each write of a session has (see `frazil.spark.configure`).
+    `defaults` are options that each read and write of a session has (see `frazil.spark.configure`).
     """
 
     defaults: ClassVar[Mapping[str, str]] = {}
+    # What `schema` has found for the reader: the state of the table as the DataFrame was made.
+    _pinned: PinnedState | None = None
+    _has_reader: bool = False
 
     @classmethod
     def name(cls) -> str:
         return "frazil"
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        """Pickle without settings once a reader is made: Spark sends the source to the tasks then,
+        which need its name only."""
+        if self._has_reader:
+            return DefaultSource, ({},)
+        return super().__reduce_ex__(protocol)  # type: ignore[no-any-return]
+
     def schema(self) -> StructType:
-        raise NotImplementedError(
-            "format `frazil` only writes: read the table with an Iceberg engine. A table of a Spark"
-            " catalog cannot be `USING frazil` either: its options do not reach the writer"
-        )
+        with self._named_extra():
+            from workers.source.make_readers import describe
+
+            schema, self._pinned = describe(self._all_options())
+            return schema
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        with self._named_extra():
+            from workers.source.make_readers import make_batch_reader
+
+            reader = make_batch_reader(self._all_options(), schema, self._pinned)
+            self._has_reader = True
+            return reader
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        with self._named_extra():
+            from workers.source.make_readers import make_stream_reader
+
+            reader = make_stream_reader(self._all_options(), schema)
+            self._has_reader = True
+            return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> FrazilBatchWriter:
         with self._named_extra():

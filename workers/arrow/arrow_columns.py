@@ -111,10 +111,11 @@ def _list_or_map(array: pa.Array, column: Column) -> pa.Array:
         child = _entries(array.values, column)
     else:
         child = _member(array.values, column.inner[0], len(array.values), None)
-    return _with_child(array, column.target.type, child)
+    return with_child(array, column.target.type, child)
 
 
-def _with_child(array: pa.Array, kind: pa.DataType, child: pa.Array) -> pa.Array:
+def with_child(array: pa.Array, kind: pa.DataType, child: pa.Array) -> pa.Array:
+    """Return a list or map of a type with the same offsets and nulls, and another child."""
     buffers = array.buffers()[:2]
     return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [child])
 
@@ -134,7 +135,7 @@ def _without_hidden_rows(array: pa.Array) -> pa.Array:
     A null list may own elements, and a slice shares the children of the whole; neither may fail a
     check, and neither is worth carrying along. Taking every row makes a tight copy.
     """
-    as_list = _with_child(array, pa.list_(array.values.type), array.values)
+    as_list = with_child(array, pa.list_(array.values.type), array.values)
     shown = pc.sum(pc.list_value_length(as_list)).as_py() or 0
     if shown == len(array.values):
         return array

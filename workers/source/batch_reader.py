@@ -1,0 +1,131 @@
+"""Batch reads: planned on the driver while Spark plans the query, read by the tasks.
+
+What is pickled for the tasks is a `TaskReader`, without settings and without the plan; each task
+gets its own split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from committer.errors import NotFoundError
+from committer.iceberg.expressions.expression import And, Expression
+from committer.iceberg.reading.pack_splits import Split
+from workers.source.driver_table import DriverTable, ReadState, find_state, open_table
+from workers.source.metadata_rows import metadata_reader, metadata_schema
+from workers.source.pushed_filters import PushedFilters, push_filters
+from workers.source.read_options import ReadOptions
+from workers.source.read_plan import (
+    plan_splits,
+    plan_tasks,
+    schema_of,
+    table_read,
+    with_columns_of,
+)
+from workers.source.splits import FileSplit, TableRows, TaskReader
+from workers.spark.batch_schema import spark_arrow_schema
+
+
+@dataclass(frozen=True, slots=True)
+class PinnedState:
+    """The state of a table as it was when the DataFrame was made: what all its queries read."""
+
+    snapshot_id: int | None
+    schema_id: int
+
+
+def describe_read(options: ReadOptions) -> tuple[StructType, PinnedState]:
+    """Return the schema of a read, and the state that it is of.
+    Errors: those of the table, `NotFoundError` for a state that is not there, `UnsupportedError`
+    for columns that Spark has no type for."""
+    with open_table(options) as table:
+        state = find_state(table, options.travel)
+        pinned = PinnedState(
+            None if state.snapshot is None else state.snapshot.snapshot_id, state.schema.schema_id
+        )
+        if table.kind is not None:
+            return metadata_schema(table.kind), pinned
+        return schema_of(table_read(options, table.metadata, state.schema)), pinned
+
+
+def make_reader(
+    options: ReadOptions, schema: StructType, pinned: PinnedState | None
+) -> DataSourceReader:
+    """Make the reader of a query. Errors: also those of planning."""
+    with open_table(options) as table:
+        state = find_state(table, options.travel) if pinned is None else _repinned(table, pinned)
+        if table.kind is not None:
+            return metadata_reader(table, state.snapshot, schema)
+        read = table_read(options, table.metadata, state.schema)
+        read = with_columns_of(read, schema, table.name)
+        rows = TableRows(read, table.access(), spark_arrow_schema(schema))
+        if options.push_filters:
+            return PushingReader(rows, options, state)
+        return PlannedReader(rows, _splits(table, options, state, options.row_filter))
+
+
+def _repinned(table: DriverTable, pinned: PinnedState) -> ReadState:
+    metadata = table.metadata
+    schema = metadata.schema_by_id(pinned.schema_id)
+    if pinned.snapshot_id is None:
+        return ReadState(None, schema)
+    snapshot = metadata.snapshot_by_id(pinned.snapshot_id)
+    if snapshot is None:
+        raise NotFoundError(
+            f"{table.name}: snapshot {pinned.snapshot_id} has expired since the DataFrame was"
+            " made: load it again"
+        )
+    return ReadState(snapshot, schema)
+
+
+def _splits(
+    table: DriverTable, options: ReadOptions, state: ReadState, row_filter: Expression
+) -> list[Split]:
+    tasks = plan_tasks(table, options, state, row_filter)
+    return plan_splits(tasks, options, table.metadata.properties)
+
+
+class PlannedReader(DataSourceReader):  # type: ignore[misc]  # pyspark has no types for us
+    """A read whose splits are known."""
+
+    def __init__(self, rows: TableRows, splits: Sequence[Split]) -> None:
+        self._rows = rows
+        self._splits = splits
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TaskReader, (self._rows,)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [FileSplit(split) for split in self._splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return TaskReader(self._rows).read(partition)
+
+
+class PushingReader(DataSourceReader):  # type: ignore[misc]
+    """A read that takes Spark's filters: planned when they are known."""
+
+    def __init__(self, rows: TableRows, options: ReadOptions, state: ReadState) -> None:
+        self._rows, self._options, self._state = rows, options, state
+        self._pushed = PushedFilters()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return TaskReader, (self._rows,)
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        self._pushed = push_filters(filters, self._state.schema)
+        return self._pushed.remaining
+
+    def partitions(self) -> Sequence[InputPartition]:
+        row_filter = And.of(self._options.row_filter, self._pushed.expression)
+        with open_table(self._options) as table:
+            splits = _splits(table, self._options, self._state, row_filter)
+        return [FileSplit(split) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return TaskReader(self._rows).read(partition)

@@ -1,0 +1,98 @@
+"""What a task of a read gets: its own part of the planning result. Runs on executors: format only.
+
+What all tasks share (`TableRows`) travels with the reader of a batch, and with each split of a
+stream, whose table and credentials change while it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
+
+from committer.errors import InvariantError
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.reading.pack_splits import Split
+from committer.iceberg.scan.entry_reader import without_metrics
+from committer.iceberg.scan.scan_task import FileScanTask
+from workers.files.file_system import StoredFiles
+from workers.files.store_access import StoreAccess
+from workers.read.shared_read import TableRead
+from workers.read.task_reader import read_task
+from workers.source.spark_batches import as_spark_batch
+from workers.spark.invalidate_caches import patch_zipimporter
+
+# Here, because every process that reads for Spark imports this module.
+patch_zipimporter()
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """How rows of a table are read: its facts, the way to its files, and the schema that Spark
+    takes the rows with."""
+
+    table: TableRead
+    access: StoreAccess
+    schema: pa.Schema
+
+    def read(self, split: Split) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split, a batch at a time. Errors: as `read_task`."""
+        files = StoredFiles(self.access)
+        for part in split:
+            for batch in read_task(self.table, part, files):
+                yield as_spark_batch(batch, self.schema)
+
+
+class FileSplit(InputPartition):  # type: ignore[misc]  # pyspark has no types for us
+    """Parts of data files; `rows` where the reader does not know it."""
+
+    def __init__(self, parts: Split, rows: TableRows | None = None) -> None:
+        self.parts = parts
+        self.rows = rows
+
+
+def read_split(
+    partition: InputPartition | None, rows: TableRows | None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a split. Spark sends None for a plan without splits."""
+    if not isinstance(partition, FileSplit):
+        return
+    found = partition.rows or rows
+    if found is None:
+        raise InvariantError("a split without the facts of its table")
+    yield from found.read(partition.parts)
+
+
+class TaskReader(DataSourceReader):  # type: ignore[misc]
+    """The half of a batch reader that travels to the tasks."""
+
+    def __init__(self, rows: TableRows) -> None:
+        self._rows = rows
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_split(partition, self._rows)
+
+
+class StreamTaskReader(DataSourceStreamReader):  # type: ignore[misc]
+    """The half of a stream reader that travels to the tasks: their splits bring all facts."""
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_split(partition, None)
+
+
+def slim_tasks(tasks: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
+    """Yield tasks whose delete files have no metrics: these were needed only to find them. Files
+    that tasks share stay one value."""
+    slim: dict[int, tuple[DataFile, DataFile]] = {}
+    for task in tasks:
+        if not task.delete_files:
+            yield task
+            continue
+        deletes = []
+        for file in task.delete_files:
+            # The file itself is kept, so that no other one gets its id.
+            _, found = slim.setdefault(id(file), (file, without_metrics(file)))
+            deletes.append(found)
+        yield replace(task, delete_files=tuple(deletes))
