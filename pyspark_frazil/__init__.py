@@ -7,7 +7,8 @@ PySpark is imported here, and everything else when it is used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 
 from pyspark.sql.datasource import DataSource
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from workers.sink.batch_writer import FrazilBatchWriter
     from workers.sink.stream_writer import FrazilStreamWriter
     from workers.source.batch_reader import PinnedState
+
+
+@contextmanager
+def _both(
+    outer: AbstractContextManager[None], inner: AbstractContextManager[None]
+) -> Iterator[None]:
+    with outer, inner:
+        yield
 
 
 class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types for us
@@ -81,10 +90,12 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types f
             return make_stream_writer(self._all_options(), schema, overwrite=overwrite)
 
     def _named_extra(self) -> AbstractContextManager[None]:
-        """Turn a missing package into a sentence with the command that installs it."""
+        """Turn a missing package into a sentence with the command that installs it, and put the
+        sentence of any error of ours above its traceback."""
         from committer.extras import named_extra
+        from workers.spark.told_first import told_first
 
-        return named_extra("format `frazil`", "spark")
+        return _both(told_first(), named_extra("format `frazil`", "spark"))
 
     def _all_options(self) -> dict[str, str]:
         return {**self.defaults, **{name.lower(): self.options[name] for name in self.options}}

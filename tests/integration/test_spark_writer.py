@@ -40,6 +40,7 @@ from committer.iceberg.values.types import LongType, NestedField, StringType
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports.pointer_swap import LoadedTable
 from committer.queue.redis_stream import RedisQueue
+from committer.request.alterations import UnionByName
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.redis_server import start_redis_server
@@ -716,6 +717,61 @@ def writers_of(data: Path) -> list[int]:
     return found
 
 
+# --- Tables that a write makes, and columns that it brings ---------------------------------------
+
+
+def new_name() -> str:
+    return f"made_{uuid4().hex[:8]}.t"
+
+
+def test_a_write_creates_its_table_and_a_stream_creates_another(
+    harness: Harness, tmp_path: Path
+) -> None:
+    batch, streaming = new_name(), new_name()
+    writer = harness.frame([1, 2]).write.format("frazil").mode("append").option("create", "true")
+    writer.option("partition-by", "bucket(4, id), carrier").save(batch)
+    stream = harness.stream(write_input(tmp_path / "in", [0], [1]))
+    run_stream(stream, tmp_path / "checkpoint", streaming, create="true")
+    spec = asyncio.run(harness._load(TableIdentifier.parse(batch))).default_spec
+    assert [str(field.transform) for field in spec.fields] == ["bucket[4]", "identity"]
+    assert [len(harness.requests(table)) for table in (batch, streaming)] == [1, 2]
+
+
+@pytest.mark.parametrize("option", ["mergeSchema", "union-by-name"])
+def test_a_write_brings_the_columns_that_its_table_lacks(harness: Harness, option: str) -> None:
+    table = harness.new_table()
+    frame = harness.spark.sql("SELECT 1L AS id, named_struct('a', 'x') AS place")
+    frame.write.format("frazil").mode("append").option(option, "true").save(table)
+    [sealed] = harness.requests(table)
+    [union] = sealed.request.changes
+    assert isinstance(union, UnionByName)
+    assert union.with_ids
+    [written] = harness.data_files_on_disk(table)
+    assert pq.ParquetFile(written).read().column("place").to_pylist() == [{"a": "x"}]
+    harness.land(table)
+    landed = asyncio.run(harness._load(TableIdentifier.parse(table))).current_schema
+    assert landed.find("place.a") is not None
+    assert harness.requests(table) == []
+
+
+def test_a_write_goes_to_the_branch_that_it_names(harness: Harness) -> None:
+    table = harness.new_table()
+    harness.frame([1]).write.format("frazil").mode("append").save(table)
+    harness.land(table)
+    assert f"table `{table}` has no branch `audit`: create it first" in refused(
+        harness, harness.frame([2]), table, branch="audit"
+    )
+    foreign = ForeignCatalog("frazil", uri=f"sqlite:///{harness.folder}/catalog.db").load_table(
+        table
+    )
+    head = foreign.current_snapshot()
+    assert head is not None
+    foreign.manage_snapshots().create_branch(head.snapshot_id, "audit").commit()
+    harness.frame([2]).write.format("frazil").mode("append").option("branch", "audit").save(table)
+    [sealed] = harness.requests(table)
+    assert (sealed.request.branch, sealed.request.has_its_attempt) == ("audit", True)
+
+
 # --- Refused before anything is written ----------------------------------------------------------
 
 
@@ -732,7 +788,8 @@ def test_columns_that_do_not_fit_are_all_named_before_anything_is_written(harnes
     table = harness.new_table()
     frame = harness.spark.sql("SELECT 'x' AS id, 'AA' AS carrier, 1 AS extra")
     message = refused(harness, frame, table)
-    assert f"table `{table}`: 2 columns do not fit the table" in message
+    first = message.splitlines()[0]
+    assert f"PublishError: table `{table}`: 2 columns do not fit the table" in first
     assert "id: found string, expected long" in message
     assert "extra" in message
     assert harness.data_files_on_disk(table) == []

@@ -104,9 +104,9 @@ def match_columns(
 
 
 def _report(problems: Sequence[Problem]) -> str:
-    count = len(problems)
-    head = "1 column does" if count == 1 else f"{count} columns do"
-    lines = [f"{head} not fit the table:", *(f"  {problem}" for problem in problems)]
+    if len(problems) == 1:
+        return f"1 column does not fit the table: {problems[0]}"
+    lines = [f"{len(problems)} columns do not fit the table:", *(f"  {one}" for one in problems)]
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
+    from committer.ports.pointer_swap import LoadedTable
     from workers.creation.table_wish import TableWish
 
 
@@ -68,6 +69,7 @@ def _create(
     from workers.creation.ensured_table import ensure_table
     from workers.creation.frame_schema import arrow_schema_of, check_fits
     from workers.creation.table_wish import new_table
+    from workers.requests.blocking_publisher import borrow_publisher
     from workers.requests.outside_loops import outside_any_loop
     from workers.settings.session_settings import with_session_settings
     from workers.settings.worker_settings import load_settings
@@ -76,7 +78,12 @@ def _create(
     new = new_table(identifier, schema, wish, all_optional=all_optional)
     arrow_schema = arrow_schema_of(schema)
     settings = load_settings(with_session_settings(options))
-    found, is_new = outside_any_loop(lambda: ensure_table(settings, new))
+
+    def ensured() -> tuple[LoadedTable, bool]:
+        with borrow_publisher(settings) as publisher:
+            return ensure_table(publisher, new)
+
+    found, is_new = outside_any_loop(ensured)
     if is_new:
         return True
     if not exists_ok:

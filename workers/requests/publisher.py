@@ -43,7 +43,7 @@ from workers.requests.repeated_attempts import RepeatedAttempts
 from workers.requests.signing import Sealer, is_same_write
 from workers.requests.sparse_log import SparseLog
 from workers.requests.table_cache import TableCache
-from workers.requests.written_epoch import WrittenEpoch, encode_manifests
+from workers.requests.written_epoch import WrittenEpoch, changes_of, encode_manifests
 
 _log = logging.getLogger("frazil.workers")
 
@@ -221,6 +221,7 @@ class Publisher:
             needs=written.needs,
             stage_only=written.stage_only,
             summary=dict(written.summary),
+            changes=changes_of(written),
             adopt_existing=written.adopt_existing,
             transaction=written.transaction,
             manifests=inline_references(manifests),

@@ -11,7 +11,9 @@ from uuid import UUID
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
 from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
 from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.schema import Schema, print_schema
 from committer.ledger_entry import MAIN
+from committer.request.alterations import UnionByName
 from committer.request.attempt import attempt_of
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.needs import Needs, Operation
@@ -29,6 +31,8 @@ class WrittenEpoch:
     `operation`, `needs`, `branch`, `summary`, `stage_only`, `adopt_existing`, `transaction`:
     as in `CommitRequest`. `files` are data and delete files. `may_repeat`: only the publisher keeps
     the same attempt from publishing a second, different write (two writes in one `foreachBatch`).
+    `union`: the schema of the files where the table lacks columns of it, which it gets by the swap
+    that lists the files; then `schema_id` is that of the schema which it was made from.
     """
 
     identifier: TableIdentifier
@@ -47,6 +51,7 @@ class WrittenEpoch:
     adopt_existing: bool = False
     transaction: Transaction | None = None
     may_repeat: bool = False
+    union: Schema | None = None
 
     @property
     def attempt(self) -> UUID:
@@ -54,10 +59,25 @@ class WrittenEpoch:
         return attempt_of(self.table_uuid, self.branch, self.producer.id, self.epoch, self.nonce)
 
 
+def changes_of(written: WrittenEpoch) -> tuple[UnionByName, ...]:
+    """Return the change of the table that the files need."""
+    if written.union is None:
+        return ()
+    document = {
+        "action": "union-by-name",
+        "schema": print_schema(written.union),
+        "with-ids": True,
+        "case-sensitive": False,
+    }
+    return (UnionByName.model_validate(document),)
+
+
 def encode_manifests(metadata: TableMetadata, written: WrittenEpoch) -> list[InlineManifest]:
     """Encode one manifest per partition spec for data files, and one for delete files.
     Equal files give equal bytes, so a repeat is recognized."""
-    schema = next(each for each in metadata.schemas if each.schema_id == written.schema_id)
+    schema = written.union or next(
+        each for each in metadata.schemas if each.schema_id == written.schema_id
+    )
     specs = {spec.spec_id: spec for spec in metadata.partition_specs}
     manifests = []
     for (content, spec_id), files in groupby(sorted(written.files, key=_order), key=_manifest_of):

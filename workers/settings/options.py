@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from committer.errors import SettingsError
+from committer.iceberg.metadata.snapshot import MAIN
+from workers.settings.create_options import (
+    CREATE_OPTIONS,
+    CreateOptions,
+    create_options,
+    is_table_property,
+)
 from workers.settings.option_values import (
     choice,
+    flag,
     one_place,
     refuse_unknown,
     seconds,
@@ -31,10 +39,18 @@ _OURS = frozenset(
         "wait_timeout_s",
         "backlog_max",
         "backlog_wait_s",
+        "branch",
+        "union-by-name",
+        "merge-schema",
+        "check-ordering",
+        "check-nullability",
+        *CREATE_OPTIONS,
     }
 )
 # Options that Spark itself adds or consumes.
 _SPARKS = frozenset({"path", "checkpointlocation", "queryname", "provider", "owner"})
+# Iceberg has two names for it besides ours.
+_UNION = ("union-by-name", "merge-schema", "mergeschema")
 _WAIT_TIMEOUT_S = 300.0
 BACKLOG_MAX = 10_000
 BACKLOG_WAIT_S = 60.0
@@ -42,7 +58,9 @@ BACKLOG_WAIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """The checked options. `settings` are those that say where catalog, inbox and queue are."""
+    """The checked options. `settings` are those that say where catalog, inbox and queue are;
+    `create`: what to create if the table is not there; None: nothing.
+    """
 
     table: str
     settings: Mapping[str, str]
@@ -56,12 +74,18 @@ class WriteOptions:
     backlog_wait_s: float = BACKLOG_WAIT_S
     checkpoint: str | None = None
     query_name: str | None = None
+    branch: str = MAIN
+    union_by_name: bool = False
+    check_ordering: bool = False
+    check_nullability: bool = False
+    create: CreateOptions | None = None
 
 
 def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
     """Parse the options of a write. Errors: `SettingsError` naming the option."""
     given = {name.lower(): value for name, value in options.items()}
-    refuse_unknown(given, _OURS, _SPARKS)
+    properties = filter(is_table_property, given)
+    refuse_unknown(given, _OURS, {*_SPARKS, *_UNION, *properties})
     producer, epoch = given.get("producer") or None, whole_number(given, "epoch")
     backlog_max = whole_number(given, "backlog_max")
     if streaming and epoch is not None:
@@ -84,6 +108,11 @@ def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
         backlog_wait_s=seconds(given, "backlog_wait_s", BACKLOG_WAIT_S),
         checkpoint=given.get("checkpointlocation") or None,
         query_name=given.get("queryname") or None,
+        branch=given.get("branch") or MAIN,
+        union_by_name=any(flag(given, name) for name in _UNION),
+        check_ordering=flag(given, "check-ordering"),
+        check_nullability=flag(given, "check-nullability"),
+        create=create_options(given),
     )
 
 

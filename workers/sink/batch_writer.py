@@ -17,6 +17,7 @@ from workers.settings.options import WriteOptions
 from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten, current_micro_batch, write_task
+from workers.spark.told_first import told_first
 
 
 class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
@@ -30,13 +31,15 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
         micro_batch = current_micro_batch()
         identity = WriteIdentity.of(self._options, micro_batch or self._nonce)
-        return write_task(iterator, self._target, identity, micro_batch)
+        with told_first():
+            return write_task(iterator, self._target, identity, micro_batch)
 
     def commit(self, messages: Sequence[FilesWritten]) -> None:
         """Publish; with the same messages again this changes nothing."""
         from workers.sink.publication import publish_batch  # executors do without it
 
-        publish_batch(self._options, messages)
+        with told_first():
+            publish_batch(self._options, messages)
 
     def abort(self, messages: Sequence[FilesWritten | None]) -> None:
         """Delete the files of a failed write, as `FrazilStreamWriter.abort`."""

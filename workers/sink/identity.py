@@ -43,6 +43,7 @@ class WriteIdentity:
     producer: str
     epoch: int
     nonce: UUID
+    branch: str = MAIN
 
     @classmethod
     def of(cls, options: WriteOptions, source: MicroBatch | UUID) -> Self:
@@ -60,11 +61,12 @@ class WriteIdentity:
             f"{name}/{options.sink}" if options.sink else name,
             epoch if options.epoch is None else options.epoch,
             nonce,
+            options.branch,
         )
 
     def attempt(self, table_uuid: UUID) -> UUID:
         """Return the attempt, which the names of this write's files carry."""
-        return attempt_of(table_uuid, MAIN, self.producer, self.epoch, self.nonce)
+        return attempt_of(table_uuid, self.branch, self.producer, self.epoch, self.nonce)
 
 
 def read_micro_batch(local_property: Callable[[str], str | None]) -> MicroBatch | None:

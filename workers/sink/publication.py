@@ -6,18 +6,20 @@ Called from the data source writers in Spark's Python workers on the driver, nev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from pydantic import ValidationError
 from pyspark.sql.types import StructType
 
-from committer.errors import InvariantError, NotFoundError, PublishError, SettingsError
+from committer.errors import InvariantError, SettingsError
 from committer.iceberg.values.locations import data_folder
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
+from workers.arrow.column_checks import check_nullability, check_order
 from workers.creation.frame_schema import arrow_schema_of, check_fits
+from workers.creation.wider_schema import wider_schema
 from workers.files.file_writer import FileNames, PartitionedWriter
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
@@ -33,6 +35,7 @@ from workers.sink.small_files import hint_at_small_files
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten
 from workers.sink.unheeded import warn_of_unheeded
+from workers.sink.wanted_table import wanted_table
 
 _NAME_CHARACTERS_MAX = 100
 
@@ -42,19 +45,15 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
 
     Errors: `PublishError`, `UnsupportedError` or `SettingsError`, saying what does not fit.
     """
-    identifier, settings = TableIdentifier.parse(options.table), load_settings(options.settings)
+    settings = load_settings(options.settings)
     _check_names(options)
-    try:
-        with borrow_publisher(settings) as publisher:
-            metadata = publisher.load_table(identifier).metadata
-            vended = publisher.credential(data_folder(metadata.location, metadata.properties))
-    except NotFoundError as error:
-        raise PublishError(
-            f"{error}: catalog `{settings.catalog.name}` has no table `{options.table}`; create it"
-            " first (`frazil table create`, or any Iceberg engine on that catalog)"
-        ) from None
+    with borrow_publisher(settings) as publisher:
+        metadata = wanted_table(publisher, options, settings, schema)
+        vended = publisher.credential(data_folder(metadata.location, metadata.properties))
     target = TargetTable.of(options.table, metadata, access_of_tasks(settings.access, vended))
-    _check_writable(target, schema)
+    if options.union_by_name and (wider := wider_schema(metadata, schema)) is not None:
+        target = replace(target, schema=wider, is_widened=True)
+    _check_writable(target, options, schema)
     query = options.checkpoint or options.query_name or options.producer or ""
     warn_of_unheeded(options.table, metadata, query)
     return target
@@ -66,8 +65,13 @@ def _check_names(options: WriteOptions) -> None:
     producer_of(options, MicroBatch(query, query, 0))
 
 
-def _check_writable(target: TargetTable, schema: StructType) -> None:
-    columns = check_fits(f"table `{target.name}`", arrow_schema_of(schema), target.schema)
+def _check_writable(target: TargetTable, options: WriteOptions, schema: StructType) -> None:
+    source = arrow_schema_of(schema)
+    columns = check_fits(f"table `{target.name}`", source, target.schema)
+    if options.check_ordering:
+        check_order(columns.columns)
+    if options.check_nullability:
+        check_nullability(list(source), columns.columns)
     # A writer that gets no rows makes no file, but knows whether it could.
     PartitionedWriter(target, columns.schema, FileNames(0, 0, "", "")).close()
 
@@ -171,6 +175,8 @@ def _publish(
         (first.identity, first.table_uuid, first.schema_id)
     }:
         raise InvariantError("tasks of one write disagree about its identity or table")
+    if any(each.union != first.union for each in written):
+        raise InvariantError("tasks of one write disagree about its columns")
     epoch = WrittenEpoch(
         identifier=TableIdentifier.parse(options.table),
         table_uuid=first.table_uuid,
@@ -180,6 +186,8 @@ def _publish(
         nonce=first.identity.nonce,
         fingerprint=identity.fingerprint,
         files=[file for each in written for file in each.files],
+        branch=first.identity.branch,
+        union=first.union,
         may_repeat=identity.may_repeat,
     )
     policy = PublishPolicy(

@@ -16,6 +16,7 @@ from workers.settings.options import WriteOptions
 from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten, current_micro_batch, write_task
+from workers.spark.told_first import told_first
 
 
 class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # untyped
@@ -30,13 +31,15 @@ class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # 
         if micro_batch is None:
             raise InvariantError("a streaming write outside a streaming query")
         identity = WriteIdentity.of(self._options, micro_batch)
-        return write_task(iterator, self._target, identity, micro_batch)
+        with told_first():
+            return write_task(iterator, self._target, identity, micro_batch)
 
     def commit(self, messages: Sequence[FilesWritten], batchId: int) -> None:  # noqa: N803
         """Publish; with the same messages again this changes nothing."""
         from workers.sink.publication import publish_micro_batch  # executors do without it
 
-        publish_micro_batch(self._options, messages, batchId)
+        with told_first():
+            publish_micro_batch(self._options, messages, batchId)
 
     def abort(self, messages: Sequence[FilesWritten | None], batchId: int) -> None:  # noqa: N803
         """Delete what tasks have reported, where Spark surely never called `commit`: not behind a

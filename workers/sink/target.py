@@ -31,6 +31,8 @@ class TargetTable:
     spec: PartitionSpec
     properties: Mapping[str, str]
     access: StoreAccess
+    is_widened: bool = False
+    """Whether `schema` has columns that the table gets with this write."""
 
     @classmethod
     def of(cls, name: str, metadata: TableMetadata, access: StoreAccess) -> TargetTable:

@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import WriterCommitMessage
 
 from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.schema.schema import Schema
 from workers.arrow.arrow_schema import match_columns
 from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
 from workers.sink.identity import MicroBatch, WriteIdentity, read_micro_batch
@@ -38,7 +39,8 @@ patch_zipimporter()
 @dataclass(frozen=True, slots=True)
 class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no types for us
     """A task's message to the commit. `micro_batch` is None outside a streaming query;
-    `application` is the user's name for the Spark application, where the task has it.
+    `application` is the user's name for the Spark application, where the task has it; `union` is
+    the schema of the files where the table gets columns with them.
     """
 
     micro_batch: MicroBatch | None
@@ -47,6 +49,7 @@ class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no
     schema_id: int
     files: tuple[DataFile, ...]
     application: str | None = None
+    union: Schema | None = None
 
 
 def current_micro_batch() -> MicroBatch | None:
@@ -79,6 +82,7 @@ def write_task(
         target.schema.schema_id,
         files,
         task.getLocalProperty(_APPLICATION),
+        target.schema if target.is_widened else None,
     )
 
 

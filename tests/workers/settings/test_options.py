@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from committer.errors import SettingsError
+from workers.settings.create_options import CreateOptions
 from workers.settings.options import parse_options
 
 
@@ -63,3 +64,36 @@ def test_a_wrong_option_is_named(options: dict[str, str], problem: str) -> None:
 def test_a_streaming_query_does_not_choose_its_epochs() -> None:
     with pytest.raises(SettingsError, match=r"`epoch`.*batch id"):
         parse_options({"table": "db.t", "producer": "p", "epoch": "1"}, streaming=True)
+
+
+def test_a_write_may_create_its_table_with_a_layout() -> None:
+    given = {
+        "table": "db.t",
+        "create": "true",
+        "partition-by": "days(at)",
+        "sort-by": "id desc",
+        "location": "s3://lake/t",
+        "Table-Property.write.format.default": "orc",
+    }
+    created = parse_options(given, streaming=True).create
+    properties = {"write.format.default": "orc"}
+    assert created == CreateOptions("days(at)", "id desc", "s3://lake/t", properties)
+    assert parse_options({"table": "db.t"}, streaming=False).create is None
+
+
+@pytest.mark.parametrize("name", ["partition-by", "sort-by", "location", "table-property.a"])
+def test_the_layout_of_a_table_that_is_not_created_is_refused(name: str) -> None:
+    with pytest.raises(SettingsError, match=rf"`{name}` .* needs option\(\"create\", \"true\"\)"):
+        parse_options({"table": "db.t", name: "x"}, streaming=False)
+
+
+@pytest.mark.parametrize("name", ["mergeSchema", "merge-schema", "union-by-name"])
+def test_all_names_of_a_union_are_known(name: str) -> None:
+    assert parse_options({"table": "db.t", name: "true"}, streaming=True).union_by_name
+    assert not parse_options({"table": "db.t", name: "false"}, streaming=True).union_by_name
+
+
+def test_a_write_may_name_a_branch_and_ask_for_order_and_no_nulls() -> None:
+    options = {"table": "db.t", "branch": "audit", "check-ordering": "true"}
+    parsed = parse_options({**options, "check-nullability": "TRUE"}, streaming=False)
+    assert (parsed.branch, parsed.check_ordering, parsed.check_nullability) == ("audit", True, True)

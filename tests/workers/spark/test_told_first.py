@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from committer.errors import PublishError
+from workers.spark.told_first import told_first
+
+
+def refuse() -> None:
+    raise PublishError("table `db.t`: no")
+
+
+def test_the_sentence_of_an_error_is_the_first_line_and_its_place_follows() -> None:
+    with pytest.raises(RuntimeError) as caught, told_first():
+        refuse()
+    caught.value.__cause__ = None  # as Spark does
+    lines = "".join(traceback.format_exception(caught.value)).splitlines()
+    assert lines[0] == "committer.errors.PublishError: table `db.t`: no"
+    assert any(line.endswith("in refuse") for line in lines[1:])
+
+
+def test_an_error_of_others_stays_as_it_is() -> None:
+    with pytest.raises(KeyError) as caught, told_first():
+        raise KeyError("theirs")
+    assert caught.value.__context__ is None
