@@ -150,9 +150,11 @@ class Publisher:
         if policy.on_quarantine == "continue" or self._has_none_in_quarantine(written):
             return
         async for found in self._quarantine.list(written.table_uuid, written.producer.id):
-            if parse_inbox_key(found.key).epoch < written.epoch:
+            if parse_inbox_key(found.key).epoch >= written.epoch:
+                return
+            # Its client was told, and runs it again or goes on without it.
+            if not await self._quarantine.is_told_only(found.key):
                 raise PublishError(await self._explain(found.key, written))
-            return
 
     def _has_none_in_quarantine(self, written: WrittenEpoch) -> bool:
         """Return whether all earlier epochs were found well,

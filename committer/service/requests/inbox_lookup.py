@@ -9,7 +9,7 @@ from enum import Enum, auto
 from typing import Self
 from uuid import UUID
 
-from committer.errors import AccessError, FrazilError, InvalidRequestError, NotFoundError
+from committer.errors import AccessError, FrazilError
 from committer.ports.skips import Skips
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.pending import Pending, Waiting
@@ -66,17 +66,10 @@ class InboxLookup:
                 parts = InboxKey(one.key).parts
                 if parts is None or parts.epoch in found:
                     continue
-                if place is self._quarantine and await self._is_told_only(one.key):
+                if place is self._quarantine and await self._quarantine.is_told_only(one.key):
                     continue
                 found[parts.epoch] = place is self._quarantine
         return found
-
-    async def _is_told_only(self, key: str) -> bool:
-        """Return whether a record keeps nothing: its client runs again under another epoch."""
-        try:
-            return (await self._quarantine.record(key)).is_told_only
-        except (NotFoundError, InvalidRequestError):
-            return False
 
     async def _find(self, pending: Pending) -> Place:
         """Look for one request. Quarantine is asked only for a shared one: another committer may

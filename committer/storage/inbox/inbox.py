@@ -217,6 +217,13 @@ class Quarantine(_Keyed):
             return (await self.get(key))[0]
         return read_quarantined(start, key)[0]
 
+    async def is_told_only(self, key: str) -> bool:
+        """Return whether a record keeps no request: its client has to run again, and may."""
+        try:
+            return (await self.record(key)).is_told_only
+        except (NotFoundError, InvalidRequestError):
+            return False
+
 
 def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]:
     """Read the record and the request of a quarantine object.

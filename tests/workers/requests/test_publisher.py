@@ -24,6 +24,7 @@ from committer.request.commit_request import REQUEST_BYTES_MAX, Fingerprint, Pro
 from committer.request.needs import Needs
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest, line_digest, read_request
+from committer.request.request_key import inbox_key
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.table_builders import build_table
 from tests.support.memory.memory_queue import MemoryQueue
@@ -260,6 +261,20 @@ async def test_publishing_goes_on_past_a_quarantined_epoch_if_told_to() -> None:
     policy = PublishPolicy(on_quarantine="continue")
     await bench.publisher.publish(bench.written(epoch=4), policy)
     assert len(await bench.inbox_keys()) == 1
+
+
+async def test_publishing_goes_on_past_a_conflict_that_was_only_told() -> None:
+    bench = await build_bench()
+    for epoch, is_told_only in ((1, True), (3, False)):
+        written = bench.written(epoch=epoch)
+        key = inbox_key(written.table_uuid, written.producer.id, epoch, written.attempt)
+        record = QuarantineRecord(
+            key=key, reason="conflict", message="", quarantined_at_ms=1, is_told_only=is_told_only
+        )
+        await bench.quarantine.put(record, b"")
+    await bench.publisher.publish(bench.written(epoch=2), PublishPolicy())
+    with pytest.raises(PublishError, match=r"epoch 3 of .* is in quarantine"):
+        await bench.publisher.publish(bench.written(epoch=4), PublishPolicy())
 
 
 async def test_a_rerun_of_the_quarantined_epoch_itself_is_published() -> None:
