@@ -5,6 +5,8 @@ One cache lives as long as its process's connections. The use of a table is not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import orjson
 
 from committer.iceberg.metadata.table_metadata import (
@@ -18,20 +20,12 @@ from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 
 _HISTORY = frozenset(
-    {
-        "current-snapshot-id",
-        "metadata-log",
-        "partition-statistics",
-        "refs",
-        "snapshot-log",
-        "snapshots",
-        "statistics",
-    }
+    {"metadata-log", "partition-statistics", "refs", "snapshot-log", "snapshots", "statistics"}
 )
 
 
 class TableCache:
-    """The newest metadata seen of each table, without its history."""
+    """The newest metadata seen of each table, with the current one of its snapshots alone."""
 
     def __init__(self, *, catalog: Catalog, storage: Storage) -> None:
         self._catalog = catalog
@@ -61,13 +55,23 @@ class TableCache:
 
 
 def parse_without_history(content: bytes) -> TableMetadata:
-    """Parse a table as if it had no snapshots: a writer needs none, and thousands of them, read
-    again in each micro-batch of a busy table, would cost it more than its rows do.
+    """Parse a table as if it had the current snapshot alone: a writer needs no other, and thousands
+    of them, read again in each micro-batch of a busy table, would cost it more than its rows do.
     """
     try:
         document = orjson.loads(content)
     except orjson.JSONDecodeError:
         return parse_table_metadata(content)  # gzipped, or broken: it knows
     if isinstance(document, dict):
-        document = {key: value for key, value in document.items() if key not in _HISTORY}
+        kept = {key: value for key, value in document.items() if key not in _HISTORY}
+        document = kept | {"snapshots": _current(document)}
     return parse_table_metadata_json(document)
+
+
+def _current(document: Mapping[str, object]) -> list[object]:
+    current_id, snapshots = document.get("current-snapshot-id"), document.get("snapshots")
+    return [
+        one
+        for one in (snapshots if isinstance(snapshots, list) else [])
+        if isinstance(one, dict) and one.get("snapshot-id") == current_id
+    ]

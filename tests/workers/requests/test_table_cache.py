@@ -92,6 +92,7 @@ def test_a_table_without_its_history_is_the_same_table_to_a_writer(name: str) ->
             "partition_specs",
             "default_spec",
             "properties",
+            "current_snapshot",
         ):
             assert getattr(found, fact) == getattr(whole, fact)
 
