@@ -83,7 +83,7 @@ class Partitioner:
             yield (), batch
             return
         arrays = [bound.values(batch) for bound in self.fields]
-        codes = _codes(arrays, batch.num_rows)
+        codes = row_codes(arrays, batch.num_rows)
         order = np.argsort(codes, kind="stable")
         ordered = codes[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
@@ -166,7 +166,7 @@ def _path(fields: Sequence[pa.Field], wanted: int) -> tuple[int, ...]:
     return ()
 
 
-def _codes(arrays: Sequence[pa.Array], rows: int) -> Codes:
+def row_codes(arrays: Sequence[pa.Array], rows: int) -> Codes:
     """Return a number per row, equal for equal partitions.
     Nulls are a value, so are NaN and -0.0."""
     codes, size = np.zeros(rows, np.int64), 1

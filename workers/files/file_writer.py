@@ -60,21 +60,24 @@ class WriteTarget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """How a task's files are called: `<partition>-<task>-<attempt uuid>-<salt>-<count>.parquet`.
+    """How a task's files are called:
+    `<partition>-<task>-<attempt uuid>-<salt>-<count><suffix>.parquet`.
 
     A task that is run again has another task attempt id, but those restart with the application;
-    `salt` is what makes a name unique for sure. A callable is asked once per file.
+    `salt` is what makes a name unique for sure. A callable is asked once per file. Two writers of
+    one task have different suffixes.
     """
 
     partition_id: int
     task_attempt_id: int
     attempt: str
     salt: str | Callable[[], str]
+    suffix: str = ""
 
     def name(self, count: int) -> str:
         salt = self.salt if isinstance(self.salt, str) else self.salt()
         task = f"{self.partition_id:05d}-{self.task_attempt_id}"
-        return f"{task}-{self.attempt}-{salt}-{count:05d}.parquet"
+        return f"{task}-{self.attempt}-{salt}-{count:05d}{self.suffix}.parquet"
 
 
 @dataclass(frozen=True, slots=True)
