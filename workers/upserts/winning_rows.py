@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from committer.errors import PublishError
 from workers.arrow.arrow_values import physical
 from workers.arrow.partitioning import Codes, row_codes
-from workers.files.row_buffer import RowBuffer
+from workers.files.row_buffer import RowBuffer, batch_bytes, owned_bytes
 from workers.upserts.upsert_columns import UpsertColumns
 
 MIB = 1 << 20
@@ -55,7 +55,7 @@ class WinningRows:
         fit in memory."""
         if not batch.num_rows:
             return
-        self._waiting.add(batch)
+        self._waiting.add(batch, batch_bytes(batch))
         if self._waiting.size_bytes >= self._next_drop_bytes:
             self._drop()
         if self._waiting.size_bytes > self._bytes_max:
@@ -82,7 +82,8 @@ class WinningRows:
         """Drop rows that have lost. Those that tie stay: a later row may win over all of them."""
         batch = self._taken()
         best = self._best(batch)
-        self._waiting.add(batch.take(pa.array(np.sort(best.order[best.is_best]))))
+        kept = batch.take(pa.array(np.sort(best.order[best.is_best])))
+        self._waiting.add(kept, owned_bytes(kept))
         self._next_drop_bytes = max(self._drop_bytes, 2 * self._waiting.size_bytes)
 
     def _taken(self) -> pa.RecordBatch:
