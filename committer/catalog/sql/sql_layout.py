@@ -72,7 +72,7 @@ def require_names_fit(names: Mapping[str, str], location: str = "") -> None:
         )
 
 
-def _tables(*, has_type: bool) -> Table:
+def _tables(*, has_type: bool, **options: Any) -> Table:
     columns = [
         Column("catalog_name", String(_NAME_CHARS_MAX), primary_key=True),
         Column("table_namespace", String(_NAME_CHARS_MAX), primary_key=True),
@@ -82,10 +82,10 @@ def _tables(*, has_type: bool) -> Table:
     ]
     if has_type:
         columns.append(Column(TYPE_COLUMN, String(5)))
-    return Table(TABLES, MetaData(), *columns, **_ON_MARIADB)
+    return Table(TABLES, MetaData(), *columns, **options)
 
 
-def _namespaces() -> Table:
+def _namespaces(**options: Any) -> Table:
     return Table(
         NAMESPACES,
         MetaData(),
@@ -93,15 +93,15 @@ def _namespaces() -> Table:
         Column("namespace", String(_NAME_CHARS_MAX), primary_key=True),
         Column("property_key", String(_NAME_CHARS_MAX), primary_key=True),
         Column("property_value", String(1000)),
-        **_ON_MARIADB,
+        **options,
     )
 
 
 def create_layout(*, with_type: bool) -> tuple[CreateTable, CreateTable]:
     """Return the statements that make the tables where they are missing: schema V1, else V0."""
     return (
-        CreateTable(_tables(has_type=with_type), if_not_exists=True),
-        CreateTable(_namespaces(), if_not_exists=True),
+        CreateTable(_tables(has_type=with_type, **_ON_MARIADB), if_not_exists=True),
+        CreateTable(_namespaces(**_ON_MARIADB), if_not_exists=True),
     )
 
 
