@@ -40,8 +40,8 @@ _MODULES: Mapping[Extra, frozenset[str]] = {
     "service": _SERVERS
     | _FORMAT
     | {"aiohttp", "prometheus_client", "pydantic_settings", "rich", "structlog", "typer", "yaml"},
-    "spark": _SERVERS | {"numpy", "pyarrow", "yaml"},
-    "read": _FORMAT | {"sqlalchemy", "pyarrow", "yaml"},
+    "spark": _SERVERS | _FORMAT | {"numpy", "pyarrow", "yaml"},
+    "read": _FORMAT | {"numpy", "pyarrow", "sqlalchemy", "yaml"},
     "aws": frozenset({"aiobotocore", "aiohttp", "botocore"}),
     "gcs": frozenset({"aiohttp", "yarl", "google"}),
     "adls": frozenset({"aiohttp", "yarl"}),

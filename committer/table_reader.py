@@ -6,8 +6,10 @@ For the command and for `frazil.load_table`. Nothing is written, and no catalog 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Thread
+from typing import Any, Protocol, TypeVar
 
 from committer.backends.catalog_kinds import open_catalog
 from committer.backends.storage_schemes import open_storage, open_table_storage
@@ -25,16 +27,26 @@ from committer.storage.disk import local_files
 from committer.storage.scheme import scheme_of
 from committer.storage.vending.vended import VendedStorage
 
+_T = TypeVar("_T")
 _NAMES_MAX = 10
 
 
+class Runner(Protocol):
+    """Runs coroutines in an event loop of its own, and waits for them."""
+
+    def run(self, coroutine: Coroutine[Any, Any, _T], /) -> _T:
+        """Return the result of a coroutine. Errors: its own."""
+
+
 class TableReader:
-    """An open storage with an event loop of its own. Used by one thread, outside any loop."""
+    """An open storage with an event loop of its own. Used by one thread, outside any loop, unless
+    its runner has a thread of its own.
+    """
 
     def __init__(
         self,
         properties: CatalogProperties,
-        runner: asyncio.Runner,
+        runner: Runner,
         storage: VendedStorage,
         world: World,
     ) -> None:
@@ -76,6 +88,14 @@ class TableReader:
             return local_files.read(location, 0, None)
         return self._runner.run(self._storage.get(location))
 
+    def size_bytes(self, location: str) -> int:
+        """Return the size of an object. Errors: as `read`."""
+        return self._runner.run(self._storage.head(location)).size_bytes
+
+    def read_range(self, location: str, offset: int, length: int) -> bytes:
+        """Read some bytes of an object, fewer at its end. Errors: as `read`."""
+        return self._runner.run(self._storage.get(location, offset=offset, length=length))
+
     def close(self) -> None:
         """Release connections."""
         self._runner.run(self._close())
@@ -111,15 +131,43 @@ class TableReader:
 @contextmanager
 def open_reader(properties: CatalogProperties) -> Iterator[TableReader]:
     """Open a reader for as long as the block runs; nothing is asked yet."""
-    world = RealWorld()
     # A factory, so that the loop of the caller's thread stays what it is.
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        own = open_storage(properties, world)
-        reader = TableReader(properties, runner, open_table_storage(own, properties, world), world)
-        try:
-            yield reader
-        finally:
-            reader.close()
+        yield from _opened(properties, runner)
+
+
+@contextmanager
+def open_shared_reader(properties: CatalogProperties) -> Iterator[TableReader]:
+    """Open a reader as `open_reader`, for calls from any threads, also where a loop runs."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever, name="frazil-reader", daemon=True)
+    thread.start()
+    try:
+        yield from _opened(properties, _ThreadRunner(loop))
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def _opened(properties: CatalogProperties, runner: Runner) -> Iterator[TableReader]:
+    world = RealWorld()
+    own = open_storage(properties, world)
+    reader = TableReader(properties, runner, open_table_storage(own, properties, world), world)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+class _ThreadRunner:
+    """Runs coroutines in a loop that another thread runs. A `Runner`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def run(self, coroutine: Coroutine[Any, Any, _T], /) -> _T:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
 
 # --- A table that is not there -------------------------------------------------------------------

@@ -7,7 +7,8 @@ and survives a fork. Where an event loop runs already (a notebook), the call run
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,7 +21,7 @@ from committer.iceberg.scan.time_travel import find_snapshot
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
 from committer.settings import default_places
-from committer.table_reader import TableReader, open_reader
+from committer.table_reader import TableReader, open_reader, open_shared_reader
 from workers.requests.outside_loops import outside_any_loop
 from workers.settings.setting_sources import SettingSources
 from workers.settings.worker_setting_names import given_settings
@@ -66,6 +67,13 @@ class TableHandle:
             return work(reader)
 
         return _reading(self.catalog, prepared)
+
+    @contextmanager
+    def open_shared_reader(self) -> Iterator[TableReader]:
+        """Open a reader for calls from any threads, for as long as the block runs."""
+        with open_shared_reader(self.catalog) as reader:
+            reader.prepare(self.loaded.identifier)
+            yield reader
 
     def refreshed(self) -> TableHandle:
         """Load the table as it is now.

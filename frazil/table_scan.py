@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from committer.extras import named_extra
 from committer.iceberg.expressions.expression import And, Expression
 from committer.iceberg.expressions.where_text import parse_where
 from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.scan.time_travel import scan_schema
-from committer.iceberg.schema.schema_selection import select_columns
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.schema_selection import wanted_columns
+from committer.iceberg.schema.table_partition import table_partition_type
 from frazil.handle import TableHandle
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from committer.iceberg.metadata.snapshot import Snapshot
     from committer.iceberg.scan.scan_task import FileScanTask
-    from committer.iceberg.schema.schema import Schema
+    from frazil.scan_rows import ScanRows
 
 _ALL = "*"
 
@@ -67,15 +72,21 @@ class TableScan:
         return self._handle.find_snapshot(self.snapshot_id, self.ref)
 
     def projection(self) -> Schema:
-        """Return the schema of the wanted columns, as the snapshot is read.
+        """Return the schema of the wanted columns, as the snapshot is read; metadata columns
+        (`_file`, …) come behind those of the table.
 
         Errors: `NotFoundError` for the snapshot; `InvalidFilterError` for a column that is not
         there.
         """
-        schema = scan_schema(self._handle.metadata, self.snapshot(), ref=self.ref)
-        if _ALL in self.selected_fields:
+        schema, names = self._schema(), self._names()
+        if names is None:
             return schema
-        return select_columns(schema, self.selected_fields, case_sensitive=self.case_sensitive)
+        metadata = self._handle.metadata
+        partition = table_partition_type(metadata.partition_specs, metadata.current_schema)
+        columns = wanted_columns(schema, names, partition, case_sensitive=self.case_sensitive)
+        kept = {column.field_id for column in columns}
+        ids = tuple(one for one in schema.identifier_field_ids if one in kept)
+        return Schema(columns, schema.schema_id, ids)
 
     def plan_files(self, *, with_metrics: bool = False) -> list[FileScanTask]:
         """Return the data files that may hold wanted rows:
@@ -101,6 +112,48 @@ class TableScan:
                 )
             )
         )
+
+    def to_arrow(self) -> pa.Table:
+        """Return the rows as a table in memory: deletes applied, the filter kept exactly.
+
+        Columns are those of `projection`. Errors: those of `plan_files`; `InvalidMetadataError`,
+        `UnsupportedError` for a file that cannot be read; `SettingsError` without pyarrow.
+        """
+        rows = self._rows("to_arrow()")
+        return rows.reader(self.plan_files()).read_all()
+
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """Return the rows as they are read, a few batches in memory. Files are planned at once, and
+        read when their batches are asked for. Errors: as `to_arrow`."""
+        rows = self._rows("to_arrow_batch_reader()")
+        return rows.reader(self.plan_files())
+
+    def count(self) -> int:
+        """Count the rows, by the files' own counts where no filter and no delete by value asks for
+        their contents. Errors: as `to_arrow`."""
+        rows = self._rows("count()")
+        return rows.count(self.plan_files())
+
+    def _rows(self, method: str) -> ScanRows:
+        with named_extra(method, "read"):
+            from frazil.scan_rows import ScanRows
+
+        return ScanRows.of(
+            self._handle,
+            schema=self._schema(),
+            names=self._names(),
+            case_sensitive=self.case_sensitive,
+        )
+
+    def _schema(self) -> Schema:
+        return scan_schema(self._handle.metadata, self.snapshot(), ref=self.ref)
+
+    def _names(self) -> list[str] | None:
+        """Return the names of the wanted columns; None for all of the table's alone."""
+        if self.selected_fields == (_ALL,):
+            return None
+        own = [field.name for field in self._schema().fields]
+        return [each for name in self.selected_fields for each in (own if name == _ALL else [name])]
 
 
 def parsed_filter(row_filter: str | Expression) -> Expression:

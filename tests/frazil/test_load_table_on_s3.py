@@ -65,3 +65,17 @@ def test_a_file_that_is_gone_is_named(s3_server: S3Server, tmp_path: Path, their
     theirs.io.delete(manifest.manifest_path)
     with pytest.raises(frazil.NotFoundError, match=manifest.manifest_path):
         ours.scan().plan_files()
+
+
+def test_rows_are_those_that_pyiceberg_reads(
+    s3_server: S3Server, tmp_path: Path, theirs: Any
+) -> None:
+    ours = load(s3_server, tmp_path)
+    for where in ("id > 0", "carrier = 'UA'"):
+        found, wanted = ours.scan(where).to_arrow(), theirs.scan(where).to_arrow()
+        assert found.sort_by("id").to_pylist() == wanted.sort_by("id").to_pylist()
+        assert ours.scan(where).count() == wanted.num_rows
+    task = ours.scan("id > 30").plan_files()[0]
+    theirs.io.delete(task.file.file_path)
+    with pytest.raises(frazil.NotFoundError, match=task.file.file_path):
+        ours.scan("id > 30").to_arrow()

@@ -13,7 +13,6 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.deletes.equality_deletes import compared_fields
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.metadata.metadata_model import TableMetadata
-from committer.iceberg.schema.metadata_columns import METADATA_COLUMNS, partition_column
 from committer.iceberg.schema.name_mapping import (
     NAME_MAPPING_PROPERTY,
     NameMapping,
@@ -21,13 +20,10 @@ from committer.iceberg.schema.name_mapping import (
 )
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.schema_selection import select_columns
+from committer.iceberg.schema.schema_selection import wanted_columns
 from committer.iceberg.schema.table_partition import table_partition_type
 from committer.iceberg.values.types import IcebergType, NestedField
 from workers.read.read_types import read_schema
-
-_PARTITION = "_partition"
-_FOR_READERS = ("_file", "_pos", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
 
 @dataclass(frozen=True)
@@ -63,11 +59,12 @@ class TableRead:
         `InvalidMetadataError` for a name mapping that cannot be read.
         """
         schema = schema or metadata.current_schema
+        partition = table_partition_type(metadata.partition_specs, metadata.current_schema)
         mapping = metadata.properties.get(NAME_MAPPING_PROPERTY)
         return cls(
             metadata.table_uuid,
             schema,
-            wanted_columns(metadata, schema, names, case_sensitive=case_sensitive),
+            wanted_columns(schema, names, partition, case_sensitive=case_sensitive),
             tuple(metadata.schemas),
             tuple(metadata.partition_specs),
             None if mapping is None else parse_name_mapping(mapping),
@@ -93,37 +90,3 @@ class TableRead:
         raise InvalidMetadataError(
             f"{file.file_path}: partition spec {file.spec_id} is not in the table metadata"
         )
-
-
-def wanted_columns(
-    metadata: TableMetadata,
-    schema: Schema,
-    names: Sequence[str] | None,
-    *,
-    case_sensitive: bool = True,
-) -> tuple[NestedField, ...]:
-    """Return the table's columns of these (dotted) names in the schema's order; behind them the
-    metadata columns of the names that the schema does not have, in the order asked.
-
-    Errors: `InvalidFilterError` for a name that is neither.
-    """
-    if names is None:
-        return schema.fields
-    beside = [
-        name
-        for name in dict.fromkeys(names)
-        if _is_for_readers(name) and schema.find(name, case_sensitive=case_sensitive) is None
-    ]
-    own = [name for name in names if name not in beside]
-    selected = select_columns(schema, own, case_sensitive=case_sensitive).fields
-    return (*selected, *(_metadata_column(name, metadata) for name in beside))
-
-
-def _is_for_readers(name: str) -> bool:
-    return name == _PARTITION or name in _FOR_READERS
-
-
-def _metadata_column(name: str, metadata: TableMetadata) -> NestedField:
-    if name != _PARTITION:
-        return METADATA_COLUMNS[name]
-    return partition_column(table_partition_type(metadata.partition_specs, metadata.current_schema))

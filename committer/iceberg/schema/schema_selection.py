@@ -5,12 +5,17 @@ Source: as the engines select columns; a struct that is named comes whole.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from committer.errors import InvalidFilterError
+from committer.iceberg.schema.metadata_columns import METADATA_COLUMNS, partition_column
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
+
+_PARTITION = "_partition"
+# Metadata columns that a reader can say of each row, beside the partition.
+_FOR_READERS = ("_file", "_pos", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
 
 def select_columns(schema: Schema, names: Iterable[str], *, case_sensitive: bool = True) -> Schema:
@@ -28,6 +33,33 @@ def select_fields(schema: Schema, ids: Collection[int]) -> Schema:
         schema_id=schema.schema_id,
         identifier_field_ids=tuple(one for one in schema.identifier_field_ids if one in ids),
     )
+
+
+def wanted_columns(
+    schema: Schema,
+    names: Sequence[str] | None,
+    partition: StructType,
+    *,
+    case_sensitive: bool = True,
+) -> tuple[NestedField, ...]:
+    """Return the table's columns of these (dotted) names in the schema's order; behind them the
+    metadata columns of the names that the schema does not have, in the order asked.
+
+    All columns of the table without names. `partition`: the table's partition type. Errors:
+    `InvalidFilterError` for a name that is neither.
+    """
+    if names is None:
+        return schema.fields
+    known = {name: METADATA_COLUMNS[name] for name in _FOR_READERS}
+    known[_PARTITION] = partition_column(partition)
+    beside = [
+        name
+        for name in dict.fromkeys(names)
+        if name in known and schema.find(name, case_sensitive=case_sensitive) is None
+    ]
+    own = [name for name in names if name not in beside]
+    selected = select_columns(schema, own, case_sensitive=case_sensitive).fields
+    return (*selected, *(known[name] for name in beside))
 
 
 def _field_id(schema: Schema, name: str, case_sensitive: bool) -> int:
