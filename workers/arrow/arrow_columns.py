@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from committer.errors import PublishError
+from workers.arrow.arrow_types import describe_arrow
+from workers.arrow.store_assignment import assign, first_misfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,11 @@ def _conform(array: pa.Array, column: Column) -> pa.Array:
         return array
     try:
         return _cast(array, kind)
-    except (pa.ArrowInvalid, ValueError) as error:
-        raise PublishError(f"column {column.path} holds a value that is no {kind}") from error
+    except ValueError as error:
+        found = first_misfit(array, kind, _cast)
+        raise PublishError(
+            f"column {column.path} holds a value that is no {describe_arrow(kind)}: {found}"
+        ) from error
 
 
 def _struct(array: pa.StructArray, column: Column) -> pa.Array:
@@ -147,7 +152,7 @@ def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
         array = array.storage
     if kind == pa.uuid():
         return pa.ExtensionArray.from_storage(kind, _uuid_bytes(array))
-    return array.cast(kind)
+    return assign(array, kind)
 
 
 def _uuid_bytes(array: pa.Array) -> pa.Array:

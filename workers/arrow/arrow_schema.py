@@ -2,10 +2,11 @@
 
 Types are in `arrow_types.py`, the reshaping of arrays is in `arrow_columns.py`. Nothing is written.
 
-The rules are Iceberg's for writes. A missing optional column is filled with its write default or
-null; a missing required one, an extra one, and any change of type but int to long, float to double
-and a wider decimal are errors. All problems are reported at once, before anything is written.
-Spark calls nearly every column nullable, so nullability is checked on the rows instead.
+The rules are those of Iceberg's Spark runtime for writes. A missing optional column is filled with
+its write default or null; a missing required one, an extra one, and any change of type that ANSI
+store assignment does not allow (`store_assignment.py`) are errors. All problems are reported at
+once, before anything is written. Spark calls nearly every column nullable, so nullability is
+checked on the rows instead.
 
 Names are compared as Spark does by default: without regard to case, an exact match first.
 """
@@ -21,14 +22,9 @@ from committer.errors import PublishError
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (
     BinaryType,
-    DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     StringType,
@@ -46,14 +42,13 @@ from workers.arrow.arrow_types import (
     is_writable,
 )
 from workers.arrow.arrow_values import to_array
+from workers.arrow.store_assignment import is_assignable
 
 __all__ = ["MatchedColumns", "Problem", "arrow_schema", "iceberg_schema", "match_columns"]
 
 # Types that may be written into a column besides its own. Spark has neither uuid nor fixed: it
 # shows a uuid column as string and a fixed column as binary.
 _SAFE: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {
-    LongType: (IntegerType,),
-    DoubleType: (FloatType,),
     UUIDType: (StringType, FixedType),
     FixedType: (BinaryType,),
 }
@@ -248,8 +243,6 @@ def _accepts(found: pa.DataType, wanted: IcebergType) -> bool:
     kind = arrow_types.primitive_of(found)
     if kind is None or kind == wanted:
         return kind is not None
-    if isinstance(kind, DecimalType) and isinstance(wanted, DecimalType):
-        return kind.scale == wanted.scale and kind.precision <= wanted.precision
     if isinstance(kind, FixedType) and isinstance(wanted, UUIDType):
         return kind.length == 16
-    return isinstance(kind, _SAFE.get(type(wanted), ()))
+    return isinstance(kind, _SAFE.get(type(wanted), ())) or is_assignable(kind, wanted)

@@ -122,7 +122,7 @@ def test_all_problems_are_listed_at_once() -> None:
     found = pa.schema(
         [
             ("price", pa.string()),
-            ("amount", pa.decimal128(18, 2)),
+            ("amount", pa.bool_()),
             ("place", pa.struct([("zip", pa.int32())])),
             ("extra", pa.list_(pa.int32())),
         ]
@@ -132,7 +132,7 @@ def test_all_problems_are_listed_at_once() -> None:
         "  extra: found list<int>, expected no such column",
         "  id: found nothing, expected long, required",
         "  price: found string, expected double",
-        "  amount: found decimal(18, 2), expected decimal(9, 2)",
+        "  amount: found boolean, expected decimal(9, 2)",
         "  place.zip: found int, expected no such column",
         "  place.city: found nothing, expected string, required",
     ]
@@ -163,25 +163,21 @@ def test_what_fits_without_loss_is_written(found: pa.DataType, wanted: IcebergTy
 @pytest.mark.parametrize(
     ("found", "wanted"),
     [
-        (pa.int64(), IntegerType()),
-        (pa.float64(), DecimalType(9, 2)),
-        (pa.int32(), DoubleType()),
+        (pa.bool_(), IntegerType()),
         (pa.uint32(), LongType()),
-        (pa.decimal128(9, 2), DecimalType(18, 3)),
         (pa.timestamp("us"), TimestamptzType()),
-        (pa.timestamp("us", "UTC"), TimestampType()),
+        (pa.date32(), TimestamptzType()),
         (pa.timestamp("ns"), TimestampType()),
-        (pa.date32(), TimestampType()),
         (pa.binary(5), FixedType(4)),
         (pa.string(), DateType()),
         (pa.list_(pa.int64()), LongType()),
         (pa.int64(), ListType(2, LongType(), False)),
-        (pa.list_(pa.int64()), ListType(2, IntegerType(), False)),
+        (pa.list_(pa.string()), ListType(2, IntegerType(), False)),
         (pa.map_(pa.string(), pa.string()), MapType(2, StringType(), 3, LongType(), False)),
         (pa.duration("s"), LongType()),
     ],
 )
-def test_what_could_lose_a_value_is_refused(found: pa.DataType, wanted: IcebergType) -> None:
+def test_what_store_assignment_refuses_is_refused(found: pa.DataType, wanted: IcebergType) -> None:
     assert complaint(pa.schema([("c", found)]), schema(optional(1, "c", wanted)))
 
 
