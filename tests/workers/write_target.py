@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from committer.iceberg.values.transforms import parse_transform
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_writer import FileNames, PartitionedWriter, WriterLimits
@@ -27,6 +28,7 @@ class Target:
     spec: PartitionSpec = UNPARTITIONED
     properties: Mapping[str, str] = field(default_factory=dict)
     access: StoreAccess = USUAL_ACCESS
+    sort_order: SortOrder = UNSORTED
 
 
 def spec_of(*fields: tuple[int, str, str]) -> PartitionSpec:

@@ -152,16 +152,18 @@ def _bind(
         raise InvalidMetadataError(
             f"partition field {field.name}: expected a column with field id {field.source_id}"
         )
-    path = () if is_void else _path(list(file_schema), field.source_id)
+    path = () if is_void else column_path(list(file_schema), field.source_id)
     return _BoundField(field.transform, path, result_type)
 
 
-def _path(fields: Sequence[pa.Field], wanted: int) -> tuple[int, ...]:
+def column_path(fields: Sequence[pa.Field], wanted: int) -> tuple[int, ...]:
     """Return child positions down to a column, through structs; empty for a column not in files."""
     for position, candidate in enumerate(fields):
         if field_id(candidate) == wanted:
             return (position,)
-        if pa.types.is_struct(candidate.type) and (inner := _path(list(candidate.type), wanted)):
+        if pa.types.is_struct(candidate.type) and (
+            inner := column_path(list(candidate.type), wanted)
+        ):
             return (position, *inner)
     return ()
 

@@ -12,22 +12,23 @@ import pyarrow.parquet as pq
 from committer.iceberg.entry.data_file import DataFile
 from workers.arrow.column_metrics import MetricsCollector
 from workers.arrow.footer_metrics import Leaf
+from workers.arrow.sorting import Sorter
 from workers.files.file_system import FileSystem
 from workers.files.parquet_options import ParquetOptions
 
-# Files are written as rows come: order id 0 is the unsorted order. Source:
-# docs/reference/iceberg-notes.md 2.2.
+# The order id of unsorted data. Source: docs/reference/iceberg-notes.md 2.2.
 _UNSORTED = 0
 
 
 @dataclass(frozen=True, slots=True)
 class FileShape:
-    """The shape of all data files of one writer."""
+    """The shape of all data files of one writer. `sorter`: None where rows stay as they come."""
 
     schema: pa.Schema
     leaves: Sequence[Leaf]
     options: ParquetOptions
     spec_id: int
+    sorter: Sorter | None = None
 
 
 class DataFileWriter:
@@ -41,13 +42,17 @@ class DataFileWriter:
         shape: FileShape,
         *,
         dictionaries: Sequence[str],
+        row_group_rows: int,
     ) -> None:
-        """Claim the name. `dictionaries`: the Parquet paths of columns that have one."""
+        """Claim the name. `dictionaries`: the Parquet paths of columns that have one.
+        `row_group_rows`: of the first row group, which bloom filters are sized for."""
         self.location = location
         self._partition = partition
         self._shape = shape
         self._metrics = MetricsCollector(shape.leaves)
         self._footers: list[pq.FileMetaData] = []
+        self._last_row: pa.Table | None = None
+        self._is_in_order = shape.sorter is not None
         self._sink = files.create(location)
         try:
             self._parquet = pq.ParquetWriter(
@@ -56,6 +61,7 @@ class DataFileWriter:
                 metadata_collector=self._footers,
                 use_dictionary=list(dictionaries) or False,
                 **shape.options.writer_arguments(),
+                **shape.options.bloom_filters.writer_arguments(row_group_rows),
             )
         except BaseException:
             self._sink.close()
@@ -68,8 +74,22 @@ class DataFileWriter:
         return int(self._sink.tell())
 
     def write(self, rows: pa.Table) -> None:
+        if self._shape.sorter is not None:
+            rows = self._in_order(self._shape.sorter, rows)
         self._metrics.add(rows)
         self._parquet.write_table(rows, row_group_size=rows.num_rows)
+
+    def _in_order(self, sorter: Sorter, rows: pa.Table) -> pa.Table:
+        """Sort a row group, and look whether the file stays sorted as a whole with it."""
+        rows = sorter.sort(rows)
+        if self._last_row is not None:
+            self._is_in_order &= sorter.follows(self._last_row, rows.slice(0, 1))
+        self._last_row = rows.slice(rows.num_rows - 1).take([0])
+        return rows
+
+    def _sort_order_id(self) -> int:
+        sorter = self._shape.sorter
+        return sorter.order_id if sorter is not None and self._is_in_order else _UNSORTED
 
     def close(self) -> DataFile:
         self._parquet.close()
@@ -88,7 +108,7 @@ class DataFileWriter:
             lower_bounds=metrics.lower_bounds,
             upper_bounds=metrics.upper_bounds,
             split_offsets=metrics.split_offsets,
-            sort_order_id=_UNSORTED,
+            sort_order_id=self._sort_order_id(),
             spec_id=self._shape.spec_id,
         )
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from workers.arrow.arrow_types import field_id
 from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
 from workers.files.store_access import StoreAccess
@@ -35,6 +36,7 @@ class _DeleteTarget:
     spec: PartitionSpec
     properties: Mapping[str, str]
     access: StoreAccess
+    sort_order: SortOrder = UNSORTED
 
 
 class EqualityDeleteWriter:

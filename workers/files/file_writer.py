@@ -23,9 +23,11 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.metrics_config import metrics_config
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import SortOrder
 from committer.iceberg.values.locations import data_file_location, data_folder
 from workers.arrow.column_metrics import metrics_leaves
 from workers.arrow.partitioning import Partition, bind_partitioner, partition_key
+from workers.arrow.sorting import bind_sorter
 from workers.files.data_file_writer import DataFileWriter, FileShape
 from workers.files.dictionary_choice import DictionaryChoice
 from workers.files.file_system import FileSystem, open_file_system
@@ -50,6 +52,9 @@ class WriteTarget(Protocol):
 
     @property
     def spec(self) -> PartitionSpec: ...
+
+    @property
+    def sort_order(self) -> SortOrder: ...
 
     @property
     def properties(self) -> Mapping[str, str]: ...
@@ -82,10 +87,13 @@ class FileNames:
 
 @dataclass(frozen=True, slots=True)
 class WriterLimits:
-    """The memory limits of one task. `staged`: rows that are split into partitions together."""
+    """The memory limits of one task. `staged`: rows that are split into partitions together;
+    `row_group`: rows that become one row group, however few bytes these have on disk.
+    """
 
     buffered_bytes: int = 256 * MIB
     staged_bytes: int = 16 * MIB
+    row_group_bytes: int = 128 * MIB
     open_files: int = 100
 
 
@@ -119,13 +127,14 @@ class PartitionedWriter:
         self._schema = file_schema
         self._names = names
         self._limits = limits or WriterLimits()
-        self._options = parquet_options(target.properties)
+        self._options = parquet_options(target.properties, target.schema)
         self._partitioner = bind_partitioner(target.spec, target.schema, file_schema)
         folder = data_folder(target.location, target.properties)
         self._files = files or open_file_system(folder, target.access)
         modes = metrics_config(target.properties, target.schema)
         leaves = metrics_leaves(file_schema, target.schema, modes)
-        self._shape = FileShape(file_schema, leaves, self._options, target.spec.spec_id)
+        sorter = bind_sorter(target.sort_order, target.schema, file_schema)
+        self._shape = FileShape(file_schema, leaves, self._options, target.spec.spec_id, sorter)
         self._dictionaries = DictionaryChoice(self._options.dictionary_bytes)
         self._lanes: dict[Partition, _Lane] = {}
         self._staged = RowBuffer()
@@ -204,8 +213,13 @@ class PartitionedWriter:
         """Return how many bytes a buffer may hold:
         a row group, or less if the file is nearly full."""
         written = lane.file.size_bytes if lane.file else 0
-        left = (self._options.target_file_bytes - written) * self._arrow_bytes // self._disk_bytes
-        return min(self._options.row_group_bytes, self._limits.buffered_bytes, left)
+        left = self._in_memory(self._options.target_file_bytes - written)
+        group = self._in_memory(self._options.row_group_bytes)
+        return min(group, self._limits.row_group_bytes, self._limits.buffered_bytes, left)
+
+    def _in_memory(self, size: int) -> int:
+        """Return how many bytes of rows become so many on disk."""
+        return size * self._arrow_bytes // self._disk_bytes
 
     def _flush(self, lane: _Lane) -> None:
         """Write a lane's rows as one row group; finish its file when that made it large enough."""
@@ -235,6 +249,7 @@ class PartitionedWriter:
                 lane.partition,
                 self._shape,
                 dictionaries=self._dictionaries.columns(rows),
+                row_group_rows=rows.num_rows,
             )
         except AlreadyExistsError:
             self._locations.pop()  # another's

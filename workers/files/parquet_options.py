@@ -5,10 +5,15 @@ Source: docs/reference/iceberg-notes.md 10, 11.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow.parquet as pq
+
 from committer.errors import UnsupportedError
+from committer.iceberg.schema.schema import Schema
+from workers.files.bloom_filters import BloomFilters, bloom_filters
 
 MIB = 1 << 20
 
@@ -17,6 +22,7 @@ _TARGET = "write.target-file-size-bytes"
 _ROW_GROUP = "write.parquet.row-group-size-bytes"
 _PAGE = "write.parquet.page-size-bytes"
 _DICTIONARY = "write.parquet.dict-size-bytes"
+_PAGE_ROWS = "write.parquet.page-row-limit"
 _PAGE_VERSION = "write.parquet.page-version"
 _CODEC = "write.parquet.compression-codec"
 _LEVEL = "write.parquet.compression-level"
@@ -41,7 +47,7 @@ _ZSTD_LEVEL = 1
 
 @dataclass(frozen=True, slots=True)
 class ParquetOptions:
-    """Sizes in bytes; the row group's is of Arrow buffers, the file's is on disk."""
+    """Sizes in bytes, on disk. `page_rows`: None for what pyarrow does by itself."""
 
     target_file_bytes: int
     row_group_bytes: int
@@ -50,10 +56,14 @@ class ParquetOptions:
     page_version: str
     codec: str
     level: int | None
+    page_rows: int | None
+    bloom_filters: BloomFilters
 
     def writer_arguments(self) -> dict[str, object]:
         """Return keyword arguments of `pyarrow.parquet.ParquetWriter`."""
+        limits = {} if self.page_rows is None else {"max_rows_per_page": self.page_rows}
         return {
+            **limits,
             "compression": self.codec,
             "compression_level": self.level,
             "data_page_size": self.page_bytes,
@@ -65,7 +75,7 @@ class ParquetOptions:
         }
 
 
-def parquet_options(properties: Mapping[str, str]) -> ParquetOptions:
+def parquet_options(properties: Mapping[str, str], table: Schema) -> ParquetOptions:
     """Read the table's properties.
     Parquet is written for any default format: a table may mix formats.
 
@@ -81,13 +91,23 @@ def parquet_options(properties: Mapping[str, str]) -> ParquetOptions:
         page_version=_choice(properties, _PAGE_VERSION, "v1", _PAGE_VERSIONS),
         codec=codec,
         level=_level(properties, codec),
+        page_rows=_page_rows(properties),
+        bloom_filters=bloom_filters(properties, table),
     )
+
+
+def _page_rows(properties: Mapping[str, str]) -> int | None:
+    if _PAGE_ROWS not in properties:
+        return None
+    if "max_rows_per_page" not in inspect.signature(pq.ParquetWriter.__init__).parameters:
+        raise UnsupportedError(f"`{_PAGE_ROWS}` needs pyarrow 26 on every executor")
+    return _size(properties, _PAGE_ROWS, 1)
 
 
 def _size(properties: Mapping[str, str], name: str, default: int) -> int:
     text = properties.get(name, str(default))
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise UnsupportedError(f"`{name}` is `{text}`: expected a positive number of bytes")
+        raise UnsupportedError(f"`{name}` is `{text}`: expected a positive number")
     return int(text)
 
 

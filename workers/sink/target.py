@@ -15,6 +15,7 @@ from uuid import UUID
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from workers.files.store_access import StoreAccess
 
 _WRITE_PREFIX = "write."
@@ -31,6 +32,7 @@ class TargetTable:
     spec: PartitionSpec
     properties: Mapping[str, str]
     access: StoreAccess
+    sort_order: SortOrder = UNSORTED
     is_widened: bool = False
     """Whether `schema` has columns that the table gets with this write."""
 
@@ -49,4 +51,10 @@ class TargetTable:
             metadata.default_spec,
             properties,
             access,
+            _default_order(metadata),
         )
+
+
+def _default_order(metadata: TableMetadata) -> SortOrder:
+    orders = {order.order_id: order for order in metadata.sort_orders}
+    return orders.get(metadata.default_sort_order_id, UNSORTED)

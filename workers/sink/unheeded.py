@@ -11,6 +11,7 @@ import logging
 from committer.errors import UnsupportedError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.sort_order import SortField
+from committer.iceberg.values.transforms import UnknownTransform
 
 _log = logging.getLogger("frazil.workers")
 
@@ -24,6 +25,7 @@ _HEEDED = frozenset(
         "write.parquet.compression-codec",
         "write.parquet.compression-level",
         "write.parquet.dict-size-bytes",
+        "write.parquet.page-row-limit",
         "write.parquet.page-size-bytes",
         "write.parquet.page-version",
         "write.parquet.row-group-check-max-record-count",
@@ -33,8 +35,8 @@ _HEEDED = frozenset(
         "write.target-file-size-bytes",
     }
 )
-# Properties of commits, deletes, updates, or formats that are not written. The shape of bloom
-# filters means nothing without one that is asked for.
+# Properties of commits, deletes, updates, or formats that are not written, and those of bloom
+# filters, which are written.
 _OF_OTHERS = (
     "write.avro.",
     "write.delete.",
@@ -43,6 +45,7 @@ _OF_OTHERS = (
     "write.metadata.",
     "write.orc.",
     "write.parquet.bloom-filter-adaptive-enabled",
+    "write.parquet.bloom-filter-enabled.column.",
     "write.parquet.bloom-filter-fpp.",
     "write.parquet.bloom-filter-max-bytes",
     "write.parquet.bloom-filter-ndv.",
@@ -52,7 +55,6 @@ _OF_OTHERS = (
 # Values that ask for nothing, of properties that begin so.
 _NOTHING = (
     ("write.distribution-mode", "none"),
-    ("write.parquet.bloom-filter-enabled.", "false"),
     ("write.parquet.shred-variants", "false"),
     ("write.parquet.stats-enabled.", "true"),
     ("write.spark.accept-any-schema", "false"),
@@ -83,7 +85,7 @@ def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
     _warned.add((table, asked, query))
     _log.warning(
         "table `%s` asks its writers for what this one does not do: %s. The rows are written all"
-        " the same, as unsorted Parquet files in the partitions that they come in; an Iceberg"
+        " the same, as Parquet files in the partitions that they come in; an Iceberg"
         " engine's `rewrite_data_files` puts that right. This is said once for each query.",
         table,
         asked,
@@ -91,13 +93,15 @@ def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
 
 
 def unheeded(metadata: TableMetadata) -> list[str]:
-    """List the sort order, and the properties with their values."""
+    """List the sort order, if rows cannot be sorted by it, and the properties with their values."""
     order = next(
         (one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id),
         None,
     )
     found = []
-    if order is not None and order.fields:
+    if order is not None and any(
+        isinstance(field.transform, UnknownTransform) for field in order.fields
+    ):
         fields = ", ".join(_key(field, metadata) for field in order.fields)
         found.append(f"sort order {order.order_id} ({fields})")
     found += [

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,6 +18,7 @@ from hypothesis import strategies as st
 from committer.errors import AlreadyExistsError, InvariantError, UnsupportedError
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
+from committer.iceberg.schema.table_text import parse_sort_order
 from committer.iceberg.values.types import BinaryType, DateType, IntegerType, LongType, StringType
 from tests.workers.tables import nested, optional, required, schema
 from tests.workers.write_target import (
@@ -299,13 +302,49 @@ def test_many_small_batches_make_one_row_group(tmp_path: Path) -> None:
     assert read_all([file]) == list(range(2000))
 
 
-def test_the_row_group_size_of_the_table_is_obeyed(tmp_path: Path) -> None:
-    plan = target(tmp_path, properties={"write.parquet.row-group-size-bytes": "20000"})
-    [file] = write_rows(plan, *(rows(n * 100, 100) for n in range(40)))
+def ids_of(file: DataFile) -> list[int]:
+    return read_file(file).column("id").to_pylist()  # type: ignore[no-any-return]
+
+
+def sorted_target(folder: Path, properties: Mapping[str, str] | None = None) -> Target:
+    order = parse_sort_order("id desc", TABLE)
+    return replace(target(folder, properties=properties), sort_order=order)
+
+
+def test_rows_are_sorted_by_the_tables_order_and_the_file_says_so(tmp_path: Path) -> None:
+    [file] = write_rows(sorted_target(tmp_path), rows(0, 5), rows(10, 5))
+    assert ids_of(file) == [14, 13, 12, 11, 10, 4, 3, 2, 1, 0]
+    assert file.sort_order_id == 1
+
+
+@pytest.mark.parametrize(("starts", "order_id"), [((0, 500), 0), ((500, 0), 1)])
+def test_a_file_of_several_row_groups_is_sorted_if_each_goes_on_where_the_last_one_ended(
+    tmp_path: Path, starts: tuple[int, int], order_id: int
+) -> None:
+    limits = WriterLimits(row_group_bytes=8_000)
+    batches = [rows(start, 400) for start in starts]
+    [file] = write_rows(sorted_target(tmp_path), *batches, limits=limits)
+    assert row_groups(file) == 2
+    assert file.sort_order_id == order_id
+    assert ids_of(file)[:400] == list(range(starts[0] + 399, starts[0] - 1, -1))
+
+
+def test_the_row_group_size_of_the_table_is_obeyed_in_bytes_on_disk(tmp_path: Path) -> None:
+    plan = target(tmp_path, properties={"write.parquet.row-group-size-bytes": "50000"})
+    chance = Random(7)
+    batches = [
+        rows(0, 400).set_column(0, "id", pa.array([chance.getrandbits(62) for _ in range(400)]))
+        for _ in range(100)
+    ]
+    [file] = write_rows(plan, *(batch.cast(arrow_schema(TABLE)) for batch in batches))
     footer = pq.read_metadata(path_of(file))
-    counts = [footer.row_group(n).num_rows for n in range(footer.num_row_groups)]
-    assert len(counts) > 4
-    assert len(set(counts[:-1])) == 1
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    sizes = [
+        sum(group.column(at).total_compressed_size for at in range(group.num_columns))
+        for group in groups
+    ]
+    # The first one does not know yet how well the rows are compressed.
+    assert len(sizes) > 5 and all(40_000 < size < 60_000 for size in sizes[1:-1])
 
 
 def test_files_are_rolled_near_the_target_size(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ TABLE = schema(required(1, "id", LongType()), optional(2, "carrier", StringType(
 BY_CARRIER = SortOrder(
     1,
     (
-        SortField((2,), parse_transform("bucket[8]"), "asc", "nulls-first"),
+        SortField((2,), parse_transform("zorder[8]"), "asc", "nulls-first"),
         SortField((1,), parse_transform("identity"), "desc", "nulls-last"),
     ),
 )
@@ -57,9 +57,7 @@ def table(
         ("write.distribution-mode", "range"),
         ("write.format.default", "orc"),
         ("write.format.default", "AVRO"),
-        ("write.parquet.bloom-filter-enabled.column.id", "true"),
         ("write.parquet.stats-enabled.column.id", "false"),
-        ("write.parquet.page-row-limit", "100"),
         ("write.location-provider.impl", "com.example.Places"),
         ("write.folder-storage.path", "s3://elsewhere/data"),
         ("write.upsert.enabled", "true"),
@@ -81,7 +79,8 @@ def test_a_property_that_is_not_heeded_is_named_with_its_value(name: str, value:
         ("write.target-file-size-bytes", "1000"),
         ("write.object-storage.enabled", "true"),
         ("write.data.path", "file:///elsewhere"),
-        ("write.parquet.bloom-filter-enabled.column.id", "false"),
+        ("write.parquet.bloom-filter-enabled.column.id", "true"),
+        ("write.parquet.page-row-limit", "100"),
         ("write.parquet.bloom-filter-max-bytes", "100"),
         ("write.metadata.metrics.default", "full"),
         ("write.metadata.previous-versions-max", "3"),
@@ -96,9 +95,9 @@ def test_what_is_heeded_or_is_no_writers_affair_is_not_named(name: str, value: s
     assert unheeded(table({name: value})) == []
 
 
-def test_a_sort_order_is_named_with_its_keys() -> None:
+def test_a_sort_order_that_is_not_known_is_named_with_its_keys() -> None:
     assert unheeded(table(order=BY_CARRIER)) == [
-        "sort order 1 (bucket[8](carrier) asc nulls-first, id desc nulls-last)"
+        "sort order 1 (zorder[8](carrier) asc nulls-first, id desc nulls-last)"
     ]
 
 
