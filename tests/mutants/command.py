@@ -29,7 +29,7 @@ COMMAND = (
     ),
     Mutant(
         "read_needs_a_thread_without_a_loop",
-        "frazil/handle.py",
+        "workers/requests/outside_loops.py",
         "        asyncio.get_running_loop()\n",
         "        raise RuntimeError\n",
         ("tests/frazil/test_load_table.py -k notebook",),

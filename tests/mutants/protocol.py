@@ -444,8 +444,8 @@ PROTOCOL = (
     ),
     Mutant(
         "told_conflict_stops_its_producer",
-        "committer/service/requests/inbox_lookup.py",
-        "            return (await self._quarantine.record(key)).is_told_only\n",
+        "committer/storage/inbox/inbox.py",
+        "            return (await self.record(key)).is_told_only\n",
         "            return False\n",
         ("tests/service/table/test_ordered_producers.py",),
     ),
