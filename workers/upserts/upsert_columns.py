@@ -36,6 +36,10 @@ class UpsertColumns:
     def key_ids(self) -> tuple[int, ...]:
         return tuple(sorted(field.field_id for field in self.key_fields))
 
+    def row_schema(self, dataframe: pa.Schema) -> pa.Schema:
+        """Return the columns of the DataFrame that the table has."""
+        return pa.schema([dataframe.field(place) for place in self.row_places])
+
     def rows_of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows as the data files have them. Errors: as `MatchedColumns.conform`."""
         return self.rows.conform(batch.select(list(self.row_places)))
