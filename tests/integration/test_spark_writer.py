@@ -28,7 +28,7 @@ from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import SparkSession
 
 from committer.catalog.sql.sql_catalog import SqlCatalog
-from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
@@ -41,12 +41,13 @@ from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Check
 from committer.ports.pointer_swap import LoadedTable
 from committer.queue.redis_stream import RedisQueue
 from committer.request.alterations import UnionByName
+from committer.request.needs import Needs
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.redis_server import start_redis_server
 from committer.storage.disk.local import LocalStorage
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
-from frazil.spark import configure, find_java_home, sink
+from frazil.spark import configure, find_java_home, sink, upsert_stream
 from tests.cli.serving import serving
 from tests.support.builders.jars import JAVA_OPTIONS
 
@@ -270,15 +271,19 @@ def data_files(sealed: EncodedRequest) -> list[DataFile]:
     ]
 
 
-def ids_of(sealed: EncodedRequest) -> list[int]:
+def ids_of(sealed: EncodedRequest, content: DataFileContent = DataFileContent.DATA) -> list[int]:
     """Return the rows that the request's files hold, read from the files themselves."""
     ids: list[int] = []
     for file in data_files(sealed):
+        if file.content != content:
+            continue
         assert str(sealed.request.attempt) in file.file_path.rpartition("/")[2]
         table = pq.ParquetFile(file.file_path.removeprefix("file://")).read()
         assert table.num_rows == file.record_count
         ids += table.column("id").to_pylist()
-    assert len(ids) == sum(ref.added_rows_count for ref in sealed.request.manifests)
+    kind = "deletes" if content else "data"
+    manifests = [one for one in sealed.request.manifests if one.content == kind]
+    assert len(ids) == sum(one.added_rows_count for one in manifests)
     return sorted(ids)
 
 
@@ -375,14 +380,57 @@ def test_a_producer_in_quarantine_stops_its_query(harness: Harness, tmp_path: Pa
     assert [each.request.epoch for each in harness.requests(table)] == [0, 1]
 
 
-def test_complete_mode_is_refused(harness: Harness, tmp_path: Path) -> None:
+def test_each_micro_batch_of_complete_mode_is_an_overwrite_of_the_whole_table(
+    harness: Harness, tmp_path: Path
+) -> None:
     table = harness.new_table()
-    source = write_input(tmp_path / "in", range(3))
-    counts = harness.stream(source).groupBy("carrier").count()
+    source = write_input(tmp_path / "in", range(0), range(10), range(10, 12))
+    counts = harness.stream(source).groupBy("carrier").count().selectExpr("count AS id", "carrier")
     writer = counts.writeStream.format("frazil").outputMode("complete")
-    query = writer.option("checkpointLocation", str(tmp_path / "c")).start(table)
-    with pytest.raises(StreamingQueryException, match=r"use outputMode\(.append.\)"):
-        query.awaitTermination()
+    writer = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    writer.start(table).awaitTermination()
+    requests = harness.requests(table)
+    assert [each.request.epoch for each in requests] == [0, 1, 2]
+    assert [ids_of(each) for each in requests] == [[], [2] * 5, [2, 2, 2, 3, 3]]
+    for request in (each.request for each in requests):
+        assert (request.operation, request.needs) == ("overwrite", Needs(row_filter=True))
+        assert (request.producer.sequential, request.producer.ordered) == (True, True)
+
+
+def test_a_streaming_upsert_is_one_row_delta_for_each_micro_batch(
+    harness: Harness, tmp_path: Path
+) -> None:
+    table = harness.new_table()
+    source = write_input(tmp_path / "in", [1, 2, 1], range(2, 9))
+    rows = harness.stream(source).selectExpr("*", "id > 7 AS gone")
+    writer = upsert_stream(rows, ["id", "carrier"], delete_column="gone", partitions=2)
+    writer = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    writer.start(table).awaitTermination()
+    requests = harness.requests(table)
+    assert [each.request.operation for each in requests] == ["row-delta"] * 2
+    assert all(each.request.producer.ordered for each in requests)
+    by_content = [
+        {content: ids_of(each, content) for content in DataFileContent if ids_of(each, content)}
+        for each in requests
+    ]
+    assert by_content == [
+        {DataFileContent.DATA: [1, 2], DataFileContent.EQUALITY_DELETES: [1, 2]},
+        {
+            DataFileContent.DATA: [*range(2, 8)],
+            DataFileContent.EQUALITY_DELETES: [*range(2, 9)],
+        },
+    ]
+    deletes = [file for file in data_files(requests[0]) if file.content]
+    assert {file.equality_ids for file in deletes} == {(1, 2)}
+
+
+def test_an_upsert_whose_keys_are_in_two_tasks_is_refused(harness: Harness, tmp_path: Path) -> None:
+    table = harness.new_table()
+    source = write_input(tmp_path / "in", [1] * 4)
+    rows = harness.stream(source).repartition(2)
+    with pytest.raises(StreamingQueryException, match="two tasks have rows of one key"):
+        run_stream(rows, tmp_path / "c", table, **{"upsert-keys": "id, carrier"})
+    assert harness.requests(table) == []
 
 
 @pytest.fixture
@@ -553,6 +601,22 @@ def test_an_empty_batch_publishes_nothing(harness: Harness) -> None:
     table = harness.new_table()
     harness.frame([1]).where("id > 5").write.format("frazil").mode("append").save(table)
     assert harness.requests(table) == []
+
+
+@pytest.mark.parametrize("ids", [[], [1, 2]])
+def test_a_batch_of_mode_overwrite_replaces_the_table_by_its_rows(
+    harness: Harness, ids: list[int]
+) -> None:
+    table = harness.new_table()
+    writer = harness.frame(ids).write.format("frazil").mode("overwrite").option("wait", "durable")
+    writer.save(table)
+    writer.option("overwrite-filter", "carrier = 'C1'").save(table)
+    writer = writer.option("overwrite-mode", "dynamic").option("overwrite-filter", "")
+    writer.save(table)
+    found = [(each.request.operation, ids_of(each)) for each in harness.requests(table)]
+    assert sorted(found) == sorted(
+        [("overwrite", ids), ("overwrite", ids), *([("replace-partitions", ids)] if ids else [])]
+    )
 
 
 def test_a_temporary_view_takes_inserts(harness: Harness) -> None:
@@ -816,11 +880,6 @@ def test_an_unknown_option_is_named_with_the_valid_ones(harness: Harness) -> Non
     message = refused(harness, harness.frame([1]), harness.new_table(), produccer="x")
     assert "unknown option `produccer`" in message
     assert "on_quarantine" in message
-
-
-def test_overwriting_is_refused(harness: Harness) -> None:
-    message = refused(harness, harness.frame([1]), harness.new_table(), mode="overwrite")
-    assert 'use mode("append")' in message
 
 
 def test_a_catalog_that_does_not_exist_is_named_by_its_setting(

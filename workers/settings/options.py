@@ -23,10 +23,19 @@ from workers.settings.option_values import (
     table_name,
     whole_number,
 )
+from workers.settings.overwrite_options import (
+    OVERWRITE_OPTIONS,
+    OverwriteOptions,
+    overwrite_options,
+    refuse_overwrite_options,
+)
+from workers.settings.upsert_options import KEYS, UPSERT_OPTIONS, upsert_options
 from workers.settings.worker_setting_names import is_setting
+from workers.upserts.upsert import Upsert
 
 Wait = Literal["durable", "committed"]
 OnQuarantine = Literal["fail", "continue"]
+OnConflict = Literal["quarantine", "fail"]
 
 _OURS = frozenset(
     {
@@ -44,7 +53,10 @@ _OURS = frozenset(
         "merge-schema",
         "check-ordering",
         "check-nullability",
+        "on_conflict",
         *CREATE_OPTIONS,
+        *OVERWRITE_OPTIONS,
+        *UPSERT_OPTIONS,
     }
 )
 # Options that Spark itself adds or consumes.
@@ -59,7 +71,8 @@ BACKLOG_WAIT_S = 60.0
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     """The checked options. `settings` are those that say where catalog, inbox and queue are;
-    `create`: what to create if the table is not there; None: nothing.
+    `create`: what to create if the table is not there; None: nothing. `overwrite`, `upsert`: which
+    rows the new ones replace; an append has neither.
     """
 
     table: str
@@ -79,10 +92,16 @@ class WriteOptions:
     check_ordering: bool = False
     check_nullability: bool = False
     create: CreateOptions | None = None
+    overwrite: OverwriteOptions | None = None
+    upsert: Upsert | None = None
+    on_conflict: OnConflict = "quarantine"
 
 
-def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOptions:
-    """Parse the options of a write. Errors: `SettingsError` naming the option."""
+def parse_options(
+    options: Mapping[str, str], *, streaming: bool, overwrite: bool = False
+) -> WriteOptions:
+    """Parse the options of a write; `overwrite`: as Spark's mode says.
+    Errors: `SettingsError` naming the option."""
     given = {name.lower(): value for name, value in options.items()}
     properties = filter(is_table_property, given)
     refuse_unknown(given, _OURS, {*_SPARKS, *_UNION, *properties})
@@ -95,6 +114,20 @@ def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
             "options `producer` and `epoch` of a batch write go together: the epoch is the"
             " producer's own number of this write, so that a repeated write lands once"
         )
+    upsert = upsert_options(given)
+    union_by_name = any(flag(given, name) for name in _UNION)
+    if union_by_name and (overwrite or upsert is not None):
+        raise SettingsError(
+            f"option `{_UNION[0]}`: only an append brings columns along: add them first"
+            " (`frazil table evolve`)"
+        )
+    if overwrite and upsert is not None:
+        raise SettingsError(
+            f"option `{KEYS}`: an upsert replaces rows by their keys, this mode all of them: write"
+            ' with mode("append") or outputMode("append")'
+        )
+    replaced = _replaced(given, streaming=streaming, overwrite=overwrite)
+    wait, on_conflict = _answers(given, is_told=overwrite and not streaming)
     return WriteOptions(
         table=_table(given),
         settings={name: value for name, value in given.items() if value and is_setting(name)},
@@ -102,18 +135,53 @@ def parse_options(options: Mapping[str, str], *, streaming: bool) -> WriteOption
         producer=producer,
         epoch=epoch,
         on_quarantine=cast(OnQuarantine, choice(given, "on_quarantine", ("fail", "continue"))),
-        wait=cast(Wait, choice(given, "wait", ("durable", "committed"))),
+        wait=wait,
         wait_timeout_s=seconds(given, "wait_timeout_s", _WAIT_TIMEOUT_S),
         backlog_max=BACKLOG_MAX if backlog_max is None else backlog_max,
         backlog_wait_s=seconds(given, "backlog_wait_s", BACKLOG_WAIT_S),
         checkpoint=given.get("checkpointlocation") or None,
         query_name=given.get("queryname") or None,
         branch=given.get("branch") or MAIN,
-        union_by_name=any(flag(given, name) for name in _UNION),
+        union_by_name=union_by_name,
         check_ordering=flag(given, "check-ordering"),
         check_nullability=flag(given, "check-nullability"),
         create=create_options(given),
+        overwrite=replaced,
+        upsert=upsert,
+        on_conflict=on_conflict,
     )
+
+
+def _replaced(
+    given: Mapping[str, str], *, streaming: bool, overwrite: bool
+) -> OverwriteOptions | None:
+    if overwrite and not streaming:
+        return overwrite_options(given)
+    if overwrite:
+        refuse_overwrite_options(given, 'outputMode("complete") replaces the whole table')
+        return OverwriteOptions()
+    instead = "a streaming query appends" if streaming else 'expected mode("overwrite") with it'
+    refuse_overwrite_options(given, instead)
+    return None
+
+
+def _answers(given: Mapping[str, str], *, is_told: bool) -> tuple[Wait, OnConflict]:
+    """Return the state to wait for, and what is done with a request that conflicts.
+
+    `is_told`: the write may conflict, and its caller can run it again. It waits, so that it can be
+    told; what nobody waits for is kept in quarantine.
+    """
+    wait = choice(given, "wait", ("committed", "durable") if is_told else ("durable", "committed"))
+    is_told = is_told and wait == "committed"
+    on_conflict = choice(
+        given, "on_conflict", ("fail", "quarantine") if is_told else ("quarantine", "fail")
+    )
+    if on_conflict == "fail" and wait == "durable":
+        raise SettingsError(
+            "option `on_conflict`: `fail` keeps nothing of a request that conflicts, so the write"
+            " has to wait for the answer: expected `wait` `committed` with it"
+        )
+    return cast(Wait, wait), cast(OnConflict, on_conflict)
 
 
 def _table(given: Mapping[str, str]) -> str:

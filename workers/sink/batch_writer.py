@@ -26,20 +26,20 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
     def __init__(self, options: WriteOptions, target: TargetTable) -> None:
         self._options = options
         self._target = target
-        self._nonce = _fresh_nonce()
+        self._nonce = fresh_nonce()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
         micro_batch = current_micro_batch()
         identity = WriteIdentity.of(self._options, micro_batch or self._nonce)
         with told_first():
-            return write_task(iterator, self._target, identity, micro_batch)
+            return write_task(iterator, self._target, identity, micro_batch, self._options.upsert)
 
     def commit(self, messages: Sequence[FilesWritten]) -> None:
         """Publish; with the same messages again this changes nothing."""
         from workers.sink.publication import publish_batch  # executors do without it
 
         with told_first():
-            publish_batch(self._options, messages)
+            publish_batch(self._options, self._target, messages)
 
     def abort(self, messages: Sequence[FilesWritten | None]) -> None:
         """Delete the files of a failed write, as `FrazilStreamWriter.abort`."""
@@ -48,7 +48,8 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         delete_unpublished(messages, self._target.access)
 
 
-def _fresh_nonce() -> UUID:
+def fresh_nonce() -> UUID:
+    """Draw the nonce of a write that no query names."""
     from committer.real_world import RealWorld  # executors do without it
 
     world = RealWorld()

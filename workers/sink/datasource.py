@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
-from committer.errors import SettingsError
 from workers.settings.options import parse_options
 from workers.sink.batch_writer import FrazilBatchWriter
 from workers.sink.publication import load_target
@@ -19,25 +18,16 @@ from workers.sink.stream_writer import FrazilStreamWriter
 def make_batch_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool
 ) -> FrazilBatchWriter:
-    """Make a batch writer.
+    """Make a batch writer. `overwrite`: as the mode of the write says.
     Errors: `SettingsError` for options, `PublishError` for a table or rows that do not fit."""
-    if overwrite:
-        raise SettingsError(
-            'format `frazil` only appends: use mode("append"). To replace rows, delete the old ones'
-            " with an Iceberg engine (DELETE FROM …) and append the new ones"
-        )
-    parsed = parse_options(options, streaming=False)
+    parsed = parse_options(options, streaming=False, overwrite=overwrite)
     return FrazilBatchWriter(parsed, load_target(parsed, schema))
 
 
 def make_stream_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool
 ) -> FrazilStreamWriter:
-    """Make a stream writer. Errors: as `make_batch_writer`."""
-    if overwrite:
-        raise SettingsError(
-            'format `frazil` only appends: use outputMode("append"), not "complete". An aggregate'
-            " can be appended once a watermark has closed its window"
-        )
-    parsed = parse_options(options, streaming=True)
+    """Make a stream writer. `overwrite`: each micro-batch has all rows of the result.
+    Errors: as `make_batch_writer`."""
+    parsed = parse_options(options, streaming=True, overwrite=overwrite)
     return FrazilStreamWriter(parsed, load_target(parsed, schema))

@@ -12,7 +12,7 @@ from uuid import UUID
 from pydantic import ValidationError
 from pyspark.sql.types import StructType
 
-from committer.errors import InvariantError, SettingsError
+from committer.errors import InvariantError, PublishError, SettingsError
 from committer.iceberg.values.locations import data_folder
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
@@ -31,11 +31,16 @@ from workers.settings.options import WriteOptions
 from workers.settings.worker_settings import WorkerSettings, load_settings
 from workers.sink.fingerprint import epoch_fingerprint, fingerprint_of
 from workers.sink.identity import MicroBatch, WriteIdentity
+from workers.sink.operation import WriteOperation, check_filter, operation_of
 from workers.sink.small_files import hint_at_small_files
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten
 from workers.sink.unheeded import warn_of_unheeded
+from workers.sink.upsert_task import UpsertWriter
 from workers.sink.wanted_table import wanted_table
+from workers.upserts.key_digests import shared_by
+from workers.upserts.upsert import Upsert
+from workers.upserts.upsert_columns import bind_upsert
 
 _NAME_CHARACTERS_MAX = 100
 
@@ -54,6 +59,9 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
     if options.union_by_name and (wider := wider_schema(metadata, schema)) is not None:
         target = replace(target, schema=wider, is_widened=True)
     _check_writable(target, options, schema)
+    if options.upsert is not None:
+        _check_takes_deletes(options.table, metadata.format_version)
+    check_filter(options.overwrite, target.schema)
     query = options.checkpoint or options.query_name or options.producer or ""
     warn_of_unheeded(options.table, metadata, query)
     return target
@@ -66,14 +74,33 @@ def _check_names(options: WriteOptions) -> None:
 
 
 def _check_writable(target: TargetTable, options: WriteOptions, schema: StructType) -> None:
-    source = arrow_schema_of(schema)
-    columns = check_fits(f"table `{target.name}`", source, target.schema)
+    where, source = f"table `{target.name}`", arrow_schema_of(schema)
+    names = FileNames(0, 0, "", "")
+    writer: PartitionedWriter | UpsertWriter
+    if options.upsert is None:
+        columns = check_fits(where, source, target.schema)
+        writer = PartitionedWriter(target, columns.schema, names)
+    else:
+        try:
+            bound = bind_upsert(options.upsert, source, target.schema)
+            writer = UpsertWriter(bound, target, names)
+        except PublishError as error:
+            raise PublishError(f"{where}: {error}") from None
+        columns, source = bound.rows, bound.row_schema(source)
     if options.check_ordering:
         check_order(columns.columns)
     if options.check_nullability:
         check_nullability(list(source), columns.columns)
     # A writer that gets no rows makes no file, but knows whether it could.
-    PartitionedWriter(target, columns.schema, FileNames(0, 0, "", "")).close()
+    writer.close()
+
+
+def _check_takes_deletes(table: str, format_version: int) -> None:
+    if format_version < 2:
+        raise PublishError(
+            f"table `{table}` has format version 1, which has no deletes, so nothing can be"
+            " upserted: upgrade it (`frazil table evolve`)"
+        )
 
 
 # --- After the tasks -----------------------------------------------------------------------------
@@ -90,10 +117,11 @@ class _Identity:
 
 
 def publish_micro_batch(
-    options: WriteOptions, messages: Sequence[FilesWritten], batch_id: int
+    options: WriteOptions, target: TargetTable, messages: Sequence[FilesWritten], batch_id: int
 ) -> Receipt | None:
-    """Publish what the tasks of a streaming write wrote; None if there are no rows."""
-    written = _with_files(messages)
+    """Publish what the tasks of a streaming write wrote; None if that changes nothing."""
+    operation = operation_of(options, target)
+    written = _publishable(messages, operation)
     if not written:
         return None
     micro_batch = written[0].micro_batch
@@ -102,33 +130,40 @@ def publish_micro_batch(
     settings = load_settings(options.settings)
     checkpoint = options.checkpoint or _checkpoint_of_session(options, micro_batch)
     identity = _Identity(
-        producer_of(options, micro_batch),
+        producer_of(options, micro_batch, is_in_order=operation.is_in_order),
         batch_id,
         fingerprint_of(checkpoint, batch_id, settings.access),
         may_repeat=False,
     )
-    receipt = _publish(options, settings, written, identity)
-    files = [file for each in written for file in each.files]
+    receipt = _publish(options, settings, written, identity, operation)
+    files = [file for each in written for file in each.files if not file.content]
     hint_at_small_files(options.table, micro_batch.query_id, files)
     return receipt
 
 
-def publish_batch(options: WriteOptions, messages: Sequence[FilesWritten]) -> Receipt | None:
+def publish_batch(
+    options: WriteOptions, target: TargetTable, messages: Sequence[FilesWritten]
+) -> Receipt | None:
     """Publish a batch write; inside `foreachBatch` it represents the micro-batch."""
-    written = _with_files(messages)
+    operation = operation_of(options, target)
+    written = _publishable(messages, operation)
     if not written:
         return None
     settings = load_settings(options.settings)
-    return _publish(
-        options, settings, written, _batch_identity(options, written[0], settings.access)
-    )
+    identity = _batch_identity(options, written[0], settings.access, operation)
+    return _publish(options, settings, written, identity, operation)
 
 
 def producer_of(
-    options: WriteOptions, source: MicroBatch | UUID, application: str | None = None
+    options: WriteOptions,
+    source: MicroBatch | UUID,
+    application: str | None = None,
+    *,
+    is_in_order: bool = False,
 ) -> Producer:
     """Derive the identity of a write, and what it promises. `source` as of `WriteIdentity.of`; a
-    write without a query's name has the name of its `application`.
+    write without a query's name has the name of its `application`; `is_in_order`: its epochs have
+    to land one after another.
     """
     is_named, is_batch = options.producer is not None, isinstance(source, UUID)
     try:
@@ -136,6 +171,7 @@ def producer_of(
             id=WriteIdentity.of(options, source).producer,
             name=_printable(options.query_name) or _printable(application),
             sequential=not is_batch and not is_named,
+            ordered=is_in_order and (is_named or not is_batch),
             one_shot=is_batch and not is_named,
         )
     except ValidationError as error:
@@ -149,10 +185,12 @@ def _printable(name: str | None) -> str | None:
     return text[:_NAME_CHARACTERS_MAX] or None
 
 
-def _batch_identity(options: WriteOptions, written: FilesWritten, access: StoreAccess) -> _Identity:
+def _batch_identity(
+    options: WriteOptions, written: FilesWritten, access: StoreAccess, operation: WriteOperation
+) -> _Identity:
     micro_batch = written.micro_batch
     source = micro_batch or written.identity.nonce
-    producer = producer_of(options, source, written.application)
+    producer = producer_of(options, source, written.application, is_in_order=operation.is_in_order)
     if options.epoch is not None:
         return _Identity(
             producer, options.epoch, epoch_fingerprint(options.epoch), micro_batch is not None
@@ -169,6 +207,7 @@ def _publish(
     settings: WorkerSettings,
     written: Sequence[FilesWritten],
     identity: _Identity,
+    operation: WriteOperation,
 ) -> Receipt:
     first = written[0]
     if {(w.identity, w.table_uuid, w.schema_id) for w in written} != {
@@ -177,6 +216,8 @@ def _publish(
         raise InvariantError("tasks of one write disagree about its identity or table")
     if any(each.union != first.union for each in written):
         raise InvariantError("tasks of one write disagree about its columns")
+    if options.upsert is not None:
+        _require_keys_apart(options.table, options.upsert, written)
     epoch = WrittenEpoch(
         identifier=TableIdentifier.parse(options.table),
         table_uuid=first.table_uuid,
@@ -188,6 +229,8 @@ def _publish(
         files=[file for each in written for file in each.files],
         branch=first.identity.branch,
         union=first.union,
+        operation=operation.name,
+        needs=operation.needs,
         may_repeat=identity.may_repeat,
     )
     policy = PublishPolicy(
@@ -200,8 +243,26 @@ def _publish(
         return publisher.publish(epoch, policy)
 
 
-def _with_files(messages: Sequence[FilesWritten]) -> list[FilesWritten]:
-    """Return messages with files: of a micro-batch without rows some have none."""
+def _require_keys_apart(table: str, upsert: Upsert, written: Sequence[FilesWritten]) -> None:
+    """Refuse rows of one key from two tasks: both would live, as neither task knew of the other."""
+    if shared_by([each.key_digests for each in written]) is None:
+        return
+    keys = ", ".join(repr(name) for name in upsert.keys)
+    raise PublishError(
+        f"upsert into table `{table}`: two tasks have rows of one key, so nothing was published."
+        " All rows of a key belong into one task: start the query with"
+        " `frazil.spark.upsert_stream`, or repartition the rows by the key before they are written:"
+        f" df.repartition(4, {keys})"
+    )
+
+
+def _publishable(
+    messages: Sequence[FilesWritten], operation: WriteOperation
+) -> Sequence[FilesWritten]:
+    """Return the messages to publish, none where there is nothing to do: of few rows some tasks
+    have no files, and only an overwrite may change the table without any."""
+    if operation.takes_none:
+        return messages
     return [message for message in messages if message.files]
 
 

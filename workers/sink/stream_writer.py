@@ -32,14 +32,14 @@ class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # 
             raise InvariantError("a streaming write outside a streaming query")
         identity = WriteIdentity.of(self._options, micro_batch)
         with told_first():
-            return write_task(iterator, self._target, identity, micro_batch)
+            return write_task(iterator, self._target, identity, micro_batch, self._options.upsert)
 
     def commit(self, messages: Sequence[FilesWritten], batchId: int) -> None:  # noqa: N803
         """Publish; with the same messages again this changes nothing."""
         from workers.sink.publication import publish_micro_batch  # executors do without it
 
         with told_first():
-            publish_micro_batch(self._options, messages, batchId)
+            publish_micro_batch(self._options, self._target, messages, batchId)
 
     def abort(self, messages: Sequence[FilesWritten | None], batchId: int) -> None:  # noqa: N803
         """Delete what tasks have reported, where Spark surely never called `commit`: not behind a

@@ -22,8 +22,18 @@ _WRITE_PREFIX = "write."
 
 
 @dataclass(frozen=True, slots=True)
+class TableHead:
+    """The newest snapshot of the branch that is written to; its number is 0 in format version 1."""
+
+    snapshot_id: int
+    sequence_number: int
+
+
+@dataclass(frozen=True, slots=True)
 class TargetTable:
-    """The table as the driver saw it when the write began."""
+    """The table as the driver saw it when the write began. `specs`: all that its files may have.
+    `head`: None of an empty table.
+    """
 
     name: str
     table_uuid: UUID
@@ -32,6 +42,8 @@ class TargetTable:
     spec: PartitionSpec
     properties: Mapping[str, str]
     access: StoreAccess
+    specs: tuple[PartitionSpec, ...]
+    head: TableHead | None
     sort_order: SortOrder = UNSORTED
     is_widened: bool = False
     """Whether `schema` has columns that the table gets with this write."""
@@ -43,6 +55,7 @@ class TargetTable:
             for key, value in metadata.properties.items()
             if key.startswith(_WRITE_PREFIX)
         }
+        head = metadata.current_snapshot
         return cls(
             name,
             metadata.require_uuid(),
@@ -51,6 +64,8 @@ class TargetTable:
             metadata.default_spec,
             properties,
             access,
+            tuple(metadata.partition_specs),
+            None if head is None else TableHead(head.snapshot_id, head.sequence_number),
             _default_order(metadata),
         )
 

@@ -21,8 +21,10 @@ from workers.arrow.arrow_schema import match_columns
 from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
 from workers.sink.identity import MicroBatch, WriteIdentity, read_micro_batch
 from workers.sink.target import TargetTable
+from workers.sink.upsert_task import write_upserts
 from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.task_input import TaskInput, ending_in_order
+from workers.upserts.upsert import Upsert
 
 _log = logging.getLogger("frazil.workers")
 
@@ -40,7 +42,8 @@ patch_zipimporter()
 class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no types for us
     """A task's message to the commit. `micro_batch` is None outside a streaming query;
     `application` is the user's name for the Spark application, where the task has it; `union` is
-    the schema of the files where the table gets columns with them.
+    the schema of the files where the table gets columns with them; `key_digests`: of an upsert,
+    what tells which keys it has rows of.
     """
 
     micro_batch: MicroBatch | None
@@ -50,6 +53,7 @@ class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no
     files: tuple[DataFile, ...]
     application: str | None = None
     union: Schema | None = None
+    key_digests: bytes = b""
 
 
 def current_micro_batch() -> MicroBatch | None:
@@ -62,6 +66,7 @@ def write_task(
     target: TargetTable,
     identity: WriteIdentity,
     micro_batch: MicroBatch | None,
+    upsert: Upsert | None = None,
 ) -> FilesWritten:
     """Write all rows of the running task. A task that fails, or that Spark gives up meanwhile,
     deletes its own files only.
@@ -74,15 +79,20 @@ def write_task(
     salt = os.urandom(_SALT_BYTES).hex()
     names = FileNames(task.partitionId(), task.taskAttemptId(), attempt, salt)
     with ending_in_order():
-        files = tuple(write_files(batches, target, names, TaskInput.of_running_task()))
+        rows, digests = TaskInput.of_running_task(), b""
+        if upsert is None:
+            files = write_files(batches, target, names, rows)
+        else:
+            files, digests = write_upserts(batches, target, upsert, names, rows)
     return FilesWritten(
         micro_batch,
         identity,
         target.table_uuid,
         target.schema.schema_id,
-        files,
+        tuple(files),
         task.getLocalProperty(_APPLICATION),
         target.schema if target.is_widened else None,
+        digests,
     )
 
 

@@ -35,6 +35,22 @@ def test_a_batch_write_without_a_name_is_a_producer_that_is_used_once() -> None:
     assert producer_of(options, TOKEN) == Producer(id=str(TOKEN), one_shot=True)
 
 
+@pytest.mark.parametrize(
+    ("options", "source", "ordered"),
+    [
+        (WriteOptions("db.t", {}), BATCH, True),
+        (WriteOptions("db.t", {}, producer="loader", epoch=3), TOKEN, True),
+        # It has one epoch.
+        (WriteOptions("db.t", {}), TOKEN, False),
+    ],
+)
+def test_epochs_that_remove_rows_land_in_order(
+    options: WriteOptions, source: MicroBatch | UUID, ordered: bool
+) -> None:
+    assert producer_of(options, source, is_in_order=True).ordered is ordered
+    assert not producer_of(options, source).ordered
+
+
 @pytest.mark.parametrize("sink", ["x" * 200, "bell\a"])
 def test_a_name_that_cannot_be_a_key_is_refused(sink: str) -> None:
     with pytest.raises(SettingsError, match="option `producer` or `sink`"):
