@@ -29,10 +29,14 @@ _INTERRUPTED_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The state that survives every driver: input, one file a micro-batch, and checkpoint."""
+    """The state that survives every driver: input, one file a micro-batch, and checkpoint.
+
+    `upserts`: whether the query upserts its rows, by all of their columns.
+    """
 
     folder: Path
     table: str
+    upserts: bool = False
 
     @property
     def checkpoint(self) -> Path:
@@ -99,7 +103,7 @@ def spark_driver(
     harness: RealHarness, stream: Stream, *, master: str = "local[2]"
 ) -> Iterator[Driver]:
     """Start the application; at the end it is gone, with everything that it started."""
-    arguments = stream.table, str(stream.folder), master
+    arguments = stream.table, str(stream.folder), master, "upsert" if stream.upserts else "append"
     log_file = stream.folder / "spark.log"
     with spark_program(harness, __name__, *arguments, log_file=log_file) as process:
         yield Driver(process)
@@ -131,17 +135,24 @@ def _session(folder: Path, master: str) -> Any:
 
 
 class _Application:
-    def __init__(self, table: str, folder: Path, master: str) -> None:
-        self._stream = Stream(folder, table)
-        self._spark = _session(folder, master)
+    def __init__(self, stream: Stream, master: str) -> None:
+        self._stream = stream
+        self._spark = _session(stream.folder, master)
         self._query: Any = None
         self._stopping: threading.Thread | None = None
 
     def start(self, wait: str) -> str:
+        from frazil.spark import upsert_stream
+
         reader = self._spark.readStream.schema("id long, carrier string")
         rows = reader.option("maxFilesPerTrigger", 1).json(str(self._stream.source))
-        writer = rows.writeStream.format("frazil").option("wait", wait)
-        writer = writer.option("checkpointLocation", str(self._stream.checkpoint))
+        if self._stream.upserts:
+            writer = upsert_stream(rows, ["id", "carrier"], partitions=2)
+        else:
+            writer = rows.writeStream.format("frazil")
+        writer = writer.option("wait", wait).option(
+            "checkpointLocation", str(self._stream.checkpoint)
+        )
         self._query = writer.start(self._stream.table)
         return str(self._query.id)
 
@@ -164,8 +175,9 @@ class _Application:
         return "stopped"
 
 
-def main(table: str, folder: str, master: str) -> None:
-    application = _Application(table, Path(folder), master)
+def main(table: str, folder: str, master: str, mode: str) -> None:
+    stream = Stream(Path(folder), table, upserts=mode == "upsert")
+    application = _Application(stream, master)
     for line in sys.stdin:
         command, *arguments = line.split()
         try:

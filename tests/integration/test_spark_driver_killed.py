@@ -17,6 +17,7 @@ import pytest
 from tests.integration.processes import signal_session
 from tests.integration.readers import Contents, live_files, seen_by_all
 from tests.integration.real_harness import RealHarness, real_harness, until
+from tests.integration.sink_writes import rows_by_duckdb
 from tests.integration.streaming_application import Driver, Stream, spark_driver
 
 pytestmark = [
@@ -42,9 +43,10 @@ class Experiment:
         self.epochs = 0
 
     def next_epoch(self) -> int:
-        """Give the query input for one more micro-batch."""
+        """Give the query input for one more micro-batch; a query of upserts all rows again."""
         epoch, self.epochs = self.epochs, self.epochs + 1
-        self.stream.add_input(epoch, range(epoch * ROWS, (epoch + 1) * ROWS))
+        first = 0 if self.stream.upserts else epoch * ROWS
+        self.stream.add_input(epoch, range(first, (epoch + 1) * ROWS))
         return epoch
 
     def attempts(self, epoch: int) -> list[str]:
@@ -106,6 +108,22 @@ async def test_a_micro_batch_that_spark_runs_again_is_in_the_table_once(tmp_path
         stopped = await _stop_while_it_waits(experiment, waiting)
         await until(harness.is_settled, "an empty inbox")
         await _check(experiment, [landed, waiting, stopped])
+
+
+@pytest.mark.heavy
+async def test_a_micro_batch_of_upserts_of_a_killed_driver_lands_once(tmp_path: Path) -> None:
+    with real_harness() as harness:
+        table = await harness.create_table(TABLE)
+        await harness.start()
+        stream = Stream(tmp_path, TABLE, upserts=True)
+        experiment = Experiment(harness, stream, str(table.metadata.table_uuid))
+        experiment.next_epoch()
+        landed = await _kill_after_publish(experiment)
+        waiting = await _kill_while_it_waits(experiment)
+        with spark_driver(harness, stream) as driver:
+            await _replay(experiment, driver, waiting)
+        await until(harness.is_settled, "an empty inbox")
+        await _check_upserts(experiment, [landed, waiting])
 
 
 async def _kill_after_publish(experiment: Experiment) -> int:
@@ -199,6 +217,17 @@ async def _check(experiment: Experiment, replayed: list[int]) -> None:
         f" files, each once, by {', '.join(seen)} ({on_disk} files were written); every replay"
         " acknowledged as a duplicate; inbox and quarantine empty"
     )
+
+
+async def _check_upserts(experiment: Experiment, replayed: list[int]) -> None:
+    harness = experiment.harness
+    snapshots = (await harness.load(TABLE)).metadata.snapshots
+    assert len(snapshots) == experiment.epochs
+    assert {(one.summary or {})["operation"] for one in snapshots} == {"overwrite"}
+    rows = await asyncio.to_thread(rows_by_duckdb, harness, TABLE, "id")
+    assert rows == [(each,) for each in range(experiment.epochs * ROWS)]
+    assert await harness.quarantined() == []
+    assert all(experiment.duplicates(epoch) >= 1 for epoch in replayed)
 
 
 async def _rows_by_attempt(harness: RealHarness) -> list[int]:

@@ -18,6 +18,7 @@ from tests.mutants.paths import PATHS
 from tests.mutants.process import PROCESS
 from tests.mutants.protocol import PROTOCOL
 from tests.mutants.rest_catalog import REST_CATALOG
+from tests.mutants.spark_writes import SPARK_WRITES
 from tests.mutants.upkeep import UPKEEP
 from tests.mutants.validation import VALIDATION
 
@@ -36,6 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *CHECKS,
     *PATHS,
     *ADOPTION,
+    *SPARK_WRITES,
     *PROCESS,
     *COMMAND,
     *VALIDATION,

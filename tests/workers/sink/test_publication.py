@@ -2,13 +2,21 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
-from committer.errors import SettingsError
+from committer.errors import FrazilError, SettingsError
+from committer.iceberg.entry.data_file import DataFile
 from committer.request.commit_request import Producer
+from tests.support.builders.table_builders import build_table
+from workers.files.store_access import USUAL_ACCESS
 from workers.settings.options import WriteOptions
-from workers.sink.identity import MicroBatch
-from workers.sink.publication import producer_of
+from workers.sink.identity import MicroBatch, WriteIdentity
+from workers.sink.publication import producer_of, publish_micro_batch
+from workers.sink.target import TargetTable
+from workers.sink.task_writer import FilesWritten
+from workers.upserts.key_digests import digests_of
+from workers.upserts.upsert import Upsert
 
 TOKEN = UUID(int=1)
 BATCH = MicroBatch("query", "run", 7)
@@ -49,6 +57,24 @@ def test_epochs_that_remove_rows_land_in_order(
 ) -> None:
     assert producer_of(options, source, is_in_order=True).ordered is ordered
     assert not producer_of(options, source).ordered
+
+
+@pytest.mark.parametrize("first", [7, 8])
+def test_a_key_of_two_tasks_is_refused_before_anything_is_asked(first: int) -> None:
+    # Nothing answers at these addresses: a publication fails there at the latest.
+    settings = {"catalog.uri": "sqlite:////nowhere/c.db", "inbox": "file:/nowhere"}
+    options = WriteOptions("db.t", settings, upsert=Upsert(("id", "a b")))
+    target = TargetTable.of("db.t", build_table(warehouse="memory://w").metadata, USUAL_ACCESS)
+    identity = WriteIdentity.of(options, BATCH)
+    file = DataFile(file_path="file:/a", record_count=1, file_size_in_bytes=1)
+    messages = [
+        FilesWritten(BATCH, identity, target.table_uuid, 0, (file,), key_digests=digests)
+        for digests in (digests_of(pa.record_batch([[key]], ["id"]), b"s") for key in (first, 7))
+    ]
+    is_refused = r"two tasks have rows of one key.*repartition\(4, 'id', 'a b'\)"
+    expected = is_refused if first == 7 else "catalog"
+    with pytest.raises(FrazilError, match=expected):
+        publish_micro_batch(options, target, messages, BATCH.batch_id)
 
 
 @pytest.mark.parametrize("sink", ["x" * 200, "bell\a"])

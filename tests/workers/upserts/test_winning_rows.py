@@ -100,6 +100,17 @@ def test_a_tie_that_a_later_row_wins_over_is_none(step: int) -> None:
     assert winners(rows, step=step, drop_bytes=1) == ([1], [(1, "c")])
 
 
+def test_a_tie_is_found_though_losers_were_dropped_between_its_rows() -> None:
+    rows: list[Row] = [
+        (1, "a", None, False, 5),
+        (1, "b", None, False, 5),
+        (1, "c", None, False, 4),
+    ]
+    for order in ((0, 1, 2), (0, 2, 1), (2, 1, 0)):
+        with pytest.raises(PublishError, match="several different rows"):
+            winners([rows[at] for at in order], step=1, drop_bytes=1)
+
+
 def test_without_a_sequence_rows_of_one_key_have_no_order() -> None:
     frame = FRAME.remove(4).remove(3)
     collected = WinningRows(bind_upsert(Upsert(("id",)), frame, TABLE))

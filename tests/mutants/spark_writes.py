@@ -1,0 +1,139 @@
+"""Breakages of what a write from Spark asks for, and of which rows of an upsert count."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_OPERATION = ("tests/workers/sink/test_operation.py",)
+_PUBLICATION = ("tests/workers/sink/test_publication.py",)
+_OPTIONS = ("tests/workers/settings/test_overwrite_options.py",)
+_ROWS = ("tests/workers/upserts/test_winning_rows.py",)
+_SPECS = ("tests/workers/upserts/test_delete_specs.py",)
+_COLUMNS = ("tests/workers/upserts/test_upsert_columns.py",)
+_DIGESTS = ("tests/workers/upserts/test_key_digests.py",)
+
+SPARK_WRITES = (
+    # --- Overwrites ---
+    Mutant(
+        "overwrite_without_rows_does_nothing",
+        "workers/sink/operation.py",
+        "_needs(options, needs), takes_none=True)",
+        "_needs(options, needs))",
+        _OPERATION,
+    ),
+    Mutant(
+        "isolated_overwrite_has_a_base_without_its_number",
+        "workers/sink/operation.py",
+        '        "base_sequence_number": head.sequence_number,\n',
+        "",
+        _OPERATION,
+    ),
+    Mutant(
+        "overwrites_land_in_any_order",
+        "workers/sink/publication.py",
+        "ordered=is_in_order and (is_named or not is_batch),",
+        "ordered=False,",
+        _PUBLICATION,
+    ),
+    Mutant(
+        "upserts_land_in_any_order",
+        "workers/sink/operation.py",
+        'return self.name != "append"',
+        'return self.name == "overwrite"',
+        _OPERATION,
+    ),
+    Mutant(
+        "conflict_that_nobody_hears_is_not_kept",
+        "workers/settings/options.py",
+        '    is_told = is_told and wait == "committed"\n',
+        "",
+        _OPTIONS,
+    ),
+    Mutant(
+        "producer_stops_at_a_conflict_that_it_was_told",
+        "workers/requests/publisher.py",
+        "            if not await self._quarantine.is_told_only(found.key):\n",
+        "            if found.key:\n",
+        ("tests/workers/requests/test_publisher.py -k only_told",),
+    ),
+    # --- Rows of an upsert ---
+    Mutant(
+        "last_row_that_comes_counts",
+        "workers/upserts/winning_rows.py",
+        "np.lexsort((ranks, codes))",
+        "np.lexsort((codes,))",
+        _ROWS,
+    ),
+    Mutant(
+        "only_the_last_two_rows_of_a_key_tie",
+        "workers/upserts/winning_rows.py",
+        "is_best[:-1] & ~is_last[:-1])",
+        "is_best[:-1] & ~is_last[:-1] & is_last[1:])",
+        _ROWS,
+    ),
+    Mutant(
+        "rows_that_tie_are_dropped_on_the_way",
+        "workers/upserts/winning_rows.py",
+        "best.order[best.is_best]",
+        "best.order[best.is_last]",
+        _ROWS,
+    ),
+    Mutant(
+        "a_key_may_be_null",
+        "workers/upserts/upsert_columns.py",
+        '            if column.null_count:\n                raise PublishError(f"upsert: key',
+        '            if False:\n                raise PublishError(f"upsert: key',
+        _COLUMNS,
+    ),
+    Mutant(
+        "a_row_without_an_order_counts_last",
+        "workers/upserts/upsert_columns.py",
+        "        if column.null_count:\n            raise PublishError(\n",
+        "        if False:\n            raise PublishError(\n",
+        _COLUMNS,
+    ),
+    # --- Old rows of its keys ---
+    Mutant(
+        "deletes_reach_the_newest_spec_only",
+        "workers/upserts/delete_specs.py",
+        "    return tuple(specs)\n",
+        "    return tuple(specs[-1:])\n",
+        _SPECS,
+    ),
+    Mutant(
+        "deletes_of_a_table_that_was_unpartitioned_are_partitioned",
+        "workers/upserts/delete_specs.py",
+        "        if spec.is_unpartitioned:\n",
+        "        if spec.is_unpartitioned and len(specs) == 1:\n",
+        _SPECS,
+    ),
+    Mutant(
+        "partition_need_not_follow_from_the_key",
+        "workers/upserts/delete_specs.py",
+        "        if outside := _sources(spec) - frozenset(key_ids):\n",
+        "        if not (_sources(spec) & frozenset(key_ids)) and (outside := _sources(spec)):\n",
+        _SPECS,
+    ),
+    # --- One task for each key ---
+    Mutant(
+        "keys_of_tasks_that_are_not_neighbors_are_not_compared",
+        "workers/upserts/key_digests.py",
+        "        if first != second:\n",
+        "        if abs(first - second) == 1:\n",
+        _DIGESTS,
+    ),
+    Mutant(
+        "keys_of_two_tasks_are_published",
+        "workers/sink/publication.py",
+        "    if options.upsert is not None:\n        _require_keys_apart(",
+        "    if options.upsert is None:\n        _require_keys_apart(",
+        _PUBLICATION,
+    ),
+    Mutant(
+        "first_column_alone_is_the_key_of_a_task",
+        "workers/upserts/key_digests.py",
+        "blake2b(repr(key).encode()",
+        "blake2b(repr(key[0]).encode()",
+        _DIGESTS,
+    ),
+)
