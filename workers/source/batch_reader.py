@@ -18,7 +18,6 @@ from committer.iceberg.expressions.expression import And, Expression
 from committer.iceberg.reading.pack_splits import Split
 from workers.source.driver_table import DriverTable, ReadState, find_state, open_table
 from workers.source.metadata_rows import metadata_reader, metadata_schema
-from workers.source.pushed_filters import PushedFilters, push_filters
 from workers.source.read_options import ReadOptions
 from workers.source.read_plan import (
     plan_splits,
@@ -29,6 +28,7 @@ from workers.source.read_plan import (
 )
 from workers.source.splits import FileSplit, TableRows, TaskReader
 from workers.spark.batch_schema import spark_arrow_schema
+from workers.spark.pushed_filters import PushedFilters, push_filters
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
-from workers.source.spark_batches import as_spark_batch
 from workers.spark.invalidate_caches import patch_zipimporter
+from workers.spark.spark_batches import as_spark_batch
 
 # Here, because every process that reads for Spark imports this module.
 patch_zipimporter()

@@ -9,7 +9,7 @@ from committer.errors import UnsupportedError
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values import types as iceberg
 from committer.iceberg.values.types import IcebergType, NestedField
-from workers.source.spark_schema import spark_schema
+from workers.spark.spark_schema import spark_schema
 
 PRIMITIVES: list[tuple[IcebergType, spark.DataType]] = [
     (iceberg.BooleanType(), spark.BooleanType()),

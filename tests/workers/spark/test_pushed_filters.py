@@ -20,7 +20,7 @@ from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values import types as iceberg
 from committer.iceberg.values.types import IcebergType, NestedField
-from workers.source.pushed_filters import push_filters
+from workers.spark.pushed_filters import push_filters
 
 NAN, INF = math.nan, math.inf
 SOME_UUID = UUID("f0e1d2c3-b4a5-4697-8877-665544332211")
