@@ -29,6 +29,7 @@ from tools.make_docs import documents
 from tools.make_site import API, HOME
 from workers.settings import options
 from workers.settings.worker_setting_names import SETTING_NAMES
+from workers.source import read_options
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -194,7 +195,8 @@ def test_the_page_of_reasons_has_each_code_with_its_meaning_and_advice_and_no_ot
 
 def test_the_page_of_spark_options_has_each_option_and_setting() -> None:
     text = (DOCS / "reference/spark-options.md").read_text()
-    wanted = {*options._OURS, *SETTING_NAMES, *map(variable_of, SETTING_NAMES)}
+    reads = {*read_options._FOR_ALL, *read_options._OF_BATCH, *read_options._OF_STREAMS}
+    wanted = {*options._OURS, *reads, *SETTING_NAMES, *map(variable_of, SETTING_NAMES)}
     assert [name for name in sorted(wanted) if f"`{name}`" not in text] == []
 
 

@@ -212,6 +212,37 @@ READ_THE_TABLE = Walk(
     ],
 )
 
+_SPARK = (
+    _QUIET_SPARK
+    + "from pyspark.sql import SparkSession\n"
+    + "from frazil.spark import configure\n"
+    + 'spark = configure(SparkSession.builder.master("local[1]")).getOrCreate()\n'
+)
+
+READ_FROM_SPARK = Walk(
+    f"{_HOW_TO}/read-from-spark.md",
+    [
+        *_filled(),
+        Run(block=1, before=_QUIET_SPARK, shown="stdout"),
+        Run(block=2, before=_SPARK, shown="stdout"),
+        Run(block=3, before=_SPARK, shown="none"),
+    ],
+)
+
+STREAM_FROM_A_TABLE = Walk(
+    f"{_HOW_TO}/stream-from-a-table.md",
+    [
+        *_filled(),
+        Run(
+            block=1,
+            put={"/checkpoints/flights-to-console": "{home}/checkpoint"},
+            before=_QUIET_SPARK,
+            after=_ONE_BATCH,
+            shown="stdout",
+        ),
+    ],
+)
+
 # The first word of the last line: the start of its attempt.
 _QUARANTINED = "$(frazil quarantine list | tail -n 1 | cut -d ' ' -f 1)"
 
@@ -432,6 +463,7 @@ WALKS = (
     PUBLISH_BY_HAND,
     PUBLISH_FROM_SPARK,
     READ_FROM_PYTHON,
+    READ_FROM_SPARK,
     READ_THE_TABLE,
     REMOVE_ORPHANS,
     RUN_ON_AWS,
@@ -440,6 +472,7 @@ WALKS = (
     RUN_THE_COMMITTER,
     SHARE_WITH_OTHER_ENGINES,
     SIGN_REQUESTS,
+    STREAM_FROM_A_TABLE,
     TRY_HOSTILE_REQUESTS,
     TUNE,
     USE_TRINO,

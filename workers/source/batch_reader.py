@@ -29,6 +29,7 @@ from workers.source.read_plan import (
 from workers.source.splits import FileSplit, TableRows, TaskReader
 from workers.spark.batch_schema import spark_arrow_schema
 from workers.spark.pushed_filters import PushedFilters, push_filters
+from workers.spark.told_first import told_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ class PushingReader(DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> Sequence[InputPartition]:
         row_filter = And.of(self._options.row_filter, self._pushed.expression)
-        with open_table(self._options) as table:
+        with told_first(), open_table(self._options) as table:
             splits = _splits(table, self._options, self._state, row_filter)
         return [FileSplit(split) for split in splits]
 

@@ -21,6 +21,7 @@ from committer.iceberg.inspection.metadata_tables import (
     inspect_snapshot,
     inspect_table,
 )
+from committer.iceberg.inspection.values import Row
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from workers.files.file_system import StoredFiles
@@ -28,6 +29,7 @@ from workers.files.store_access import StoreAccess
 from workers.source.driver_table import DriverTable
 from workers.spark.batch_schema import spark_arrow_schema
 from workers.spark.spark_batches import as_spark_batch
+from workers.spark.told_first import told_first
 
 
 def metadata_schema(kind: str) -> StructType:
@@ -75,14 +77,15 @@ class MetadataReader(DataSourceReader):  # type: ignore[misc]
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, MetadataSplit):
             raise InvariantError("a read of a metadata table without its split")
-        source = TableSource(partition.metadata, partition.location, self._bytes)
-        kind = partition.kind
-        if kind in SNAPSHOT_KINDS:
-            rows = inspect_snapshot(kind, source, partition.snapshot)
-        else:
-            rows = inspect_table(kind, source)
-        for batch in arrow_batches(kind, rows):
-            yield as_spark_batch(batch, self._schema)
+        with told_first():
+            for batch in arrow_batches(partition.kind, self._rows(partition)):
+                yield as_spark_batch(batch, self._schema)
+
+    def _rows(self, split: MetadataSplit) -> Iterator[Row]:
+        source = TableSource(split.metadata, split.location, self._bytes)
+        if split.kind in SNAPSHOT_KINDS:
+            return inspect_snapshot(split.kind, source, split.snapshot)
+        return inspect_table(split.kind, source)
 
     def _bytes(self, location: str) -> bytes:
         with StoredFiles(self._access)(location) as file:

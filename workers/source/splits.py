@@ -23,6 +23,7 @@ from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
 from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.spark_batches import as_spark_batch
+from workers.spark.told_first import told_first
 
 # Here, because every process that reads for Spark imports this module.
 patch_zipimporter()
@@ -59,10 +60,11 @@ def read_split(
     """Yield the rows of a split. Spark sends None for a plan without splits."""
     if not isinstance(partition, FileSplit):
         return
-    found = partition.rows or rows
-    if found is None:
-        raise InvariantError("a split without the facts of its table")
-    yield from found.read(partition.parts)
+    with told_first():
+        found = partition.rows or rows
+        if found is None:
+            raise InvariantError("a split without the facts of its table")
+        yield from found.read(partition.parts)
 
 
 class TaskReader(DataSourceReader):  # type: ignore[misc]

@@ -26,6 +26,7 @@ from workers.source.read_options import ReadOptions
 from workers.source.read_plan import plan_splits, table_read, with_columns_of
 from workers.source.splits import FileSplit, StreamTaskReader, TableRows, read_split
 from workers.spark.batch_schema import spark_arrow_schema
+from workers.spark.told_first import told_first
 
 if TYPE_CHECKING:
     _AvailableNow = object
@@ -68,7 +69,8 @@ class FrazilStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore
     # --- Offsets ---------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, int | bool]:  # noqa: N802
-        position = self._stream().first_position()
+        with told_first():
+            position = self._stream().first_position()
         self._position = position
         return position.to_json()
 
@@ -77,12 +79,13 @@ class FrazilStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore
     ) -> dict[str, int | bool]:
         """Return how far a micro-batch from `start` on may read; without it (PySpark 4.1), from the
         end of the last one."""
-        stream = self._stream()
-        if start is not None:
-            position = StreamPosition.of_json(start)
-        else:
-            position = self._position or stream.first_position()
-        return stream.advance(position, self._limits(limit)).to_json()
+        with told_first():
+            stream = self._stream()
+            if start is not None:
+                position = StreamPosition.of_json(start)
+            else:
+                position = self._position or stream.first_position()
+            return stream.advance(position, self._limits(limit)).to_json()
 
     def getDefaultReadLimit(self) -> object:  # noqa: N802
         """Return a limit of the options, for PySpark 4.2 and later."""
@@ -107,10 +110,12 @@ class FrazilStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore
     # --- Splits ----------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        after, up_to = StreamPosition.of_json(start), StreamPosition.of_json(end)
-        self._position = up_to
-        if after == up_to:
-            return []
+        with told_first():
+            after, up_to = StreamPosition.of_json(start), StreamPosition.of_json(end)
+            self._position = up_to
+            return [] if after == up_to else self._splits(after, up_to)
+
+    def _splits(self, after: StreamPosition, up_to: StreamPosition) -> list[InputPartition]:
         table, options = self._table, self._options
         stream = self._stream()
         state = find_state(table, options.travel)
