@@ -56,9 +56,25 @@ def _member(source: pa.Array | None, column: Column, rows: int, owner: pa.Array 
     if source is None:
         return _filled(column, rows)
     array = _conform(source, column)
-    if not column.target.nullable and array.null_count and _has_real_null(array, owner):
+    if column.target.nullable or not array.null_count:
+        return array
+    if _has_real_null(array, owner):
         raise PublishError(f"column {column.path} is required, but the rows hold nulls in it")
-    return array
+    return _without_nulls(array)
+
+
+def _without_nulls(array: pa.Array) -> pa.Array:
+    """Return the array with anything where it had nulls. The struct around it is null there, and
+    Parquet's writer takes no null for a required field."""
+    kind, rows = array.type, len(array)
+    if isinstance(array, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(kind, _without_nulls(array.storage))
+    if pa.types.is_struct(kind):
+        members = [array.field(at) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(members, fields=list(kind))
+    children = [array.values] if pa.types.is_list(kind) or pa.types.is_map(kind) else None
+    buffers = array.buffers()[: 2 if children else None]
+    return pa.Array.from_buffers(kind, rows, [None, *buffers[1:]], 0, array.offset, children)
 
 
 def _has_real_null(array: pa.Array, owner: pa.Array | None) -> bool:

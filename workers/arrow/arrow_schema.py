@@ -30,10 +30,12 @@ from committer.iceberg.values.types import (
     StringType,
     StructType,
     UUIDType,
+    VariantType,
 )
 from workers.arrow import arrow_types
 from workers.arrow.arrow_columns import Column, conform_batch
 from workers.arrow.arrow_types import (
+    VARIANT,
     arrow_schema,
     arrow_type,
     describe,
@@ -45,6 +47,8 @@ from workers.arrow.arrow_values import to_array
 from workers.arrow.store_assignment import is_assignable
 
 __all__ = ["MatchedColumns", "Problem", "arrow_schema", "iceberg_schema", "match_columns"]
+
+_VARIANT_MARK = b"variant"
 
 # Types that may be written into a column besides its own. Spark has neither uuid nor fixed: it
 # shows a uuid column as string and a fixed column as binary.
@@ -187,6 +191,8 @@ class _Matcher:
     ) -> tuple[pa.DataType, tuple[Column, ...]]:
         """Return the type to write, and the columns inside of it."""
         match wanted:
+            case VariantType() if _is_variant(found):
+                return VARIANT, _variant(found, path)
             case StructType() if pa.types.is_struct(found):
                 return self._struct(found, wanted, path)
             case ListType() if pa.types.is_list(found) or pa.types.is_large_list(found):
@@ -237,6 +243,19 @@ def _constant(wanted: NestedField, path: str, value: object) -> Column:
 
 def _unwritable(wanted: NestedField) -> str:
     return f"nothing: columns of type {describe(wanted.field_type)} cannot be written"
+
+
+def _is_variant(found: pa.DataType) -> bool:
+    """Return whether a type is Spark's of variants: their two binaries, one of them marked."""
+    if not pa.types.is_struct(found) or {field.name for field in found} != {
+        part.name for part in VARIANT
+    }:
+        return False
+    return (found.field("metadata").metadata or {}).get(_VARIANT_MARK) == b"true"
+
+
+def _variant(found: pa.StructType, path: str) -> tuple[Column, ...]:
+    return tuple(Column(part, path, found.get_field_index(part.name), None, ()) for part in VARIANT)
 
 
 def _accepts(found: pa.DataType, wanted: IcebergType) -> bool:

@@ -43,6 +43,11 @@ from committer.iceberg.values.types import (
 
 FIELD_ID = b"PARQUET:field_id"
 
+# The order of Parquet's groups; their fields have no ids of the table.
+VARIANT = pa.struct(
+    [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]
+)
+
 _PRIMITIVES: dict[IcebergType, pa.DataType] = {
     BooleanType(): pa.bool_(),
     IntegerType(): pa.int32(),
@@ -58,9 +63,10 @@ _PRIMITIVES: dict[IcebergType, pa.DataType] = {
     StringType(): pa.string(),
     UUIDType(): pa.uuid(),
     BinaryType(): pa.binary(),
+    VariantType(): VARIANT,
 }
 
-_UNWRITABLE = (UnknownType, VariantType, GeometryType, GeographyType)
+_UNWRITABLE = (UnknownType, GeometryType, GeographyType)
 
 
 def is_writable(kind: IcebergType) -> bool:

@@ -24,7 +24,7 @@ from committer.iceberg.values.types import (
     IcebergType,
     StringType,
 )
-from workers.arrow.arrow_types import children, field_id
+from workers.arrow.arrow_types import VARIANT, children, field_id
 from workers.arrow.footer_metrics import FileMetrics, Leaf, RawRange, SeenRows, footer_metrics
 
 # Parquet keeps no minimum or maximum of a row group above this. Source:
@@ -64,16 +64,22 @@ def metrics_leaves(
     return tuple(
         Leaf(leaf_id, _kind(table, leaf_id), path, repeated, modes[leaf_id], position)
         for position, (leaf_id, path, repeated) in walked
+        if leaf_id is not None
     )
 
 
 def _walk(
     fields: Sequence[pa.Field], path: tuple[int, ...], repeated: bool
-) -> Iterator[tuple[int, tuple[int, ...], bool]]:
+) -> Iterator[tuple[int | None, tuple[int, ...], bool]]:
+    """Yield id, path and whether it is repeated, of each Parquet column. A variant's counts are
+    those of its first one, which alone has the id."""
     for position, candidate in enumerate(fields):
         inner = children(candidate.type)
         at = (*path, position)
-        if inner:
+        if candidate.type == VARIANT:
+            yield _required_id(candidate), (*at, 0), repeated
+            yield None, (*at, 1), repeated
+        elif inner:
             yield from _walk(inner, at, repeated or not pa.types.is_struct(candidate.type))
         else:
             yield _required_id(candidate), at, repeated

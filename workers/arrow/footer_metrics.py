@@ -18,7 +18,13 @@ import pyarrow.parquet as pq
 from committer.iceberg.schema.metrics_config import MetricsMode
 from committer.iceberg.values.single_value import encode_value, scaled
 from committer.iceberg.values.truncation import truncate_lower, truncate_upper
-from committer.iceberg.values.types import DecimalType, IcebergType, StringType, UUIDType
+from committer.iceberg.values.types import (
+    DecimalType,
+    IcebergType,
+    StringType,
+    UUIDType,
+    VariantType,
+)
 
 # A bound in a footer: int, float, bool or bytes, of one kind per column.
 RawValue = Any
@@ -46,7 +52,7 @@ class Leaf:
 
     @property
     def has_bounds(self) -> bool:
-        return self.has_counts and self.mode.bounds
+        return self.has_counts and self.mode.bounds and not isinstance(self.kind, VariantType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ def footer_metrics(
         column_sizes={
             leaf.field_id: sum(g.column(leaf.position).total_compressed_size for g in groups)
             for leaf in leaves
-            if leaf.mode.counts
+            if leaf.mode.counts and not isinstance(leaf.kind, VariantType)
         },
         value_counts={leaf.field_id: facts.value_count for leaf, facts in counted},
         null_value_counts={

@@ -25,13 +25,8 @@ from committer.iceberg.values.types import (
     UnknownType,
     VariantType,
 )
-from workers.arrow.arrow_types import arrow_type
+from workers.arrow.arrow_types import VARIANT, arrow_type
 from workers.arrow.arrow_values import to_array
-
-# The order of Parquet's groups.
-VARIANT = pa.struct(
-    [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)]
-)
 
 
 def read_schema(fields: Iterable[NestedField]) -> pa.Schema:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from committer.errors import UnsupportedError
-from workers.read.read_types import VARIANT
+from workers.arrow.arrow_types import VARIANT
 
 
 def plain_variants(array: pa.StructArray) -> pa.Array:

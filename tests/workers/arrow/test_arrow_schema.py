@@ -219,7 +219,6 @@ def test_a_missing_optional_column_is_filled_with_its_write_default_or_null() ->
 def test_columns_that_parquet_cannot_hold_are_left_out_unless_they_are_given() -> None:
     table = schema(
         optional(1, "id", LongType()),
-        optional(2, "v", VariantType()),
         optional(3, "u", UnknownType()),
         optional(4, "g", GeometryType()),
     )
@@ -349,6 +348,32 @@ def test_names_that_avro_would_not_take_are_written_as_iceberg_writes_them() -> 
     assert batch.schema.names == ["a_x2Eb"]
 
 
-def test_a_table_of_which_nothing_can_be_written_is_refused() -> None:
+def spark_variant() -> pa.DataType:
+    """Return the type of a variant in Spark's batches."""
+    mark = {"variant": "true"}
+    parts = [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, mark)]
+    return pa.struct(parts)
+
+
+def test_a_variant_becomes_the_two_binaries_of_parquet_and_may_be_null() -> None:
+    table = schema(optional(1, "v", VariantType()), optional(2, "w", VariantType()))
+    batch = conformed(
+        {"v": pa.array([{"value": b"V", "metadata": b"M"}, None], spark_variant())}, table
+    )
+    assert [field.name for field in batch.schema.field("v").type] == ["metadata", "value"]
+    assert batch.to_pylist() == [
+        {"v": {"metadata": b"M", "value": b"V"}, "w": None},
+        {"v": None, "w": None},
+    ]
+    assert batch.column(0).field(0).null_count == 0  # Parquet takes no null for a required field
+
+
+def test_a_struct_that_only_looks_like_a_variant_is_refused() -> None:
+    plain = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
     table = schema(optional(1, "v", VariantType()))
+    assert "v: found struct" in complaint(pa.schema([("v", plain)]), table)
+
+
+def test_a_table_of_which_nothing_can_be_written_is_refused() -> None:
+    table = schema(optional(1, "g", GeometryType()))
     assert "no column that could be written" in complaint(pa.schema([]), table)

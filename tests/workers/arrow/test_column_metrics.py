@@ -26,6 +26,7 @@ from committer.iceberg.values.types import (
     IcebergType,
     LongType,
     StringType,
+    VariantType,
 )
 from tests.support.builders.fixtures import table_dir
 from tests.workers.tables import PRIMITIVES, all_primitives, nested, optional, schema
@@ -150,15 +151,14 @@ def check(file: DataFile, field_id: int, kind: IcebergType, values: Sequence[obj
 
 def test_bounds_and_counts_span_all_row_groups(tmp_path: Path) -> None:
     table = schema(optional(1, "d", DoubleType()), optional(2, "s", StringType()))
-    target = Target(
-        f"file:{tmp_path}/t", table, properties={"write.parquet.row-group-size-bytes": "514"}
-    )
+    target = Target(f"file:{tmp_path}/t", table)
     groups: list[list[list[object]]] = [
         [[NAN, None], ["b", None]],
         [[3.0, -1.0], ["z", "c"]],
         [[NAN, 9.5], [None, "a"]],
     ]
-    [file] = write_rows(target, *(batch_of(table, columns) for columns in groups))
+    batches = [batch_of(table, columns) for columns in groups]
+    [file] = write_rows(target, *batches, limits=WriterLimits(row_group_bytes=514))
     assert pq.ParquetFile(file.file_path.removeprefix("file:")).num_row_groups == 3
     check(file, 1, DoubleType(), [NAN, None, 3.0, -1.0, NAN, 9.5])
     check(file, 2, StringType(), ["b", None, "z", "c", None, "a"])
@@ -338,3 +338,14 @@ def java_metrics(recorded: dict[str, Any]) -> dict[str, object]:
         "lower_bounds": bounds("lower_bounds"),
         "upper_bounds": bounds("upper_bounds"),
     }
+
+
+def test_a_variant_has_its_counts_and_neither_bounds_nor_sizes(tmp_path: Path) -> None:
+    """As Iceberg Java has it for the same rows."""
+    table = schema(optional(1, "v", VariantType()), optional(2, "s", StringType()))
+    variants = [{"metadata": b"M", "value": b"V"}, None, {"metadata": b"M", "value": b"W"}]
+    batch = pa.record_batch([variants, ["a", "b", "c"]], schema=arrow_schema(table))
+    [file] = write_rows(Target(f"file:{tmp_path}/t", table), batch)
+    assert (file.value_counts, file.null_value_counts) == ({1: 3, 2: 3}, {1: 1, 2: 0})
+    assert set(file.column_sizes or {}) == {2}
+    assert (file.lower_bounds, file.upper_bounds) == ({2: b"a"}, {2: b"c"})

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from committer.errors import AlreadyExistsError, InvariantError, UnsupportedError
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
-from committer.iceberg.schema.table_text import parse_sort_order
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.table_text import parse_columns, parse_sort_order
 from committer.iceberg.values.types import BinaryType, DateType, IntegerType, LongType, StringType
 from tests.workers.tables import nested, optional, required, schema
 from tests.workers.write_target import (
@@ -32,7 +33,7 @@ from tests.workers.write_target import (
     write_rows,
     writer_of,
 )
-from workers.arrow.arrow_schema import arrow_schema
+from workers.arrow.arrow_schema import arrow_schema, match_columns
 from workers.files.file_system import open_file_system
 from workers.files.file_writer import FileNames, PartitionedWriter, WriterLimits
 from workers.files.store_access import USUAL_ACCESS
@@ -300,6 +301,33 @@ def test_many_small_batches_make_one_row_group(tmp_path: Path) -> None:
     [file] = write_rows(target(tmp_path), *(rows(n * 10, 10) for n in range(200)))
     assert row_groups(file) == 1
     assert read_all([file]) == list(range(2000))
+
+
+def test_a_struct_that_is_null_may_have_required_fields_of_any_type(tmp_path: Path) -> None:
+    inner = "n: long not null, t: string not null, b: boolean not null, u: uuid not null"
+    more = "l: list<long> not null, m: map<string, long> not null"
+    table = parse_columns(f"w struct<{inner}, {more}, s: struct<x: int not null> not null>")
+    whole = {"n": 1, "t": "x", "b": True, "u": b"u" * 16, "l": [1], "m": [("k", 1)], "s": {"x": 1}}
+    batch = pa.record_batch({"w": [None, whole, None, whole]}, schema=nullable_schema(table))
+    matched = match_columns(batch.schema, table)
+    [file] = write_rows(Target(f"file:{tmp_path}", table), matched.conform(batch.slice(1)))
+    found = read_file(file).column("w").to_pylist()
+    assert found[1] is None
+    assert found[0] == found[2]
+    assert {name: found[0][name] for name in "ntblms"} == {n: whole[n] for n in "ntblms"}
+
+
+def nullable_schema(table: Schema) -> pa.Schema:
+    """Return the table's columns as a DataFrame has them: all of them may be null."""
+    fields = [optional_of(field) for field in arrow_schema(table)]
+    return pa.schema(fields)
+
+
+def optional_of(field: pa.Field) -> pa.Field:
+    kind = field.type
+    if pa.types.is_struct(kind):
+        kind = pa.struct([optional_of(inner) for inner in kind])
+    return pa.field(field.name, pa.binary(16) if kind == pa.uuid() else kind)
 
 
 def ids_of(file: DataFile) -> list[int]:
