@@ -136,4 +136,47 @@ SPARK_WRITES = (
         "blake2b(repr(key[0]).encode()",
         _DIGESTS,
     ),
+    # --- Tables that writes make, and values that they cast ---
+    Mutant(
+        "creation_whose_answer_is_lost_is_given_up",
+        "committer/creation/create_table.py",
+        "            await world.sleep(spread_s(delay_s, world))\n",
+        "            raise\n",
+        ("tests/creation/test_create_table.py -k lost",),
+    ),
+    Mutant(
+        "loser_of_a_race_to_create_a_table_fails",
+        "workers/creation/ensured_table.py",
+        "        return publisher.load_table(new.identifier), False  # another was faster\n",
+        "        raise\n",
+        ("tests/workers/creation/test_spark_table.py -k several_creators",),
+    ),
+    Mutant(
+        "union_makes_what_is_required_optional",
+        "workers/creation/wider_schema.py",
+        "        return NestedField(known.field_id, known.name, kind, known.required)\n",
+        "        return NestedField(known.field_id, known.name, kind, False)\n",
+        ("tests/workers/creation/test_wider_schema.py",),
+    ),
+    Mutant(
+        "half_a_cent_is_rounded_to_even",
+        "workers/arrow/store_assignment.py",
+        'round_mode="half_towards_infinity"',
+        'round_mode="half_to_even"',
+        ("tests/workers/arrow/test_store_assignment.py",),
+    ),
+    Mutant(
+        "file_of_row_groups_that_overlap_counts_as_sorted",
+        "workers/files/data_file_writer.py",
+        "            self._is_in_order &= sorter.follows(",
+        "            self._is_in_order |= sorter.follows(",
+        ("tests/workers/files/test_file_writer.py -k goes_on_where",),
+    ),
+    Mutant(
+        "null_struct_leaves_nulls_in_its_required_fields",
+        "workers/arrow/arrow_columns.py",
+        "    return _without_nulls(array)\n\n\ndef",
+        "    return array\n\n\ndef",
+        ("tests/workers/files/test_file_writer.py -k required_fields",),
+    ),
 )

@@ -37,6 +37,7 @@ Wait = Literal["durable", "committed"]
 OnQuarantine = Literal["fail", "continue"]
 OnConflict = Literal["quarantine", "fail"]
 
+_FORMAT, _PARQUET = "write-format", "parquet"
 _OURS = frozenset(
     {
         "table",
@@ -53,6 +54,7 @@ _OURS = frozenset(
         "merge-schema",
         "check-ordering",
         "check-nullability",
+        _FORMAT,
         "on_conflict",
         *CREATE_OPTIONS,
         *OVERWRITE_OPTIONS,
@@ -105,6 +107,7 @@ def parse_options(
     given = {name.lower(): value for name, value in options.items()}
     properties = filter(is_table_property, given)
     refuse_unknown(given, _OURS, {*_SPARKS, *_UNION, *properties})
+    _refuse_other_formats(given)
     producer, epoch = given.get("producer") or None, whole_number(given, "epoch")
     backlog_max = whole_number(given, "backlog_max")
     if streaming and epoch is not None:
@@ -150,6 +153,15 @@ def parse_options(
         upsert=upsert,
         on_conflict=on_conflict,
     )
+
+
+def _refuse_other_formats(given: Mapping[str, str]) -> None:
+    found = given.get(_FORMAT, _PARQUET)
+    if found.lower() != _PARQUET:
+        raise SettingsError(
+            f"option `{_FORMAT}`: only `{_PARQUET}` files are written, and every table takes them"
+            f" beside others; found `{found}`"
+        )
 
 
 def _replaced(

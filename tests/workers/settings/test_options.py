@@ -97,3 +97,9 @@ def test_a_write_may_name_a_branch_and_ask_for_order_and_no_nulls() -> None:
     options = {"table": "db.t", "branch": "audit", "check-ordering": "true"}
     parsed = parse_options({**options, "check-nullability": "TRUE"}, streaming=False)
     assert (parsed.branch, parsed.check_ordering, parsed.check_nullability) == ("audit", True, True)
+
+
+def test_only_parquet_is_written() -> None:
+    parse_options({"table": "db.t", "write-format": "Parquet"}, streaming=True)
+    with pytest.raises(SettingsError, match=r"`write-format`: only `parquet` .* found `orc`"):
+        parse_options({"table": "db.t", "write-format": "orc"}, streaming=False)
