@@ -17,6 +17,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.paths import PATHS
 from tests.mutants.process import PROCESS
 from tests.mutants.protocol import PROTOCOL
+from tests.mutants.reading import READING
 from tests.mutants.rest_catalog import REST_CATALOG
 from tests.mutants.spark_writes import SPARK_WRITES
 from tests.mutants.upkeep import UPKEEP
@@ -38,6 +39,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *PATHS,
     *ADOPTION,
     *SPARK_WRITES,
+    *READING,
     *PROCESS,
     *COMMAND,
     *VALIDATION,

@@ -22,7 +22,6 @@ from committer.iceberg.scan.column_projection import (
     RowNumber,
     file_context,
     project_columns,
-    project_row,
 )
 from committer.iceberg.schema.metadata_columns import (
     FILE_PATH,
@@ -66,6 +65,7 @@ from committer.iceberg.values.types import (
     VariantType,
 )
 from tests.iceberg.parquet_rows import read_rows
+from tests.iceberg.row_projection import project_row
 from tests.iceberg.schema_strategies import schemas
 from tests.support.builders.fixtures import expected, read_bytes, table_names
 from tests.support.builders.partition_values import read_partition

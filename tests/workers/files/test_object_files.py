@@ -5,6 +5,7 @@ names that the table asks for, or none; and the secrets that tasks use.
 from __future__ import annotations
 
 import asyncio
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -22,7 +23,7 @@ from tests.workers.tables import optional, required, schema
 from tests.workers.write_target import Target, spec_of, write_rows, writer_of
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.adls_files import AdlsAccess, AdlsFiles, VendedSignature, adls_path
-from workers.files.file_system import open_file_system, open_object_store
+from workers.files.file_system import StoredFiles, open_file_system, open_object_store
 from workers.files.file_writer import WriterLimits
 from workers.files.gcs_files import GcsAccess, GcsFiles, VendedToken, gcs_path
 from workers.files.parquet_options import MIB
@@ -135,6 +136,18 @@ def test_rows_are_in_the_objects_that_the_data_files_name(place: Place) -> None:
     assert info.size == file.file_size_in_bytes
     with place.client().open_input_file(place.path(file.file_path)) as source:
         assert pq.read_table(source).column("id").to_pylist() == list(range(1000))
+
+
+@pytest.mark.server
+def test_a_file_is_opened_for_ranged_reads(place: Place) -> None:
+    [file] = write_rows(place.target, rows(1000))
+    opened: StoredFiles = pickle.loads(pickle.dumps(StoredFiles(place.access)))
+    with opened(file.file_path) as source:
+        assert source.size() == file.file_size_in_bytes
+        assert source.read_at(4, file.file_size_in_bytes - 4) == b"PAR1"
+        assert pq.ParquetFile(source).read_row_group(0, ["id"]).num_rows == 1000
+    with pytest.raises(FileNotFoundError):
+        opened(f"{place.root}/data/none.parquet").read(1)
 
 
 @pytest.mark.server

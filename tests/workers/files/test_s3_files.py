@@ -18,7 +18,7 @@ from tests.support.servers.s3_server import OUTSIDER, VENDED, VENDED_BUCKET, S3S
 from tests.workers.tables import optional, required, schema
 from tests.workers.write_target import Target, spec_of, write_rows, writer_of
 from workers.arrow.arrow_schema import arrow_schema
-from workers.files.file_system import open_file_system
+from workers.files.file_system import StoredFiles, open_file_system
 from workers.files.file_writer import WriterLimits
 from workers.files.parquet_options import MIB
 from workers.files.s3_files import S3Access, S3Files, VendedKeys, s3_path
@@ -83,6 +83,17 @@ class Bucket:
 @pytest.fixture
 def bucket(s3_server: S3Server) -> Iterator[Bucket]:
     yield Bucket(s3_server)
+
+
+@pytest.mark.server
+def test_a_file_is_opened_for_ranged_reads(bucket: Bucket) -> None:
+    [file] = write_rows(bucket.target(), rows(1000))
+    opened: StoredFiles = pickle.loads(pickle.dumps(StoredFiles(bucket.access)))
+    with opened(file.file_path) as source:
+        assert source.size() == file.file_size_in_bytes
+        assert source.read_at(4, file.file_size_in_bytes - 4) == b"PAR1"
+    with pytest.raises(FileNotFoundError):
+        opened(f"{bucket.root}/data/none.parquet")
 
 
 @pytest.mark.server

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from committer.errors import InvalidMetadataError
+from committer.errors import InvalidMetadataError, NotFoundError
 from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
 from committer.iceberg.deletes.position_deletes import (
@@ -19,6 +19,8 @@ from committer.iceberg.deletes.position_deletes import (
     position_delete_rows,
 )
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
+from committer.iceberg.expressions.where_text import parse_where
+from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.task_part import split_task
 from committer.iceberg.schema.metadata_columns import IS_DELETED, ROW_POSITION
 from committer.iceberg.schema.schema import Schema
@@ -35,7 +37,7 @@ from workers.files.file_system import StoredFiles
 from workers.files.store_access import USUAL_ACCESS
 from workers.read.deletes import deleted_values
 from workers.read.deletes.delete_cache import DeleteCache
-from workers.read.task_reader import read_task
+from workers.read.task_reader import count_rows, read_task
 
 IDS = schema(required(1, "id", LongType()), optional(2, "name", StringType()))
 TEN = table_of(IDS, id=range(10), name=[f"n{at}" for at in range(10)])
@@ -310,3 +312,24 @@ def test_the_least_recently_used_content_makes_room() -> None:
     cache.keep("d", "d", 9)
     cache.keep("c", "new", 1)
     assert (cache.find("d"), cache.find("c"), cache.size_bytes) == (None, "new", 6)
+
+
+# --- Counts --------------------------------------------------------------------------------------
+
+
+def counted(task: FileScanTask) -> int:
+    return count_rows(READ, task, StoredFiles(USUAL_ACCESS), DeleteCache())
+
+
+def test_rows_are_counted_without_the_data_file_unless_values_decide(tmp_path: Path) -> None:
+    file = ten(tmp_path)
+    by_position = vector(tmp_path, file, 2, 9, 10, 1 << 40)
+    twice = position_deletes(tmp_path, "d.parquet", {file.file_path: [2, 3, 11]})
+    by_value = equality_deletes(tmp_path, "e.parquet", schema(IDS.fields[0]), id=[4])
+    assert counted(task_of(file, by_value, by_position)) == 7
+    assert counted(task_of(file, residual=parse_where("id > 6"))) == 3
+    (tmp_path / "data.parquet").unlink()
+    assert counted(task_of(file)) == 10
+    assert counted(task_of(file, by_position, twice)) == 7
+    with pytest.raises(NotFoundError):
+        counted(task_of(file, by_value))
