@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog as ForeignCatalog
 from pyiceberg.table import StaticTable
 
 from committer.errors import PublishError
@@ -152,3 +153,24 @@ def test_complete_mode_has_each_epoch_once_and_the_last_one_counts(writer: SinkW
     assert ids(writer) == [0, 1, 12]
     writer.micro_batch(run_of("counts", 3), [[], []], COMMITTED, complete=True)
     assert ids(writer) == []
+
+
+def test_the_base_of_an_isolated_overwrite_is_the_head_of_its_branch(writer: SinkWriter) -> None:
+    writer.append([rows("UA", 1)])
+    table = writer.table
+    catalog = ForeignCatalog("frazil", uri=f"sqlite:///{writer.harness.catalog_file}")
+    foreign = catalog.load_table(table)
+    snapshot = foreign.current_snapshot()
+    assert snapshot is not None
+    foreign.manage_snapshots().create_branch(snapshot.snapshot_id, "audit").commit()
+    writer.append([rows("UA", 2)])  # which is on main alone
+    on_branch = {"branch": "audit", **SERIALIZABLE}
+    writer.append([rows("UA", 3)], {"branch": "audit"})
+    writer.overwrite([rows("UA", 4)], on_branch)
+    beaten = writer.begin(on_branch)
+    writer.append([rows("UA", 5)], {"branch": "audit"})
+    with pytest.raises(PublishError, match="not kept: added: snapshot"):
+        beaten.end([rows("UA", 6)])
+    assert ids(writer) == [1, 2]
+    scan = catalog.load_table(table).scan().use_ref("audit")
+    assert sorted(scan.to_arrow().column("id").to_pylist()) == [4, 5]

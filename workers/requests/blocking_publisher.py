@@ -42,10 +42,6 @@ class BlockingPublisher:
         """Create a table. Errors: as `committer.creation.create_table.create_table`."""
         return self._runner.run(self._connections.create_table(new))
 
-    def has_branch(self, identifier: TableIdentifier, branch: str) -> bool:
-        """Return whether the table has the branch; one that it had once is not asked for again."""
-        return self._runner.run(self._connections.has_branch(identifier, branch))
-
     def credential(self, location: str) -> VendedCredential | None:
         """Return what the catalog has vended for a location of the table that was loaded last."""
         return self._runner.run(self._connections.storage.credential(location))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass, field
-from uuid import UUID
+from dataclasses import dataclass
 
 from committer.backends.catalog_kinds import open_catalog
 from committer.backends.storage_schemes import open_storage, open_table_storage
@@ -17,7 +16,6 @@ from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.queue.redis_stream import RedisQueue
 from committer.real_world import RealWorld
-from committer.request.table_identifier import TableIdentifier
 from committer.settings.setting_names import named_setting
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from committer.storage.inbox.key_file import KeyFile
@@ -39,19 +37,6 @@ class Connections:
     queue: Queue | None
     world: World
     around: Surroundings
-    branches: set[tuple[UUID | None, str]] = field(default_factory=set)
-
-    async def has_branch(self, identifier: TableIdentifier, branch: str) -> bool:
-        """Ask the catalog, once for each branch that is there: the tables of writers have none."""
-        cached = await self.publisher.load_table(identifier)
-        key = cached.metadata.table_uuid, branch
-        if key not in self.branches:
-            metadata = (await self.catalog.load(identifier)).metadata
-            ref = metadata.refs.get(branch)
-            if ref is None or ref.type != "branch":
-                return False
-            self.branches.add(key)
-        return True
 
     async def create_table(self, new: NewTable) -> LoadedTable:
         """Create a table. Errors: as `committer.creation.create_table.create_table`."""

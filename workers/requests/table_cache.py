@@ -25,7 +25,7 @@ _HISTORY = frozenset(
 
 
 class TableCache:
-    """The newest metadata seen of each table, with the current one of its snapshots alone."""
+    """The newest metadata seen of each table, with no snapshots but the heads of its branches."""
 
     def __init__(self, *, catalog: Catalog, storage: Storage) -> None:
         self._catalog = catalog
@@ -55,8 +55,9 @@ class TableCache:
 
 
 def parse_without_history(content: bytes) -> TableMetadata:
-    """Parse a table as if it had the current snapshot alone: a writer needs no other, and thousands
-    of them, read again in each micro-batch of a busy table, would cost it more than its rows do.
+    """Parse a table as if it had the heads of its branches alone: a writer needs no other snapshot,
+    and thousands of them, read again in each micro-batch of a busy table, would cost it more than
+    its rows do.
     """
     try:
         document = orjson.loads(content)
@@ -64,14 +65,25 @@ def parse_without_history(content: bytes) -> TableMetadata:
         return parse_table_metadata(content)  # gzipped, or broken: it knows
     if isinstance(document, dict):
         kept = {key: value for key, value in document.items() if key not in _HISTORY}
-        document = kept | {"snapshots": _current(document)}
+        document = kept | _heads(document)
     return parse_table_metadata_json(document)
 
 
-def _current(document: Mapping[str, object]) -> list[object]:
-    current_id, snapshots = document.get("current-snapshot-id"), document.get("snapshots")
-    return [
+def _heads(document: Mapping[str, object]) -> dict[str, object]:
+    """Return the branches, and the snapshots that they or `current-snapshot-id` name."""
+    refs, snapshots = document.get("refs"), document.get("snapshots")
+    branches = {
+        name: ref
+        for name, ref in (refs.items() if isinstance(refs, dict) else ())
+        if isinstance(ref, dict) and ref.get("type") == "branch"
+    }
+    ids = {
+        document.get("current-snapshot-id"),
+        *(one.get("snapshot-id") for one in branches.values()),
+    }
+    heads = [
         one
-        for one in (snapshots if isinstance(snapshots, list) else [])
-        if isinstance(one, dict) and one.get("snapshot-id") == current_id
+        for one in (snapshots if isinstance(snapshots, list) else ())
+        if isinstance(one, dict) and one.get("snapshot-id") in ids
     ]
+    return {"refs": branches, "snapshots": heads}

@@ -55,7 +55,8 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
     with borrow_publisher(settings) as publisher:
         metadata = wanted_table(publisher, options, settings, schema)
         vended = publisher.credential(data_folder(metadata.location, metadata.properties))
-    target = TargetTable.of(options.table, metadata, access_of_tasks(settings.access, vended))
+    access = access_of_tasks(settings.access, vended)
+    target = TargetTable.of(options.table, metadata, access, options.branch)
     if options.union_by_name and (wider := wider_schema(metadata, schema)) is not None:
         target = replace(target, schema=wider, is_widened=True)
     _check_writable(target, options, schema)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
@@ -23,7 +24,7 @@ _WRITE_PREFIX = "write."
 
 @dataclass(frozen=True, slots=True)
 class TableHead:
-    """The newest snapshot of the branch that is written to; its number is 0 in format version 1."""
+    """The newest snapshot of a branch; its number is 0 in format version 1."""
 
     snapshot_id: int
     sequence_number: int
@@ -32,7 +33,7 @@ class TableHead:
 @dataclass(frozen=True, slots=True)
 class TargetTable:
     """The table as the driver saw it when the write began. `specs`: all that its files may have.
-    `head`: None of an empty table.
+    `head`: of the branch that is written to; None of an empty table.
     """
 
     name: str
@@ -49,13 +50,15 @@ class TargetTable:
     """Whether `schema` has columns that the table gets with this write."""
 
     @classmethod
-    def of(cls, name: str, metadata: TableMetadata, access: StoreAccess) -> TargetTable:
+    def of(
+        cls, name: str, metadata: TableMetadata, access: StoreAccess, branch: str = MAIN
+    ) -> TargetTable:
         properties = {
             key: value
             for key, value in metadata.properties.items()
             if key.startswith(_WRITE_PREFIX)
         }
-        head = metadata.current_snapshot
+        head = metadata.branch_head(branch)
         return cls(
             name,
             metadata.require_uuid(),

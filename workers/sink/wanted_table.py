@@ -41,7 +41,7 @@ def wanted_table(
             ) from None
         new = new_table(identifier, schema, _wish(options.create), all_optional=True)
         metadata = ensure_table(publisher, new)[0].metadata
-    _check_branch(publisher, identifier, options.branch)
+    _check_branch(identifier, metadata, options.branch)
     return metadata
 
 
@@ -54,8 +54,9 @@ def _wish(create: CreateOptions) -> TableWish:
     )
 
 
-def _check_branch(publisher: BlockingPublisher, identifier: TableIdentifier, branch: str) -> None:
-    if branch != MAIN and not publisher.has_branch(identifier, branch):
+def _check_branch(identifier: TableIdentifier, metadata: TableMetadata, branch: str) -> None:
+    ref = metadata.refs.get(branch)
+    if branch != MAIN and (ref is None or ref.type != "branch"):
         raise PublishError(
             f"table `{identifier}` has no branch `{branch}`: create it first"
             f" (`frazil table branch create {identifier} {branch}`)"

@@ -95,6 +95,10 @@ def test_a_table_without_its_history_is_the_same_table_to_a_writer(name: str) ->
             "current_snapshot",
         ):
             assert getattr(found, fact) == getattr(whole, fact)
+        branches = [name for name, ref in whole.refs.items() if ref.type == "branch"]
+        assert list(found.refs) == branches
+        for name in branches:
+            assert found.branch_head(name) == whole.branch_head(name)
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"\x1f\x8b"])
