@@ -1,0 +1,1 @@
+"""Writes of Spark beside Iceberg's own runtime and Spark's Parquet writer: `make bench-spark`."""
