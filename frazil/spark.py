@@ -1,15 +1,30 @@
 """For Spark applications: `configure` for the session, `create_table` for a DataFrame, a `sink` for
-`foreachBatch`, and streaming upserts by `upsert_stream`.
+`foreachBatch`, streaming upserts by `upsert_stream`, and `delete_from`, `update` and `merge_into`
+for the rows of a table.
 
 Importing this imports neither PySpark nor pyarrow: they are imported where a session is used.
 """
 
 from __future__ import annotations
 
+from workers.changes.merge_builder import MergeBuilder
+from workers.changes.spark_changes import delete_from, merge_into, update
+from workers.changes.what_changed import Changed
 from workers.creation.spark_table import create_table
 from workers.session import configure
 from workers.spark.foreach_batch import sink
 from workers.spark.java import find_java_home
 from workers.spark.upsert_stream import upsert_stream
 
-__all__ = ["configure", "create_table", "find_java_home", "sink", "upsert_stream"]
+__all__ = [
+    "Changed",
+    "MergeBuilder",
+    "configure",
+    "create_table",
+    "delete_from",
+    "find_java_home",
+    "merge_into",
+    "sink",
+    "update",
+    "upsert_stream",
+]

@@ -1,0 +1,236 @@
+"""One try of a change on Spark: its DataFrames run, and what its tasks wrote as a request.
+
+Runs on the driver. Of the rows themselves nothing comes to the driver, only the tasks' messages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+from committer import errors
+from committer.errors import FrazilError, PublishError
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.expressions.expression import ALWAYS_TRUE
+from committer.iceberg.expressions.expression_json import print_expression
+from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.schema.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER as NEWEST
+from committer.iceberg.schema.metadata_columns import ROW_ID as LINEAGE
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import IdentityTransform
+from workers.changes.assignments import quoted
+from workers.changes.change_options import Command
+from workers.changes.changed_table import ChangedTable
+from workers.changes.publish_change import AttemptIdentity, PreparedChange, delete_written
+from workers.changes.spark_conditions import RowFilter
+from workers.changes.target_rows import facts, table_read
+from workers.changes.tasks.row_kinds import (
+    FACT,
+    FILE,
+    KIND,
+    LAST_UPDATED,
+    POSITION,
+    ROW_ID,
+    RowKind,
+)
+from workers.changes.tasks.row_writer import (
+    MESSAGE_SCHEMA,
+    ChangeTarget,
+    RowsWritten,
+    RowWriter,
+    unpack_message,
+)
+from workers.files.position_delete_writer import DeleteForm
+
+_TYPES = {
+    KIND: "int",
+    FILE: "string",
+    POSITION: "bigint",
+    ROW_ID: "bigint",
+    LAST_UPDATED: "bigint",
+    FACT: "binary",
+}
+_OURS = re.compile(r"committer\.errors\.(\w+): (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRun:
+    """What every change of a table needs to run."""
+
+    spark: Any
+    table: ChangedTable
+    identity: AttemptIdentity
+    command: Command
+
+    # --- Tasks -----------------------------------------------------------------------------------
+
+    def write(
+        self, rows: Any, form: DeleteForm | None = None, *, matches_once: bool = False
+    ) -> list[RowsWritten]:
+        """Let tasks write rows that have the columns of `row_kinds`; return their messages.
+
+        Errors: as a task's, and `PublishError` for a row that several rows of the source match.
+        """
+        table = self.table
+        writer = RowWriter(
+            _target(table), table_read(table), self.identity.attempt(table), form, matches_once
+        )
+        messages = run(lambda: rows.mapInArrow(writer.write, MESSAGE_SCHEMA).collect())
+        written = [unpack_message(bytes(row["message"])) for row in messages]
+        repeated = next((each.repeated for each in written if each.repeated), None)
+        if repeated is not None:
+            delete_written(written, table)
+            raise PublishError(matched_twice(table, repeated[0]))
+        return written
+
+    # --- Requests --------------------------------------------------------------------------------
+
+    def copy_on_write(
+        self, rows: Any, removed: Sequence[FileScanTask], scope: RowFilter
+    ) -> PreparedChange:
+        """Write the rows that take the place of these files. `scope`: of what was read."""
+        written = self.write(rows)
+        needs = self._checks(scope) | {
+            "removed_data_files": tuple(task.file.file_path for task in removed),
+            "removed_delete_files": tuple(_place(file) for file in _vectors(removed)),
+        }
+        return PreparedChange("overwrite", needs, written)
+
+    def merge_on_read(
+        self,
+        rows: Any,
+        tasks: Sequence[FileScanTask],
+        scope: RowFilter,
+        form: DeleteForm,
+        *,
+        matches_once: bool = False,
+    ) -> PreparedChange | None:
+        """Write deleted positions and new rows. `tasks`: of all files that rows may be deleted of.
+        None where there are none of both."""
+        known = rows.unionByName(facts(self.spark, tasks), allowMissingColumns=True)
+        placed = with_places(known).repartition(cluster(rows, self.table))
+        written = self.write(placed, form, matches_once=matches_once)
+        if not any(each.files for each in written):
+            return None
+        referenced = [path for each in written for path in each.referenced]
+        removed = [file for each in written for file in each.removed]
+        needs = self._checks(scope) | {
+            "removed_delete_files": tuple(map(_place, removed)),
+            # Those of one data file say so themselves.
+            "referenced_data_files": tuple(referenced if form == "partitions" else ()),
+            "updates_rows": self.command != "delete",
+        }
+        return PreparedChange(
+            "row-delta",
+            needs,
+            written,
+            sum(each.deleted for each in written),
+            sum(each.updated for each in written),
+            sum(each.inserted for each in written),
+        )
+
+    def _checks(self, scope: RowFilter) -> dict[str, object]:
+        needs: dict[str, object] = {"isolation_level": self.table.isolation(self.command)}
+        if scope.expression != ALWAYS_TRUE:
+            needs["conflict_filter"] = print_expression(scope.expression)
+        return needs
+
+
+def _target(table: ChangedTable) -> ChangeTarget:
+    metadata, schema = table.metadata, table.schema
+    if table.has_lineage:
+        schema = Schema((*schema.fields, LINEAGE, NEWEST), schema_id=schema.schema_id)
+    properties = {k: v for k, v in metadata.properties.items() if k.startswith("write.")}
+    return ChangeTarget(
+        metadata.location,
+        schema,
+        metadata.default_spec,
+        properties,
+        table.access,
+        tuple(metadata.partition_specs),
+    )
+
+
+def _vectors(tasks: Iterable[FileScanTask]) -> Iterable[DataFile]:
+    """Return the deletion vectors of these files, which go with them."""
+    return (file for task in tasks for file in task.delete_files if file.is_deletion_vector)
+
+
+def _place(file: DataFile) -> dict[str, object]:
+    """Name a delete file to remove."""
+    if not file.is_deletion_vector:
+        return {"file_path": file.file_path}
+    return {
+        "file_path": file.file_path,
+        "content_offset": file.content_offset,
+        "content_size_in_bytes": file.content_size_in_bytes,
+    }
+
+
+# --- Rows ----------------------------------------------------------------------------------------
+
+
+def with_places(rows: Any) -> Any:
+    """Return rows with all columns of `row_kinds`, null where they had none."""
+    missing = {name: F.lit(None).cast(kind) for name, kind in _TYPES.items()}
+    present = set(rows.columns)
+    return rows.withColumns({k: v for k, v in missing.items() if k not in present})
+
+
+def cluster(rows: Any, table: ChangedTable) -> Any:
+    """Return what brings the rows of a data file to one task, and a partition's new ones to few."""
+    columns = [name for name in rows.columns if name not in _TYPES]
+    names = _partition_columns(table) or columns
+    values = [F.col(quoted(name)) for name in names if name in columns]
+    spread = F.xxhash64(*values) if values else F.lit(0)
+    return F.when(F.col(FILE).isNotNull(), F.xxhash64(FILE)).otherwise(spread)
+
+
+def _partition_columns(table: ChangedTable) -> list[str]:
+    """Return the columns at the top that say, as they are, in which partition a row lies."""
+    return [
+        column.name
+        for field in table.metadata.default_spec.fields
+        if isinstance(field.transform, IdentityTransform)
+        for column in table.schema.fields
+        if column.field_id == field.source_id
+    ]
+
+
+def application_name(spark: Any) -> str | None:
+    """Return what the user calls the application, as far as it can be shown."""
+    name = spark.conf.get("spark.app.name", None)
+    return "".join(filter(str.isprintable, name or ""))[:100] or None
+
+
+def kind_of(kind: RowKind) -> Any:
+    return F.lit(int(kind))
+
+
+def matched_twice(table: ChangedTable, file_path: str) -> str:
+    return (
+        f"merge into table `{table.name}`: several rows of the source match one row of the table"
+        f" (of data file {file_path}), so its new values are not decided: nothing was changed. Make"
+        " the source's keys distinct"
+    )
+
+
+# --- Errors --------------------------------------------------------------------------------------
+
+
+def run(action: Any) -> Any:
+    """Run an action of Spark. Errors: that of Frazil's which made a task fail, in its own words;
+    else Spark's."""
+    try:
+        return action()
+    except PySparkException as error:
+        found = _OURS.search(str(error))
+        kind = getattr(errors, found[1], None) if found else None
+        if found is None or not isinstance(kind, type) or not issubclass(kind, FrazilError):
+            raise
+        raise kind(found[2]) from None

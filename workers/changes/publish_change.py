@@ -1,0 +1,157 @@
+"""Publishes a change as one request, waits for its end, and runs it again where it conflicts.
+
+Runs on the driver. A change that conflicts is told so at once and not kept; as it rests on rows
+that others have changed, only reading the table again helps. Iceberg's Spark leaves that to the
+caller, and so does this without `retries`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from committer.errors import PublishError
+from committer.real_world import RealWorld
+from committer.reason import Reason
+from committer.request.attempt import attempt_of, timed_nonce
+from committer.request.commit_request import Fingerprint, Producer
+from committer.request.needs import FILES_NAMED_MAX, Needs, Operation
+from committer.request.receipt_model import Receipt, ReceiptState
+from committer.request.table_identifier import TableIdentifier
+from workers.changes.change_options import ChangeOptions
+from workers.changes.changed_table import ChangedTable, open_changed_table
+from workers.changes.tasks.row_writer import RowsWritten
+from workers.changes.what_changed import Changed
+from workers.files.file_system import open_file_system
+from workers.requests.blocking_publisher import borrow_publisher
+from workers.requests.publisher import PublishPolicy
+from workers.requests.written_epoch import WrittenEpoch
+
+_log = logging.getLogger("frazil.workers")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChange:
+    """The request that a change asks for. `needs` without the base; `written`: of its tasks."""
+
+    operation: Operation
+    needs: Mapping[str, object] = field(default_factory=dict)
+    written: Sequence[RowsWritten] = ()
+    deleted_rows: int | None = 0
+    updated_rows: int = 0
+    inserted_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptIdentity:
+    """Who publishes one try of a change. Each try is a one-shot producer of its own."""
+
+    nonce: UUID
+    application: str | None
+
+    @property
+    def producer(self) -> Producer:
+        return Producer(id=str(self.nonce), name=self.application, one_shot=True)
+
+    def attempt(self, table: ChangedTable) -> str:
+        """Return the attempt, which the names of its files carry."""
+        uuid, branch = table.metadata.require_uuid(), table.options.branch
+        return str(attempt_of(uuid, branch, self.producer.id, 0, self.nonce))
+
+
+Prepare = Callable[[ChangedTable, AttemptIdentity], PreparedChange | None]
+
+
+def run_change(options: ChangeOptions, application: str | None, prepare: Prepare) -> Changed:
+    """Prepare a change on the table as it is, and publish it; again where it conflicts.
+
+    Errors: `PublishError` for a conflict, with what it is; those of `prepare` and `publish`.
+    """
+    for left in range(options.retries, -1, -1):
+        identity = AttemptIdentity(_fresh_nonce(), application)
+        with open_changed_table(options) as table:
+            prepared = prepare(table, identity)
+            if prepared is None:
+                return Changed()
+            receipt = _publish(table, identity, prepared)
+            if receipt.state == ReceiptState.COMMITTED:
+                return _changed(prepared, receipt)
+            # Only what is told alone is never kept, nor lands later.
+            is_conflict = receipt.reason == Reason.CONFLICT
+            if is_conflict:
+                delete_written(prepared.written, table)
+        if not is_conflict or not left:
+            raise PublishError(_refused(options, receipt))
+        _log.warning("%s; it is run again on the table as it is now", _refused(options, receipt))
+    raise AssertionError("the last round returns or raises")
+
+
+def _fresh_nonce() -> UUID:
+    world = RealWorld()
+    return timed_nonce(world.now_ms(), world.uuid())
+
+
+def _refused(options: ChangeOptions, receipt: Receipt) -> str:
+    what = "conflicts with what others have changed" if receipt.conflict else "was refused"
+    return f"the change of table `{options.table}` {what}, nothing of it landed: {receipt.message}"
+
+
+def _changed(prepared: PreparedChange, receipt: Receipt) -> Changed:
+    return Changed(
+        receipt.snapshot_id,
+        receipt.sequence_number,
+        prepared.deleted_rows,
+        prepared.updated_rows,
+        prepared.inserted_rows,
+    )
+
+
+def _publish(table: ChangedTable, identity: AttemptIdentity, prepared: PreparedChange) -> Receipt:
+    options = table.options
+    for name in ("removed_data_files", "removed_delete_files", "referenced_data_files"):
+        named = prepared.needs.get(name, ())
+        if isinstance(named, Sequence) and len(named) > FILES_NAMED_MAX:
+            delete_written(prepared.written, table)
+            raise PublishError(
+                f"the change of table `{table.name}` touches {len(named)} files, a request names"
+                f" {FILES_NAMED_MAX} at most: change it in parts, by a condition for each"
+            )
+    needs = {**table.base(), **prepared.needs, "on_conflict": "fail"}
+    epoch = WrittenEpoch(
+        identifier=TableIdentifier.parse(table.name),
+        table_uuid=table.metadata.require_uuid(),
+        schema_id=table.schema.schema_id,
+        producer=identity.producer,
+        epoch=0,
+        nonce=identity.nonce,
+        fingerprint=Fingerprint(kind="epoch", value="0"),
+        files=[file for each in prepared.written for file in each.files],
+        operation=prepared.operation,
+        needs=Needs.model_validate(needs),
+        branch=options.branch,
+    )
+    policy = PublishPolicy("continue", "committed", options.wait_timeout_s)
+    with borrow_publisher(table.settings) as publisher:
+        return publisher.publish(epoch, policy)
+
+
+def delete_written(written: Sequence[RowsWritten], table: ChangedTable) -> None:
+    """Delete the files of tasks that no request names, nor ever will. One that cannot be deleted
+    stays as an orphan, and the log says so."""
+    locations = {file.file_path for each in written for file in each.files}
+    failures = []
+    for location in locations:
+        try:
+            open_file_system(location, table.access).delete(location)
+        except Exception as error:  # noqa: BLE001  # another error matters more
+            failures.append(error)
+    if failures:
+        _log.warning(
+            "%d of %d files of a change that did not land could not be deleted (%s): no table names"
+            " them, `frazil table orphans` finds them",
+            len(failures),
+            len(locations),
+            failures[0],
+        )

@@ -1,0 +1,1 @@
+"""What tasks of a change do: rows read, rows and deleted positions written. Format only."""

@@ -1,0 +1,51 @@
+"""Reads the rows of a table in Spark's tasks: parts of its data files in, rows out.
+
+Runs on executors: format only. The parts come as rows of a DataFrame of bytes, made by the driver.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from committer.iceberg.scan.task_part import TaskPart
+from workers.files.file_system import StoredFiles
+from workers.files.store_access import StoreAccess
+from workers.read.shared_read import TableRead
+from workers.read.task_reader import read_task
+from workers.spark.invalidate_caches import patch_zipimporter
+from workers.spark.spark_batches import as_spark_batch
+
+# Here, because every process that reads for a change imports this module.
+patch_zipimporter()
+
+
+@dataclass(frozen=True, slots=True)
+class RowSource:
+    """How rows of a table are read: its facts, the way to its files, and Spark's own schema."""
+
+    table: TableRead
+    access: StoreAccess
+    schema: pa.Schema
+
+    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the parts that the batches hold. Errors: as `read_task`."""
+        files = StoredFiles(self.access)
+        for batch in batches:
+            for packed in batch.column("parts"):
+                for part in unpack_parts(packed.as_py()):
+                    for rows in read_task(self.table, part, files):
+                        yield as_spark_batch(rows, self.schema)
+
+
+def pack_parts(parts: Sequence[TaskPart]) -> bytes:
+    return pickle.dumps(tuple(parts))
+
+
+def unpack_parts(content: bytes) -> tuple[TaskPart, ...]:
+    """Read what `pack_parts` made: the driver of this very application, and nobody else."""
+    parts: tuple[TaskPart, ...] = pickle.loads(content)  # noqa: S301
+    return parts
