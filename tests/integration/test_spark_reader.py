@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,8 +19,9 @@ from pyspark.errors.exceptions.base import PySparkException
 from committer.iceberg.inspection.metadata_tables import SNAPSHOT_KINDS, TABLE_KINDS
 from frazil.spark import configure
 from tests.integration.spark_session import spark_session
+from tests.support.builders.fixture_catalog import fixture_catalog
 from tests.support.builders.fixture_tables import NAMES
-from tests.support.builders.fixtures import expected, place_fixtures
+from tests.support.builders.fixtures import expected
 from tests.support.builders.jars import iceberg_jars
 
 pytestmark = [
@@ -44,7 +43,6 @@ WITHOUT_TYPES = {
 # Metadata only, of files that are not there.
 WITHOUT_FILES = {"v3_encryption_fields", "v3_geo"}
 READABLE = sorted(set(NAMES) - WITHOUT_TYPES - WITHOUT_FILES)
-MARK = "sesame-in-the-catalogs-address"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +78,8 @@ def _with(reader: Any, options: dict[str, object]) -> Any:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     folder = tmp_path_factory.mktemp("both")
-    place_fixtures()
-    catalog = folder / f"{MARK}.db"
-    _register_fixtures(catalog)
+    catalog = folder / "catalog.db"
+    fixture_catalog(catalog, NAMES)
     lake = "spark.sql.catalog.lake"
     confs = {
         "spark.jars": ",".join(map(str, iceberg_jars())),
@@ -110,23 +107,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield Both(spark, folder)
 
 
-def _register_fixtures(catalog: Path) -> None:
-    rows = [("lake", "db", name, expected(name)["metadata_location"]) for name in NAMES]
-    with closing(sqlite3.connect(catalog)) as connection:
-        connection.executescript(
-            "CREATE TABLE iceberg_tables (catalog_name TEXT, table_namespace TEXT, table_name TEXT,"
-            " metadata_location TEXT, previous_metadata_location TEXT, iceberg_type TEXT,"
-            " PRIMARY KEY (catalog_name, table_namespace, table_name));"
-            "CREATE TABLE iceberg_namespace_properties (catalog_name TEXT, namespace TEXT,"
-            " property_key TEXT, property_value TEXT);"
-            "INSERT INTO iceberg_namespace_properties VALUES ('lake', 'db', 'exists', 'true');"
-        )
-        connection.executemany(
-            "INSERT INTO iceberg_tables VALUES (?, ?, ?, ?, NULL, 'TABLE')", rows
-        )
-        connection.commit()
-
-
 def rows_of(frame: Any) -> list[str]:
     """Return the rows as sorted texts: NaN is equal to itself, 1 differs from 1.0."""
     return sorted(map(repr, frame.collect()))
@@ -138,11 +118,16 @@ def assert_equal(ours: Any, java: Any) -> None:
 
 
 def message_of(read: Callable[[], Any]) -> str:
-    """Return the line of a refused read that says why."""
+    """Return what a refused read says: in its first line, above all tracebacks."""
     with pytest.raises(PySparkException) as raised:
         read().collect()
-    lines = [line for line in str(raised.value).splitlines() if line.startswith("committer.")]
-    return lines[-1]
+    return first_line(raised.value)
+
+
+def first_line(error: PySparkException) -> str:
+    line, *_ = str(error).splitlines()
+    assert "committer.errors." in line, str(error)
+    return line
 
 
 # --- Tables of the fixtures ----------------------------------------------------------------------
@@ -427,8 +412,7 @@ class Query:
     def refused(self, **options: object) -> str:
         with pytest.raises(PySparkException) as raised:
             self.run(**options)
-        lines = [line for line in str(raised.value).splitlines() if line.startswith("committer.")]
-        return lines[-1]
+        return first_line(raised.value)
 
     def append(self, *ids: int) -> None:
         """Append each id in a snapshot of its own."""
