@@ -255,9 +255,14 @@ def run_stream(dataframe: Any, checkpoint: Path, table: str, **options: str) -> 
 
 
 def run_foreach(
-    dataframe: Any, checkpoint: Path, function: Callable[[Any, int], None], name: str | None = None
+    dataframe: Any,
+    checkpoint: Path,
+    function: Callable[[Any, int], None],
+    name: str | None = None,
+    *,
+    mode: str = "append",
 ) -> None:
-    writer = dataframe.writeStream.foreachBatch(function)
+    writer = dataframe.writeStream.foreachBatch(function).outputMode(mode)
     writer = writer.queryName(name) if name else writer
     writer = writer.option("checkpointLocation", str(checkpoint))
     writer.trigger(availableNow=True).start().awaitTermination()
@@ -422,6 +427,28 @@ def test_a_streaming_upsert_is_one_row_delta_for_each_micro_batch(
     ]
     deletes = [file for file in data_files(requests[0]) if file.content]
     assert {file.equality_ids for file in deletes} == {(1, 2)}
+
+
+def test_aggregates_that_have_changed_are_upserted_in_foreach_batch(
+    harness: Harness, tmp_path: Path
+) -> None:
+    table = harness.new_table()
+    source = write_input(tmp_path / "in", range(10), [20, 25])
+    counts = harness.stream(source).groupBy("carrier").count().selectExpr("count AS id", "carrier")
+    upsert = sink(table, **{"upsert-keys": "carrier"})
+    run_foreach(
+        counts,
+        tmp_path / "c",
+        lambda rows, batch: upsert(rows.repartition(2, "carrier"), batch),
+        mode="update",
+    )
+    requests = harness.requests(table)
+    assert [ids_of(each) for each in requests] == [[2] * 5, [4]]
+    assert [(each.request.operation, each.request.epoch) for each in requests] == [
+        ("row-delta", 0),
+        ("row-delta", 1),
+    ]
+    assert all(each.request.producer.ordered for each in requests)
 
 
 def test_an_upsert_whose_keys_are_in_two_tasks_is_refused(harness: Harness, tmp_path: Path) -> None:
