@@ -36,6 +36,8 @@ def table_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> Stru
 
 def partition_in(kind: StructType, spec: PartitionSpec, partition: tuple[object, ...]) -> object:
     """Return a file's partition as a value of the table's partition type; null where its spec has
-    no such field."""
+    no such field. The partition of a table without any field is null."""
+    if not kind.fields:
+        return None
     values = {field.field_id: value for field, value in zip(spec.fields, partition, strict=True)}
     return tuple(values.get(field.field_id) for field in kind.fields)
