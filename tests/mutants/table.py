@@ -19,6 +19,7 @@ from tests.mutants.process import PROCESS
 from tests.mutants.protocol import PROTOCOL
 from tests.mutants.reading import READING
 from tests.mutants.rest_catalog import REST_CATALOG
+from tests.mutants.spark_reads import SPARK_READS
 from tests.mutants.spark_writes import SPARK_WRITES
 from tests.mutants.upkeep import UPKEEP
 from tests.mutants.validation import VALIDATION
@@ -43,6 +44,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *PROCESS,
     *COMMAND,
     *VALIDATION,
+    *SPARK_READS,
     # --- Large requests ---
     Mutant(
         "large_requests_come_in_order_of_arrival",

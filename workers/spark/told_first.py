@@ -37,4 +37,7 @@ def told_first() -> Iterator[None]:
         yield
     except FrazilError as error:
         frames = error.__traceback__
+        if isinstance(error.__cause__, FrazilError):
+            # One of ours says all of another that it was made of.
+            error.__cause__, error.__suppress_context__ = None, True
         raise _ToldFirst(error.with_traceback(None)).with_traceback(frames) from None

@@ -125,5 +125,5 @@ def place_fixtures() -> None:
     place = Path(LOCATION_PREFIX.removeprefix("file:").rstrip("/"))
     link = place.with_name(f"{place.name}.{os.getpid()}")
     link.unlink(missing_ok=True)
-    link.symlink_to(fixtures_dir() / "java")
+    link.symlink_to((fixtures_dir() / "java").resolve())
     link.replace(place)

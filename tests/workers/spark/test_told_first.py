@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from committer.errors import PublishError
+from committer.errors import NotFoundError, PublishError
 from workers.spark.told_first import told_first
 
 
@@ -25,3 +25,13 @@ def test_an_error_of_others_stays_as_it_is() -> None:
     with pytest.raises(KeyError) as caught, told_first():
         raise KeyError("theirs")
     assert caught.value.__context__ is None
+
+
+def test_an_error_that_was_made_of_another_of_ours_comes_first_too() -> None:
+    with pytest.raises(RuntimeError) as caught, told_first():
+        try:
+            refuse()
+        except PublishError as error:
+            raise NotFoundError(f"nothing written: {error}") from error
+    lines = "".join(traceback.format_exception(caught.value)).splitlines()
+    assert lines[0] == "committer.errors.NotFoundError: nothing written: table `db.t`: no"
