@@ -6,7 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _STREAM = "tests/iceberg/reading/test_append_stream.py"
 _SPLITS = "tests/iceberg/reading/test_pack_splits.py"
-_FILTERS = "tests/workers/source/test_pushed_filters.py"
+_FILTERS = "tests/workers/spark/test_pushed_filters.py"
 
 SPARK_READS = (
     # --- Splits ---
@@ -63,21 +63,21 @@ SPARK_READS = (
     # --- Filters ---
     Mutant(
         "a_pushed_comparison_loses_nan",
-        "workers/source/pushed_filters.py",
+        "workers/spark/pushed_filters.py",
         "            return Or(expression, IsNaN(term))\n",
         "            return expression\n",
         (_FILTERS,),
     ),
     Mutant(
         "a_pushed_negation_keeps_nulls",
-        "workers/source/pushed_filters.py",
+        "workers/spark/pushed_filters.py",
         "        return And.of(known, rewrite_not(Not(child)))\n",
         "        return rewrite_not(Not(child))\n",
         (_FILTERS,),
     ),
     Mutant(
         "a_pushed_zero_is_one_of_two",
-        "workers/source/pushed_filters.py",
+        "workers/spark/pushed_filters.py",
         "        case (FloatType() | DoubleType(), float()) if value and math.isfinite(value):\n",
         "        case (FloatType() | DoubleType(), float()) if math.isfinite(value):\n",
         (_FILTERS,),
