@@ -24,10 +24,10 @@ from workers.changes.change_options import ChangeOptions
 from workers.changes.changed_table import ChangedTable, open_changed_table
 from workers.changes.tasks.row_writer import RowsWritten
 from workers.changes.what_changed import Changed
-from workers.files.file_system import open_file_system
 from workers.requests.blocking_publisher import borrow_publisher
 from workers.requests.publisher import PublishPolicy
 from workers.requests.written_epoch import WrittenEpoch
+from workers.spark.discarded_files import delete_files
 
 _log = logging.getLogger("frazil.workers")
 
@@ -138,20 +138,8 @@ def _publish(table: ChangedTable, identity: AttemptIdentity, prepared: PreparedC
 
 
 def delete_written(written: Sequence[RowsWritten], table: ChangedTable) -> None:
-    """Delete the files of tasks that no request names, nor ever will. One that cannot be deleted
-    stays as an orphan, and the log says so."""
-    locations = {file.file_path for each in written for file in each.files}
-    failures = []
-    for location in locations:
-        try:
-            open_file_system(location, table.access).delete(location)
-        except Exception as error:  # noqa: BLE001  # another error matters more
-            failures.append(error)
-    if failures:
-        _log.warning(
-            "%d of %d files of a change that did not land could not be deleted (%s): no table names"
-            " them, `frazil table orphans` finds them",
-            len(failures),
-            len(locations),
-            failures[0],
-        )
+    """Delete the files of tasks that no request names, nor ever will."""
+    files = [file for each in written for file in each.files]
+    # Vectors of one task lie in one file.
+    by_path = {file.file_path: file for file in files}
+    delete_files(tuple(by_path.values()), table.access, "a change that did not land")

@@ -17,13 +17,13 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.schema import Schema
-from workers.arrow.arrow_schema import match_columns
-from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
+from workers.files.file_writer import FileNames
 from workers.sink.identity import MicroBatch, WriteIdentity, read_micro_batch
 from workers.sink.target import TargetTable
 from workers.sink.upsert_task import write_upserts
 from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.task_input import TaskInput, ending_in_order
+from workers.spark.written_files import write_files
 from workers.upserts.upsert import Upsert
 
 _log = logging.getLogger("frazil.workers")
@@ -94,28 +94,6 @@ def write_task(
         target.schema if target.is_widened else None,
         digests,
     )
-
-
-def write_files(
-    batches: Iterator[pa.RecordBatch], target: WriteTarget, names: FileNames, rows: TaskInput
-) -> list[DataFile]:
-    """Write all rows into files; delete the files if `rows` ends early.
-
-    Errors: as `write_task`.
-    """
-    first = next(batches, None)
-    if first is None:
-        rows.require_whole()
-        return []
-    columns = match_columns(first.schema, target.schema)
-    with PartitionedWriter(target, columns.schema, names) as writer:
-        writer.write(columns.conform(first))
-        for batch in batches:
-            writer.write(columns.conform(batch))
-        rows.require_whole()
-        files = writer.close()
-        rows.require_listener()
-        return files
 
 
 def _warn_of_slow_transport(bytes_per_batch: str | None) -> None:

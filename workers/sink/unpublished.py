@@ -5,14 +5,11 @@ Called on the driver, when Spark aborts a write.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 
-from workers.files.file_system import open_file_system
 from workers.files.store_access import StoreAccess
 from workers.sink.task_writer import FilesWritten
-
-_log = logging.getLogger("frazil.workers")
+from workers.spark.discarded_files import delete_files
 
 
 def delete_unpublished(messages: Sequence[FilesWritten | None], access: StoreAccess) -> None:
@@ -24,21 +21,5 @@ def delete_unpublished(messages: Sequence[FilesWritten | None], access: StoreAcc
     """
     if None not in messages:
         return
-    locations = [file.file_path for one in messages if one is not None for file in one.files]
-    failures = [error for location in locations if (error := _delete(location, access)) is not None]
-    if failures:
-        _log.warning(
-            "%d of %d data files of a write that Spark has aborted could not be deleted (%s): no"
-            " table names them, `frazil table orphans` finds them",
-            len(failures),
-            len(locations),
-            failures[0],
-        )
-
-
-def _delete(location: str, access: StoreAccess) -> Exception | None:
-    try:
-        open_file_system(location, access).delete(location)
-    except Exception as error:  # noqa: BLE001  # Spark has an error to tell that matters more
-        return error
-    return None
+    files = [file for one in messages if one is not None for file in one.files]
+    delete_files(files, access, "a write that Spark has aborted")

@@ -20,8 +20,8 @@ from committer.iceberg.values.types import LongType
 from tests.workers.tables import required, schema
 from tests.workers.write_target import Target, files_below, names
 from workers.arrow.arrow_schema import arrow_schema
-from workers.sink.task_writer import write_files
 from workers.spark.task_input import TaskInput, ending_in_order
+from workers.spark.written_files import write_files
 
 TABLE = schema(required(1, "id", LongType()))
 END_OF_STREAM = struct.pack(">i", -4)

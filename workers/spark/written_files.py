@@ -1,0 +1,37 @@
+"""The rows of one Spark task, into data files. Runs on executors: format only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from committer.iceberg.entry.data_file import DataFile
+from workers.arrow.arrow_schema import match_columns
+from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
+from workers.spark.task_input import TaskInput
+
+
+def write_files(
+    batches: Iterator[pa.RecordBatch],
+    target: WriteTarget,
+    names: FileNames,
+    rows: TaskInput,
+) -> list[DataFile]:
+    """Write all rows into files; delete the files if `rows` ends early.
+
+    Errors: `PublishError` for rows that do not fit the table, or that stop before their end.
+    """
+    first = next(batches, None)
+    if first is None:
+        rows.require_whole()
+        return []
+    columns = match_columns(first.schema, target.schema)
+    with PartitionedWriter(target, columns.schema, names) as writer:
+        writer.write(columns.conform(first))
+        for batch in batches:
+            writer.write(columns.conform(batch))
+        rows.require_whole()
+        files = writer.close()
+        rows.require_listener()
+        return files
