@@ -7,6 +7,7 @@ from tests.mutants.adoption import ADOPTION
 from tests.mutants.alterations import ALTERATIONS
 from tests.mutants.checks import CHECKS
 from tests.mutants.command import COMMAND
+from tests.mutants.compaction import COMPACTION
 from tests.mutants.decisions import DECISIONS
 from tests.mutants.disk import DISK
 from tests.mutants.file_changes import FILE_CHANGES
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *CHECKS,
     *PATHS,
     *ADOPTION,
+    *COMPACTION,
     *SPARK_WRITES,
     *READING,
     *PROCESS,

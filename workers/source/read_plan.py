@@ -20,7 +20,7 @@ from committer.iceberg.values.types import NestedField
 from workers.read.shared_read import TableRead
 from workers.source.driver_table import DriverTable, ReadState
 from workers.source.read_options import ReadOptions
-from workers.source.splits import slim_tasks
+from workers.spark.slim_tasks import slim_tasks
 from workers.spark.spark_schema import spark_schema
 
 _SPLIT_SIZE, _LOOKBACK = "read.split.target-size", "read.split.planning-lookback"

@@ -6,17 +6,14 @@ stream, whose table and credentials change while it runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from committer.errors import InvariantError
-from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.reading.pack_splits import Split
-from committer.iceberg.scan.entry_reader import without_metrics
-from committer.iceberg.scan.scan_task import FileScanTask
 from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
@@ -82,19 +79,3 @@ class StreamTaskReader(DataSourceStreamReader):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_split(partition, None)
-
-
-def slim_tasks(tasks: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
-    """Yield tasks whose delete files have no metrics: these were needed only to find them. Files
-    that tasks share stay one value."""
-    slim: dict[int, tuple[DataFile, DataFile]] = {}
-    for task in tasks:
-        if not task.delete_files:
-            yield task
-            continue
-        deletes = []
-        for file in task.delete_files:
-            # The file itself is kept, so that no other one gets its id.
-            _, found = slim.setdefault(id(file), (file, without_metrics(file)))
-            deletes.append(found)
-        yield replace(task, delete_files=tuple(deletes))

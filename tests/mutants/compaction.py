@@ -1,0 +1,76 @@
+"""Breakages of which files a compaction rewrites, and of what it deletes."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_GROUPS = ("tests/workers/compaction/test_rewrite_groups.py",)
+_ORDER = ("tests/workers/compaction/test_zorder.py",)
+_ENDED = ("tests/workers/compaction/test_publish_rewrite.py",)
+_SRC = "workers/compaction/rewrite_groups.py"
+
+COMPACTION = (
+    Mutant(
+        "files_of_just_the_right_size_are_compacted",
+        _SRC,
+        "    is_right = sizes.min_bytes <= _bytes(task) <= sizes.max_bytes\n",
+        "    is_right = sizes.min_bytes < _bytes(task) < sizes.max_bytes\n",
+        _GROUPS,
+    ),
+    Mutant(
+        "files_of_other_specs_are_compacted_in_their_old_partitions",
+        _SRC,
+        "            key = partition_of(task.file) if is_own else None\n",
+        "            key = partition_of(task.file)\n",
+        _GROUPS,
+    ),
+    Mutant(
+        "a_lone_small_file_is_compacted_again_and_again",
+        _SRC,
+        "    joins_some = len(group) > 1 and (\n",
+        "    joins_some = len(group) > 0 and (\n",
+        _GROUPS,
+    ),
+    Mutant(
+        "deletes_of_a_partition_are_all_of_one_file",
+        _SRC,
+        "    own = (one for one in task.delete_files if referenced_data_file(one) is not None)\n",
+        "    own = task.delete_files\n",
+        _GROUPS,
+    ),
+    Mutant(
+        "groups_of_a_compaction_have_no_end",
+        _SRC,
+        "        if group and size_bytes + _bytes(task) > group_bytes:\n",
+        "        if group and _bytes(task) > group_bytes:\n",
+        _GROUPS,
+    ),
+    Mutant(
+        "a_tiny_rest_is_a_file_of_its_own",
+        _SRC,
+        "    return full if is_room else full + 1\n",
+        "    return full + 1\n",
+        _GROUPS,
+    ),
+    Mutant(
+        "negative_numbers_come_behind_in_a_z_order",
+        "workers/compaction/zorder.py",
+        "    words: Words = np.where(bits & _SIGN, ~bits, bits | _SIGN)\n",
+        "    words: Words = bits | _SIGN\n",
+        _ORDER,
+    ),
+    Mutant(
+        "bits_of_a_z_order_are_not_interleaved",
+        "workers/compaction/zorder.py",
+        "bits.transpose(0, 2, 1)",
+        "bits",
+        _ORDER,
+    ),
+    Mutant(
+        "files_of_a_compaction_that_may_be_replayed_are_deleted",
+        "workers/compaction/publish_rewrite.py",
+        "        if is_told:\n",
+        "        if receipt.reason:\n",
+        _ENDED,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Compaction by Spark: files of a table are written anew, fewer and larger, sorted or clustered."""

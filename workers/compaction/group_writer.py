@@ -1,0 +1,138 @@
+"""One Spark task's part of a compaction: rows of a group's files in, new files and a message out.
+
+Runs on executors: knows the table format and the task, neither catalog nor inbox nor request.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.reading.pack_splits import Split
+from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
+from workers.compaction.row_order import RowOrder
+from workers.files.file_system import StoredFiles
+from workers.files.file_writer import FileNames
+from workers.files.store_access import StoreAccess
+from workers.read.shared_read import TableRead
+from workers.read.task_reader import read_task
+from workers.spark.invalidate_caches import patch_zipimporter
+from workers.spark.spark_batches import as_spark_batch
+from workers.spark.task_input import TaskInput, ending_in_order
+from workers.spark.written_files import write_files
+
+MESSAGE_SCHEMA = "message binary"
+# Of a DataFrame with one row for each split: which one it is.
+SPLIT = "id"
+_SALT_BYTES = 4
+
+# Here, because every process that compacts for Spark imports this module.
+patch_zipimporter()
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteTarget:
+    """The facts about the table that a writing task needs. A `WriteTarget`; `schema` has the
+    columns of the row lineage where files have them, and `sort_order` is what rows come in."""
+
+    location: str
+    schema: Schema
+    spec: PartitionSpec
+    properties: Mapping[str, str]
+    access: StoreAccess
+    sort_order: SortOrder = UNSORTED
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRows:
+    """How the rows of a group's files are read. `splits` are pickled, in their numbers' order."""
+
+    table: TableRead
+    access: StoreAccess
+    splits: tuple[bytes, ...]
+
+    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the splits that the batches number, by the schema
+        `table.arrow_schema`. Errors: as `read_task`."""
+        files = StoredFiles(self.access)
+        for batch in batches:
+            for number in batch.column(SPLIT):
+                for part in _unpacked(self.splits[number.as_py()]):
+                    yield from read_task(self.table, part, files)
+
+
+def packed_split(split: Split) -> bytes:
+    return pickle.dumps(split)
+
+
+def _unpacked(content: bytes) -> Split:
+    """Read what `packed_split` made: the driver of this very application, and nobody else."""
+    split: Split = pickle.loads(content)  # noqa: S301
+    return split
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedRows:
+    """The rows of a group for Spark to order. `schema`: Spark's, with the keys behind."""
+
+    rows: GroupRows
+    order: RowOrder
+    schema: pa.Schema
+
+    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the rows with their keys."""
+        own = pa.schema(list(self.schema)[: -len(self.order.names)])
+        for batch in self.rows.read(batches):
+            keys = self.order.keys(batch, self.rows.table.columns)
+            columns = [*as_spark_batch(batch, own).columns, *keys]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWriter:
+    """Writes what tasks are given. `rows`: of the splits that a task's batches number; None where
+    the batches hold rows, of these `columns`."""
+
+    target: RewriteTarget
+    attempt: str
+    rows: GroupRows | None = None
+    columns: tuple[str, ...] = ()
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one message: the files that hold all of the running task's rows.
+
+        A task that fails, or that Spark gives up meanwhile, deletes its own files only. Errors:
+        `PublishError` for rows that stop before their end; those of `read_task`.
+        """
+        names = self._names()
+        rows = self._only_columns(batches) if self.rows is None else self.rows.read(batches)
+        with ending_in_order():
+            files = write_files(
+                rows,
+                self.target,
+                names,
+                TaskInput.of_running_task(),
+            )
+        yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(tuple(files))])})
+
+    def _only_columns(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (batch.select(list(self.columns)) for batch in batches)
+
+    def _names(self) -> FileNames:
+        task = TaskContext.get()
+        salt = os.urandom(_SALT_BYTES).hex()
+        return FileNames(task.partitionId(), task.taskAttemptId(), self.attempt, salt)
+
+
+def unpacked_message(content: bytes) -> tuple[DataFile, ...]:
+    """Read a message: from a task of this very application."""
+    files: tuple[DataFile, ...] = pickle.loads(content)  # noqa: S301
+    return files

@@ -1,0 +1,33 @@
+"""What a compaction tells its caller. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FailedGroup:
+    """A group of files that was not rewritten, and why.
+
+    `in_doubt`: no answer came, so it may have been, or may be yet.
+    """
+
+    files: int
+    size_bytes: int
+    message: str
+    in_doubt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteResult:
+    """What a compaction did: files and bytes before and after, of the groups that landed.
+
+    `snapshot_ids`: of the snapshots that it made, in their order.
+    """
+
+    rewritten_files: int = 0
+    added_files: int = 0
+    rewritten_bytes: int = 0
+    added_bytes: int = 0
+    failed_groups: tuple[FailedGroup, ...] = ()
+    snapshot_ids: tuple[int, ...] = ()
