@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from committer.errors import PublishError, SettingsError
@@ -25,12 +28,13 @@ from tests.integration.changes_cases import (
 from tests.integration.changes_harness import ChangesHarness, changes_harness
 from tests.integration.real_harness import CATALOG
 from workers.changes.change_options import Command, parse_change_options
-from workers.changes.change_run import ChangeRun
+from workers.changes.change_run import ChangeRun, kind_of, with_places
 from workers.changes.changed_rows import prepare_rows
 from workers.changes.changed_table import ChangedTable
 from workers.changes.merge_clauses import Clauses
 from workers.changes.merged_rows import Merge, prepare_merge
 from workers.changes.publish_change import AttemptIdentity, PreparedChange, run_change
+from workers.changes.tasks.row_kinds import KIND, RowKind
 
 pytestmark = [
     pytest.mark.server,
@@ -360,3 +364,34 @@ def test_two_merges_of_disjoint_rows_land_and_of_one_row_one_is_told(
 def prepared_by(builder: MergeBuilder) -> Merge:
     """Return what a builder would run."""
     return Merge(builder._source, builder._on, Clauses(builder._clauses))
+
+
+# --- What fails ----------------------------------------------------------------------------------
+
+
+def test_a_job_that_fails_leaves_no_file_of_the_tasks_that_had_ended(
+    harness: ChangesHarness,
+) -> None:
+    harness.create("fails.late")
+    folder = str(harness.real.warehouse / "fails" / "late" / "data")
+
+    def fail_behind_the_other(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.column("id")[0].as_py() == 1:
+                while not list(Path(folder).rglob("*.parquet")):
+                    time.sleep(0.05)
+                time.sleep(1)  # so that the other task has ended; else it deletes its own
+                raise RuntimeError("the second task fails")
+            yield batch
+
+    new = harness.spark.range(0, 2, 1, 2).selectExpr("cast(id as int)", "'a' region", "id amount")
+    rows = new.mapInArrow(fail_behind_the_other, "id int, region string, amount bigint")
+
+    def prepare(found: ChangedTable, identity: AttemptIdentity) -> PreparedChange | None:
+        run = ChangeRun(harness.spark, found, identity, "merge")
+        run.write(with_places(rows.withColumn(KIND, kind_of(RowKind.INSERT))))
+        raise AssertionError("the second task was to fail")
+
+    with pytest.raises(PySparkException, match="the second task fails"):
+        run_change(parse_change_options("fails.late", {}), "changes", prepare)
+    assert {path for path in files_of(harness, "fails.late") if path.is_file()} == set()

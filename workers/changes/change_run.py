@@ -26,9 +26,15 @@ from committer.iceberg.values.transforms import IdentityTransform
 from workers.changes.assignments import quoted
 from workers.changes.change_options import Command
 from workers.changes.changed_table import ChangedTable
-from workers.changes.publish_change import AttemptIdentity, PreparedChange, delete_written
+from workers.changes.publish_change import (
+    AttemptIdentity,
+    PreparedChange,
+    delete_reported,
+    delete_written,
+)
 from workers.changes.spark_conditions import RowFilter
 from workers.changes.target_rows import facts, table_read
+from workers.changes.tasks.reported_files import ReportedFiles
 from workers.changes.tasks.row_kinds import (
     FACT,
     FILE,
@@ -45,7 +51,7 @@ from workers.changes.tasks.row_writer import (
     RowWriter,
     unpack_message,
 )
-from workers.files.position_delete_writer import DeleteForm
+from workers.files.deletes.position_delete_writer import DeleteForm
 
 _TYPES = {
     KIND: "int",
@@ -76,11 +82,15 @@ class ChangeRun:
 
         Errors: as a task's, and `PublishError` for a row that several rows of the source match.
         """
-        table = self.table
-        writer = RowWriter(
-            _target(table), table_read(table), self.identity.attempt(table), form, matches_once
-        )
-        messages = run(lambda: rows.mapInArrow(writer.write, MESSAGE_SCHEMA).collect())
+        table, reported = self.table, ReportedFiles(self.spark)
+        attempt = self.identity.attempt(table)
+        writer = RowWriter(_target(table), table_read(table), attempt, reported, form, matches_once)
+        try:
+            messages = run(rows.mapInArrow(writer.write, MESSAGE_SCHEMA).collect)
+        except BaseException:
+            # No request names them. A task that still runs deletes its own.
+            delete_reported(reported.locations, table)
+            raise
         written = [unpack_message(bytes(row["message"])) for row in messages]
         repeated = next((each.repeated for each in written if each.repeated), None)
         if repeated is not None:
@@ -95,7 +105,7 @@ class ChangeRun:
     ) -> PreparedChange:
         """Write the rows that take the place of these files. `scope`: of what was read."""
         written = self.write(rows)
-        needs = self._checks(scope) | {
+        needs = isolation_needs(self.table, self.command, scope) | {
             "removed_data_files": tuple(task.file.file_path for task in removed),
             "removed_delete_files": tuple(_place(file) for file in _vectors(removed)),
         }
@@ -119,7 +129,7 @@ class ChangeRun:
             return None
         referenced = [path for each in written for path in each.referenced]
         removed = [file for each in written for file in each.removed]
-        needs = self._checks(scope) | {
+        needs = isolation_needs(self.table, self.command, scope) | {
             "removed_delete_files": tuple(map(_place, removed)),
             # Those of one data file say so themselves.
             "referenced_data_files": tuple(referenced if form == "partitions" else ()),
@@ -134,11 +144,14 @@ class ChangeRun:
             sum(each.inserted for each in written),
         )
 
-    def _checks(self, scope: RowFilter) -> dict[str, object]:
-        needs: dict[str, object] = {"isolation_level": self.table.isolation(self.command)}
-        if scope.expression != ALWAYS_TRUE:
-            needs["conflict_filter"] = print_expression(scope.expression)
-        return needs
+
+def isolation_needs(table: ChangedTable, command: Command, scope: RowFilter) -> dict[str, object]:
+    """Return what others must not have done since the table was read. `scope`: of that read; the
+    whole table where nothing is known of it."""
+    needs: dict[str, object] = {"isolation_level": table.isolation(command)}
+    if scope.expression != ALWAYS_TRUE:
+        needs["conflict_filter"] = print_expression(scope.expression)
+    return needs
 
 
 def _target(table: ChangedTable) -> ChangeTarget:
@@ -150,6 +163,7 @@ def _target(table: ChangedTable) -> ChangeTarget:
         metadata.location,
         schema,
         metadata.default_spec,
+        metadata.default_sort_order,
         properties,
         table.access,
         tuple(metadata.partition_specs),

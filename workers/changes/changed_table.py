@@ -25,7 +25,7 @@ from committer.ledger_entry import MAIN
 from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import TableReader, open_reader
 from workers.changes.change_options import ChangeOptions, Command
-from workers.files.position_delete_writer import DeleteForm
+from workers.files.deletes.position_delete_writer import DeleteForm
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
 from workers.settings.worker_settings import WorkerSettings, load_settings

@@ -32,7 +32,7 @@ class Clauses:
         return tuple(clause for clause in self.all if clause.side == side)
 
     def check(self) -> None:
-        """Errors: `SettingsError` for a merge without a clause, and for one that is never asked."""
+        """Require a clause, and that each may be asked. Errors: `SettingsError`."""
         if not self.all:
             raise SettingsError("merge: expected a clause, such as `when_matched_update_all()`")
         for side in ("matched", "not_matched", "not_matched_by_source"):

@@ -8,7 +8,7 @@ caller, and so does this without `retries`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -137,9 +137,12 @@ def _publish(table: ChangedTable, identity: AttemptIdentity, prepared: PreparedC
         return publisher.publish(epoch, policy)
 
 
+def delete_reported(locations: Iterable[str], table: ChangedTable) -> None:
+    """Delete files that no request names, nor ever will."""
+    delete_files(locations, table.access, "a change that did not land")
+
+
 def delete_written(written: Sequence[RowsWritten], table: ChangedTable) -> None:
     """Delete the files of tasks that no request names, nor ever will."""
-    files = [file for each in written for file in each.files]
-    # Vectors of one task lie in one file.
-    by_path = {file.file_path: file for file in files}
-    delete_files(tuple(by_path.values()), table.access, "a change that did not land")
+    locations = (file.file_path for each in written for file in each.files)
+    delete_reported(locations, table)

@@ -204,4 +204,4 @@ def _removed_by(table: RewrittenTable, receipt: Receipt) -> frozenset[str] | Non
 
 
 def _delete(written: Iterable[WrittenGroup], table: RewrittenTable) -> None:
-    delete_files([file for each in written for file in each.files], table.access, WHAT)
+    delete_files((file.file_path for each in written for file in each.files), table.access, WHAT)

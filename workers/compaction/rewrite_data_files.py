@@ -118,7 +118,7 @@ class _Run:
         return written, lost
 
     def _discard(self, written: Sequence[WrittenGroup]) -> None:
-        files = [file for each in written for file in each.files]
+        files = (file.file_path for each in written for file in each.files)
         delete_files(files, self.table.access, WHAT)
 
     def _whole(self, lost: Sequence[Lost]) -> str:

@@ -21,5 +21,5 @@ def delete_unpublished(messages: Sequence[FilesWritten | None], access: StoreAcc
     """
     if None not in messages:
         return
-    files = [file for one in messages if one is not None for file in one.files]
+    files = [file.file_path for one in messages if one is not None for file in one.files]
     delete_files(files, access, "a write that Spark has aborted")

@@ -13,7 +13,7 @@ from typing import Self
 import pyarrow as pa
 
 from committer.iceberg.entry.data_file import DataFile
-from workers.files.equality_delete_writer import EqualityDeleteWriter
+from workers.files.deletes.equality_delete_writer import EqualityDeleteWriter
 from workers.files.file_writer import FileNames, PartitionedWriter
 from workers.sink.target import TargetTable
 from workers.spark.task_input import TaskInput

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from committer.iceberg.entry.data_file import DataFile
 from workers.files.file_system import open_file_system
 from workers.files.store_access import StoreAccess
 
 _log = logging.getLogger("frazil.workers")
 
 
-def delete_files(files: Sequence[DataFile], access: StoreAccess, what: str) -> None:
-    """Delete the files of `what`. One that cannot be deleted stays as an orphan, and the log says
-    so: there is an error or an answer to tell that matters more.
+def delete_files(locations: Iterable[str], access: StoreAccess, what: str) -> None:
+    """Delete the files of `what`, each once: vectors share one. One that cannot be deleted stays as
+    an orphan, and the log says so: there is an error or an answer to tell that matters more.
     """
-    failures = [error for file in files if (error := _delete(file.file_path, access)) is not None]
+    files = dict.fromkeys(locations)
+    failures = [error for one in files if (error := _delete(one, access)) is not None]
     if failures:
         _log.warning(
             "%d of %d files of %s could not be deleted (%s): no table names them, `frazil"

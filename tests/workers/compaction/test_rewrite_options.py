@@ -3,6 +3,8 @@ properties."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from committer.errors import InvalidFilterError, SettingsError
@@ -65,7 +67,7 @@ def test_options_are_said_as_in_icebergs_procedure() -> None:
         ({"partial_progress__max_commits": 0}, "partial-progress.max-commits"),
     ],
 )
-def test_an_option_that_is_wrong_is_named(options: dict[str, object], named: str) -> None:
+def test_an_option_that_is_wrong_is_named(options: dict[str, Any], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         rewrite_sizes(parsed(**options), {})
 

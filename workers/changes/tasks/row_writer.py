@@ -25,8 +25,10 @@ from committer.iceberg.schema.metadata_columns import LAST_UPDATED_SEQUENCE_NUMB
 from committer.iceberg.schema.metadata_columns import ROW_ID as LINEAGE
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import SortOrder
 from workers.arrow.arrow_schema import MatchedColumns, match_columns
 from workers.changes.tasks.matched_positions import MatchedPositions
+from workers.changes.tasks.reported_files import ReportedFiles
 from workers.changes.tasks.row_kinds import (
     FACT,
     FILE,
@@ -36,9 +38,9 @@ from workers.changes.tasks.row_kinds import (
     ROW_ID,
     RowKind,
 )
+from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
 from workers.files.file_system import StoredFiles
 from workers.files.file_writer import FileNames, PartitionedWriter
-from workers.files.position_delete_writer import DeleteForm, PositionDeleteWriter
 from workers.files.store_access import StoreAccess
 from workers.read.deletes.delete_access import DeleteFiles
 from workers.read.deletes.delete_cache import DeleteCache
@@ -64,6 +66,7 @@ class ChangeTarget:
     location: str
     schema: Schema
     spec: PartitionSpec
+    sort_order: SortOrder
     properties: Mapping[str, str]
     access: StoreAccess
     specs: tuple[PartitionSpec, ...]
@@ -95,6 +98,7 @@ class RowWriter:
     target: ChangeTarget
     table: TableRead
     attempt: str
+    reported: ReportedFiles
     form: DeleteForm | None = None
     matches_once: bool = False
 
@@ -106,6 +110,7 @@ class RowWriter:
         """
         with ending_in_order():
             message = self._written(batches, TaskInput.of_running_task())
+        self.reported.add(file.file_path for file in message.files)
         yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(message)])})
 
     def _written(self, batches: Iterator[pa.RecordBatch], rows: TaskInput) -> RowsWritten:

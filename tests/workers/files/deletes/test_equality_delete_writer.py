@@ -13,7 +13,7 @@ from committer.iceberg.values.types import LongType, StringType
 from tests.workers.tables import optional, required, schema
 from tests.workers.write_target import ATTEMPT, Target, files_below, names, read_file, spec_of
 from workers.arrow.arrow_schema import arrow_schema
-from workers.files.equality_delete_writer import EqualityDeleteWriter, delete_properties
+from workers.files.deletes.equality_delete_writer import EqualityDeleteWriter, delete_properties
 
 TABLE = schema(
     required(4, "id", LongType()), optional(2, "text", StringType()), optional(3, "x", StringType())

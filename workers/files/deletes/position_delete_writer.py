@@ -25,6 +25,7 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
 from committer.iceberg.values.locations import data_file_location, data_folder
 from workers.arrow.arrow_schema import arrow_schema
+from workers.files.deletes.equality_delete_writer import delete_properties
 from workers.files.file_system import open_file_system
 from workers.files.file_writer import FileNames, WriteTarget
 from workers.files.parquet_options import parquet_options
@@ -51,6 +52,7 @@ class PositionDeleteWriter:
         form: DeleteForm,
     ) -> None:
         self._target, self._specs, self._names, self._form = target, specs, names, form
+        self._properties = delete_properties(target.properties)
         folder = data_folder(target.location, target.properties)
         self._files = open_file_system(folder, target.access)
         self._locations: list[str] = []
@@ -87,7 +89,7 @@ class PositionDeleteWriter:
         location = self._location(path, "-deletes.parquet")
         positions = {file.file_path: vector for file, vector in deleted}
         schema = arrow_schema(POSITION_DELETE_SCHEMA)
-        options = parquet_options(self._target.properties).writer_arguments()
+        options = parquet_options(self._properties, POSITION_DELETE_SCHEMA).writer_arguments()
         with self._files.create(location) as sink:
             with pq.ParquetWriter(sink, schema, **options) as parquet:
                 for file_path in sorted(positions):

@@ -13,7 +13,7 @@ from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import NestedField, StringType
 from tests.workers.write_target import ATTEMPT, Target, files_below, names, path_of, spec_of
-from workers.files.position_delete_writer import DeleteForm, PositionDeleteWriter
+from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
 
 SPEC = spec_of((1, "region", "identity"))
 SCHEMA = Schema((NestedField(1, "region", StringType(), False),))

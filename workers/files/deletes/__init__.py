@@ -1,0 +1,1 @@
+"""Writes delete files: keys, and positions of rows."""
