@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.adapters import ADAPTERS
 from tests.mutants.adoption import ADOPTION
 from tests.mutants.alterations import ALTERATIONS
+from tests.mutants.changes import CHANGES
 from tests.mutants.checks import CHECKS
 from tests.mutants.command import COMMAND
 from tests.mutants.compaction import COMPACTION
@@ -42,6 +43,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *ADOPTION,
     *COMPACTION,
     *SPARK_WRITES,
+    *CHANGES,
     *READING,
     *PROCESS,
     *COMMAND,

@@ -1,0 +1,177 @@
+"""Breakages of what a delete, update or merge from Spark decides."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_TABLE = ("tests/workers/changes/test_changed_table.py",)
+_CLAUSES = ("tests/workers/changes/test_merge_clauses.py",)
+_POSITIONS = ("tests/workers/changes/test_matched_positions.py",)
+_DELETES = ("tests/workers/files/deletes/test_position_delete_writer.py",)
+_CONDITIONS = ("tests/integration/test_change_conditions.py",)
+_ROWS = "tests/integration/test_changes.py -k "
+
+CHANGES = (
+    # --- The table's word ---
+    Mutant(
+        "version_1_gets_delete_files",
+        "workers/changes/changed_table.py",
+        'if mode == "copy-on-write" or self.metadata.format_version < _POSITION_DELETES:',
+        'if mode == "copy-on-write":',
+        _TABLE,
+    ),
+    Mutant(
+        "version_3_gets_position_delete_files",
+        "workers/changes/changed_table.py",
+        "        if self.has_lineage:\n            return",
+        "        if False:\n            return",
+        _TABLE,
+    ),
+    Mutant(
+        "each_command_follows_the_mode_of_deletes",
+        "workers/changes/changed_table.py",
+        'f"write.{command}.mode"',
+        '"write.delete.mode"',
+        _TABLE,
+    ),
+    Mutant(
+        "change_is_isolated_by_its_snapshot_alone",
+        "workers/changes/changed_table.py",
+        'self._choice(name, "serializable", "snapshot")',
+        'self._choice(name, "snapshot", "serializable")',
+        _TABLE,
+    ),
+    Mutant(
+        "change_compares_nothing_since_its_base",
+        "workers/changes/changed_table.py",
+        '        return {"base_snapshot_id": self.snapshot.snapshot_id}\n',
+        '        return {"base_sequence_number": 0}\n',
+        _TABLE,
+    ),
+    Mutant(
+        "every_conflict_is_one_of_the_whole_table",
+        "workers/changes/change_run.py",
+        "    if scope.expression != ALWAYS_TRUE:\n        needs",
+        "    if False:\n        needs",
+        _TABLE,
+    ),
+    # --- Whole files ---
+    Mutant(
+        "condition_that_iceberg_cannot_say_deletes_whole_files",
+        "workers/changes/changed_rows.py",
+        "    if not scope.is_exact:\n        return False\n",
+        "",
+        _TABLE,
+    ),
+    Mutant(
+        "file_with_one_matching_row_is_deleted_whole",
+        "workers/changes/changed_rows.py",
+        "task.residual == ALWAYS_TRUE or all_match(task.file)",
+        "True",
+        _TABLE,
+    ),
+    # --- Conditions ---
+    Mutant(
+        "half_of_a_disjunction_is_taken_for_exact",
+        "workers/changes/spark_conditions.py",
+        "        expression = Or.of(self.expression, other.expression)\n"
+        "        return RowFilter(expression, self.is_exact and other.is_exact)",
+        "        expression = Or.of(self.expression, other.expression)\n"
+        "        return RowFilter(expression, self.is_exact or other.is_exact)",
+        _CONDITIONS,
+    ),
+    Mutant(
+        "mirrored_comparison_keeps_its_direction",
+        "workers/changes/spark_conditions.py",
+        "_MIRRORED.get(name, name)",
+        "name",
+        _CONDITIONS,
+    ),
+    Mutant(
+        "times_of_a_condition_are_utc",
+        "workers/changes/spark_conditions.py",
+        "        found = local.replace(tzinfo=self._zone)\n",
+        "        found = local.replace(tzinfo=UTC)\n",
+        _CONDITIONS,
+    ),
+    Mutant(
+        "filter_behind_a_join_is_one_of_the_table",
+        "workers/changes/spark_conditions.py",
+        '            elif _name(above) != "Project":\n',
+        "            elif False:\n",
+        _CONDITIONS,
+    ),
+    # --- Clauses ---
+    Mutant(
+        "conditional_delete_may_match_twice",
+        "workers/changes/merge_clauses.py",
+        '[c.action == "delete" and c.condition is None for c in matched] == [True]',
+        '[c.action == "delete" for c in matched] == [True]',
+        _CLAUSES,
+    ),
+    Mutant(
+        "hidden_clause_is_taken",
+        "workers/changes/merge_clauses.py",
+        "    for clause in clauses[:-1]:\n",
+        "    for clause in clauses[:0]:\n",
+        _CLAUSES,
+    ),
+    Mutant(
+        "row_that_matches_twice_in_one_batch_is_not_seen",
+        "workers/changes/tasks/matched_positions.py",
+        "        if added < len(numbers) and self.repeated is None:\n",
+        "        if before & given and self.repeated is None:\n",
+        _POSITIONS,
+    ),
+    # --- Delete files ---
+    Mutant(
+        "delete_file_of_a_failed_task_stays",
+        "workers/files/deletes/position_delete_writer.py",
+        "        if error is None:\n            return\n",
+        "        return\n",
+        _DELETES,
+    ),
+    Mutant(
+        "rows_of_a_position_delete_file_are_not_sorted",
+        "workers/files/deletes/position_delete_writer.py",
+        "                for file_path in sorted(positions):\n",
+        "                for file_path in positions:\n",
+        _DELETES,
+    ),
+    # --- Rows ---
+    Mutant(
+        "new_vector_forgets_the_old_one",
+        "workers/changes/tasks/row_writer.py",
+        "        return positions | deleted_positions(before, access)\n",
+        "        return positions\n",
+        (_ROWS + "v3-merge-bucket",),
+    ),
+    Mutant(
+        "moved_row_counts_as_changed",
+        "workers/changes/tasks/row_writer.py",
+        "NEWEST.name: batch.column(LAST_UPDATED)}",
+        "NEWEST.name: pa.nulls(batch.num_rows, pa.int64())}",
+        (_ROWS + "v3-copy-truncate",),
+    ),
+    Mutant(
+        "files_of_ended_tasks_stay_when_their_job_fails",
+        "workers/changes/change_run.py",
+        "            delete_files(reported.locations, table)\n",
+        "",
+        (_ROWS + "job_that_fails",),
+    ),
+    Mutant(
+        "conflict_is_run_again_without_being_asked",
+        "workers/changes/publish_change.py",
+        "    for left in range(options.retries, -1, -1):\n",
+        "    for left in range(options.retries + 1, -1, -1):\n",
+        (_ROWS + "told_in_one_line",),
+    ),
+    Mutant(
+        "files_of_a_change_that_conflicts_stay",
+        "workers/changes/publish_change.py",
+        "            if is_conflict:\n                delete_written(prepared.written, table)\n",
+        "",
+        (_ROWS + "told_in_one_line",),
+    ),
+)
