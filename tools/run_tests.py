@@ -54,7 +54,16 @@ PARTS = (
         PYTHON,
         (*BY_FILE, "-m", "(server or spark or slow) and not (simulation or heavy or trino)"),
     ),
-    Part("spark43", PYTHON_SPARK43, (*SERIAL, "tests/integration/test_spark_writer.py")),
+    Part(
+        "spark43",
+        PYTHON_SPARK43,
+        (
+            *SERIAL,
+            "tests/integration/test_spark_writer.py",
+            "tests/integration/test_spark_reads.py",
+            "tests/workers/source",
+        ),
+    ),
 )
 ASKED_FOR = (
     Part("heavy", PYTHON, (*BY_FILE, "-m", "heavy and not trino")),
