@@ -449,12 +449,21 @@ USE_TRINO = Walk(
     ],
 )
 
+CREATE_A_TABLE_FROM_SPARK = Walk(
+    f"{_HOW_TO}/create-a-table-from-spark.md",
+    [
+        LeftOut(block=1, reason="tests/workers/creation/test_spark_table.py creates tables so"),
+        LeftOut(block=2, reason="tests/integration/test_spark_writer.py writes with the options"),
+    ],
+)
+
 WALKS = (
     README,
     ADD_FILES,
     BRANCHES_AND_TAGS,
     CHANGE_A_SCHEMA,
     CHOOSE_A_CATALOG,
+    CREATE_A_TABLE_FROM_SPARK,
     HANDLE_QUARANTINE,
     INSPECT_A_TABLE,
     MAINTAIN_TABLES,

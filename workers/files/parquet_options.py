@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from committer.errors import UnsupportedError
 from committer.iceberg.schema.schema import Schema
-from workers.files.bloom_filters import BloomFilters, bloom_filters
+from workers.arrow.bloom_filters import BloomFilters, bloom_filters
 
 MIB = 1 << 20
 
@@ -75,8 +75,8 @@ class ParquetOptions:
         }
 
 
-def parquet_options(properties: Mapping[str, str], table: Schema) -> ParquetOptions:
-    """Read the table's properties.
+def parquet_options(properties: Mapping[str, str], table: Schema | None = None) -> ParquetOptions:
+    """Read the table's properties; without its schema there are no bloom filters.
     Parquet is written for any default format: a table may mix formats.
 
     Errors: `UnsupportedError` names the property that asks for what no writer knows.
@@ -92,7 +92,7 @@ def parquet_options(properties: Mapping[str, str], table: Schema) -> ParquetOpti
         codec=codec,
         level=_level(properties, codec),
         page_rows=_page_rows(properties),
-        bloom_filters=bloom_filters(properties, table),
+        bloom_filters=bloom_filters(properties, table) if table else BloomFilters(),
     )
 
 

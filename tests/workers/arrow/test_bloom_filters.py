@@ -12,7 +12,7 @@ from committer.errors import UnsupportedError
 from committer.iceberg.schema.table_text import parse_columns
 from tests.workers.write_target import Target, path_of, write_rows
 from workers.arrow.arrow_schema import arrow_schema
-from workers.files.bloom_filters import BloomFilter, bloom_filters
+from workers.arrow.bloom_filters import BloomFilter, bloom_filters
 
 ENABLED = "write.parquet.bloom-filter-enabled.column."
 TABLE = parse_columns(
