@@ -243,6 +243,92 @@ STREAM_FROM_A_TABLE = Walk(
     ],
 )
 
+
+def _rows(table: str) -> Type:
+    """Show the rows of a table."""
+    program = f"import frazil; print(*frazil.load_table('{table}').scan().to_arrow().to_pylist())"
+    return Type(command=f'python -c "{program}"')
+
+
+_AA = """'{"id": 1, "carrier": "AA"}'"""
+
+OVERWRITE_FROM_SPARK = Walk(
+    f"{_HOW_TO}/overwrite-from-spark.md",
+    [
+        Type(
+            command='frazil table create db.flights --schema "id long, carrier string, day date"'
+            " --partition day",
+            shown="none",
+        ),
+        Type(
+            command='frazil table create db.counts --schema "carrier string, count long"',
+            shown="none",
+        ),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(block=1, before=_QUIET_SPARK, shown="none"),
+        _rows("db.flights"),
+        Run(
+            block=2,
+            before=_SPARK
+            + "day = spark.sql(\"SELECT 8L id, 'UA' carrier, DATE'2026-11-21' day\")\n",
+            shown="none",
+        ),
+        _rows("db.flights"),
+        Type(command=f"mkdir data && echo {_AA} > data/1.json", shown="none"),
+        Run(
+            block=3,
+            put={"/data/flights": "{home}/data", "/checkpoints/counts": "{home}/checkpoint"},
+            before=_SPARK,
+            after=_ONE_BATCH,
+            shown="none",
+        ),
+        _SETTLED,
+        _rows("db.counts"),
+        Interrupt(),
+    ],
+)
+
+_CHANGES = (
+    """'{"id": 1, "name": "late", "op": "u", "at": "2026-01-01T00:00:00Z"}'""",
+    """'{"id": 1, "name": "Ada", "op": "u", "at": "2026-01-02T00:00:00Z"}'""",
+    """'{"id": 2, "op": "d", "at": "2026-01-02T00:00:00Z"}'""",
+)
+
+UPSERT_A_STREAM = Walk(
+    f"{_HOW_TO}/upsert-a-stream.md",
+    [
+        Type(
+            command='frazil table create db.customers --schema "id long not null, name string"',
+            shown="none",
+        ),
+        Type(
+            command=f"mkdir data && printf '%s\\n' {' '.join(_CHANGES)} > data/1.json", shown="none"
+        ),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(
+            block=1,
+            put={"/data/changes": "{home}/data", "/checkpoints/customers": "{home}/checkpoint"},
+            before=_QUIET_SPARK,
+            after=_ONE_BATCH,
+            shown="none",
+        ),
+        _SETTLED,
+        _rows("db.customers"),
+        Run(
+            block=2,
+            put={"/checkpoints/by_batch": "{home}/checkpoint-of-foreach"},
+            before=_SPARK
+            + "columns = 'id LONG, name STRING, op STRING, at TIMESTAMP'\n"
+            + "changes = spark.readStream.schema(columns).json('data')\n",
+            after=_ONE_BATCH,
+            shown="none",
+        ),
+        _SETTLED,
+        _rows("db.customers"),
+        Interrupt(),
+    ],
+)
+
 # The first word of the last line: the start of its attempt.
 _QUARANTINED = "$(frazil quarantine list | tail -n 1 | cut -d ' ' -f 1)"
 
@@ -468,6 +554,7 @@ WALKS = (
     INSPECT_A_TABLE,
     MAINTAIN_TABLES,
     MIGRATE_A_TABLE,
+    OVERWRITE_FROM_SPARK,
     PLAN_A_SCAN,
     PUBLISH_BY_HAND,
     PUBLISH_FROM_SPARK,
@@ -484,6 +571,7 @@ WALKS = (
     STREAM_FROM_A_TABLE,
     TRY_HOSTILE_REQUESTS,
     TUNE,
+    UPSERT_A_STREAM,
     USE_TRINO,
     WRITE_AUDIT_PUBLISH,
 )
