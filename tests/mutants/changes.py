@@ -156,7 +156,7 @@ CHANGES = (
     Mutant(
         "files_of_ended_tasks_stay_when_their_job_fails",
         "workers/changes/change_run.py",
-        "            delete_files(reported.locations, table)\n",
+        "            delete_reported(reported.locations, table)\n",
         "",
         (_ROWS + "job_that_fails",),
     ),

@@ -97,14 +97,14 @@ PROCESS = (
     # --- Tasks of Spark ---
     Mutant(
         "early_end_of_a_tasks_rows_is_taken_for_their_end",
-        "workers/sink/task_writer.py",
+        "workers/spark/written_files.py",
         "        rows.require_whole()\n        files = writer.close()\n",
         "        files = writer.close()\n",
         ("tests/workers/spark/test_task_input.py",),
     ),
     Mutant(
         "task_that_spark_gave_up_keeps_its_files",
-        "workers/sink/task_writer.py",
+        "workers/spark/written_files.py",
         "        rows.require_listener()\n",
         "",
         ("tests/workers/spark/test_task_input.py",),
