@@ -144,8 +144,9 @@ schema = StructType([StructField("id", LongType())])
 for make in ("writer", "streamWriter"):
     try:
         getattr(DefaultSource({"path": "db.flights"}), make)(schema, False)
-    except SettingsError as error:
-        print(json.dumps({"code": 2, "out": "", "err": f"frazil: {error}\\n"}))
+    except Exception as error:  # Spark shows its cause first
+        assert isinstance(error.__cause__, SettingsError), error.__cause__
+        print(json.dumps({"code": 2, "out": "", "err": f"frazil: {error.__cause__}\\n"}))
 """
 
 

@@ -55,4 +55,4 @@ def test_what_cannot_be_deleted_is_said_once(
     with caplog.at_level(logging.WARNING):
         delete_unpublished([None, message, message], USUAL_ACCESS)
     (said,) = caplog.messages
-    assert said.startswith("2 of 2 data files of a write that Spark has aborted")
+    assert said.startswith("1 of 1 files of a write that Spark has aborted")
