@@ -24,7 +24,8 @@ everything in `committer` and `workers` may change with any release. `help(frazi
 units, shapes and errors.
 
 How to: [read a table from Python](../how-to/read-from-python.md),
-[publish from Spark](../how-to/publish-from-spark.md).
+[publish from Spark](../how-to/publish-from-spark.md),
+[delete, update and merge from Spark](../how-to/delete-update-merge-from-spark.md).
 """
 
 

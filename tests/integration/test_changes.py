@@ -133,8 +133,11 @@ def test_files_whose_rows_all_match_are_deleted_unread(
     by_partition = delete_from(two_files, "region = 'a'", spark=harness.spark)
     by_metrics = delete_from(two_files, F.col("amount") >= 20, spark=harness.spark)
     assert (by_partition.deleted_rows, by_metrics.deleted_rows) == (None, None)
-    assert harness.operations(two_files) == ["append", "delete", "delete"]
     assert harness.rows(two_files) == []
+    harness.insert(two_files, "(1, 'a', 10), (2, 'b', NULL)")
+    assert delete_from(two_files, "true", spark=harness.spark).deleted_rows is None
+    assert harness.rows(two_files) == []
+    assert harness.operations(two_files) == ["append", "delete", "delete", "append", "delete"]
 
 
 def test_files_of_which_some_rows_match_are_not_deleted_whole(
@@ -255,6 +258,31 @@ def test_a_value_that_does_not_fit_fails_without_ansi_too(harness: ChangesHarnes
     finally:
         harness.spark.conf.unset("spark.sql.ansi.enabled")
     assert harness.rows("changes.ansi") == [(20, "a", 10)]
+
+
+TYPES = (
+    "id INT, b BOOLEAN, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(38, 10), day DATE, at TIMESTAMP,"
+    " clock TIMESTAMP_NTZ, s STRING, bytes BINARY, list ARRAY<INT>, map MAP<STRING, DATE>,"
+    " nested STRUCT<a: STRUCT<b: ARRAY<STRING>, c: DOUBLE>, m: MAP<INT, STRUCT<x: BIGINT>>>"
+)
+OF_EVERY_TYPE = (
+    "(1, true, 9223372036854775807, float('-0.0'), double('NaN'), 1234567890123456789.0123456789,"
+    " DATE'0001-01-01', TIMESTAMP'2024-03-01 10:00:00.123456', TIMESTAMP_NTZ'1969-12-31 23:59:59',"
+    " 'ü\\n', X'00ff', array(1, NULL), map('k', DATE'2024-01-01'),"
+    " named_struct('a', named_struct('b', array('x', NULL), 'c', double('-Infinity')),"
+    " 'm', map(1, named_struct('x', 5L))))"
+)
+OF_NULLS = "(2" + ", NULL" * 13 + ")"
+
+
+def test_rows_that_are_moved_stay_as_they_were_in_every_type(harness: ChangesHarness) -> None:
+    harness.create("changes.types", TYPES, version=3)
+    harness.insert("changes.types", f"{OF_EVERY_TYPE}, {OF_NULLS}, (3{OF_NULLS[2:]}")
+    before = [repr(row) for row in harness.rows("changes.types") if row[0] < 3]
+    assert delete_from("changes.types", "id = 3", spark=harness.spark).deleted_rows == 1
+    update("changes.types", {"id": "id + 0"}, "id = 2", spark=harness.spark)
+    assert harness.operations("changes.types") == ["append", "overwrite", "overwrite"]
+    assert [repr(row) for row in harness.rows("changes.types")] == before
 
 
 # --- Beside others -------------------------------------------------------------------------------
