@@ -1,6 +1,6 @@
 """For Spark applications: `configure` for the session, `create_table` for a DataFrame, a `sink` for
 `foreachBatch`, streaming upserts by `upsert_stream`, `delete_from`, `update` and `merge_into` for
-the rows of a table, and `rewrite_data_files` for its compaction.
+the rows of a table, `rewrite_data_files` for its compaction, and `keep_in_shape`.
 
 Importing this imports neither PySpark nor pyarrow: they are imported where a session is used.
 """
@@ -11,7 +11,7 @@ from workers.changes.merge_builder import MergeBuilder
 from workers.changes.spark_changes import delete_from, merge_into, update
 from workers.changes.what_changed import Changed
 from workers.compaction.rewrite_result import FailedGroup, RewriteResult
-from workers.compaction.spark_compaction import rewrite_data_files
+from workers.compaction.spark_compaction import keep_in_shape, rewrite_data_files
 from workers.creation.spark_table import create_table
 from workers.session import configure
 from workers.spark.foreach_batch import sink
@@ -27,6 +27,7 @@ __all__ = [
     "create_table",
     "delete_from",
     "find_java_home",
+    "keep_in_shape",
     "merge_into",
     "rewrite_data_files",
     "sink",

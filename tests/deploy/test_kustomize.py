@@ -19,6 +19,7 @@ from tests.deploy.manifests import (
     BASE,
     EXAMPLE,
     ROOT,
+    Manifest,
     containers,
     kustomizations,
     load,
@@ -28,6 +29,7 @@ from tests.deploy.manifests import (
     pod_spec,
     variables,
 )
+from workers.compaction.__main__ import parser
 
 # The oldest that we say works (docs/how-to/run-on-kubernetes.md), and the newest known here.
 RELEASES = ("1.27", kubernetes_validate.latest_version())
@@ -205,6 +207,35 @@ def test_whatever_may_be_written_to_is_a_volume_and_every_volume_is_mounted() ->
     assert {home, "/tmp"} <= set(mounted.values())
     for volume in pod["volumes"]:
         assert "emptyDir" not in volume or volume["emptyDir"]["sizeLimit"]
+
+
+# --- Compaction ----------------------------------------------------------------------------------
+
+
+def compaction() -> Manifest:
+    job = only("CronJob", BASE.parent / "components/compaction")["spec"]
+    pod: Manifest = job["jobTemplate"]["spec"]["template"]["spec"]
+    assert job["concurrencyPolicy"] == "Forbid" and pod["restartPolicy"] == "Never"
+    return pod
+
+
+def test_a_compaction_is_called_as_its_program_is_and_ends() -> None:
+    (container,) = compaction()["containers"]
+    assert container["command"] == ["python", "-m", "workers.compaction"]
+    given = parser().parse_args(container["args"])
+    assert given.table == ["db.events"] and given.rounds == 1
+
+
+def test_a_compaction_is_as_safe_as_the_committer_and_finds_what_that_finds() -> None:
+    pod, (container,) = compaction(), compaction()["containers"]
+    assert pod["securityContext"] == pod_spec()["securityContext"]
+    assert container["securityContext"] == containers()[0]["securityContext"]
+    for same in ("serviceAccountName", "automountServiceAccountToken", "enableServiceLinks"):
+        assert pod[same] == pod_spec()[same]
+    assert container["envFrom"] == containers()[0]["envFrom"]
+    assert container["volumeMounts"] == containers()[0]["volumeMounts"]
+    assert [one["name"] for one in pod["volumes"]] == [one["name"] for one in pod_spec()["volumes"]]
+    assert container["resources"]["limits"].keys() >= {"memory", "ephemeral-storage"}
 
 
 # --- Settings ------------------------------------------------------------------------------------

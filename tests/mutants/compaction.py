@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 _GROUPS = ("tests/workers/compaction/test_rewrite_groups.py",)
 _ORDER = ("tests/workers/compaction/test_zorder.py",)
 _ENDED = ("tests/workers/compaction/test_publish_rewrite.py",)
+_TURNS = ("tests/workers/compaction/test_partition_turns.py",)
 _SRC = "workers/compaction/rewrite_groups.py"
 
 COMPACTION = (
@@ -72,5 +73,19 @@ COMPACTION = (
         "        if is_told:\n",
         "        if receipt.reason:\n",
         _ENDED,
+    ),
+    Mutant(
+        "busy_partitions_are_compacted_before_all_others",
+        "workers/compaction/partition_turns.py",
+        "        return self._served.get(group.partition, 0), -len(group.tasks)\n",
+        "        return 0, -len(group.tasks)\n",
+        _TURNS,
+    ),
+    Mutant(
+        "a_round_of_compaction_has_no_budget",
+        "workers/compaction/partition_turns.py",
+        "            if chosen and group.size_bytes > left_bytes:\n",
+        "            if chosen and group.size_bytes > self.budget_bytes:\n",
+        _TURNS,
     ),
 )

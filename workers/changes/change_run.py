@@ -34,7 +34,6 @@ from workers.changes.publish_change import (
 )
 from workers.changes.spark_conditions import RowFilter
 from workers.changes.target_rows import facts, table_read
-from workers.changes.tasks.reported_files import ReportedFiles
 from workers.changes.tasks.row_kinds import (
     FACT,
     FILE,
@@ -52,6 +51,7 @@ from workers.changes.tasks.row_writer import (
     unpack_message,
 )
 from workers.files.deletes.position_delete_writer import DeleteForm
+from workers.spark.reported_files import ReportedFiles
 
 _TYPES = {
     KIND: "int",

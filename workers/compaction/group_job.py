@@ -28,8 +28,13 @@ from workers.compaction.rewrite_groups import FileGroup, group_splits, output_fi
 from workers.compaction.rewritten_table import RewrittenTable
 from workers.compaction.row_order import RowOrder
 from workers.spark.batch_schema import spark_arrow_schema
+from workers.spark.discarded_files import delete_files
+from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
 from workers.spark.spark_schema import spark_schema
+
+# Whose files are deleted, where the log says so.
+WHAT = "a compaction that did not land"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +52,24 @@ class GroupJob:
         Errors: those of a task, as Spark tells them; `UnsupportedError` for an order of rows that
         have a column which Spark has no type for.
         """
-        order = self.table.order
-        written = self._as_they_come() if order is None else self._in_order(order)
-        messages = (unpacked_message(bytes(row["message"])) for row in written.collect())
-        return [file for files in messages for file in files]
+        order, reported = self.table.order, ReportedFiles(self.spark)
+        try:
+            written = (
+                self._as_they_come(reported) if order is None else self._in_order(order, reported)
+            )
+            messages = (unpacked_message(bytes(row["message"])) for row in written.collect())
+            return [file for files in messages for file in files]
+        except BaseException:
+            # No request names them: one is made of the files of whole jobs.
+            delete_files(reported.locations, self.table.access, WHAT)
+            raise
 
-    def _as_they_come(self) -> Any:
+    def _as_they_come(self, reported: ReportedFiles) -> Any:
         rows = self._rows()
-        writer = GroupWriter(self.table.target, self.attempt, rows)
+        writer = GroupWriter(self.table.target, self.attempt, reported, rows)
         return self._numbers(rows).mapInArrow(writer.write, MESSAGE_SCHEMA)
 
-    def _in_order(self, order: RowOrder) -> Any:
+    def _in_order(self, order: RowOrder, reported: ReportedFiles) -> Any:
         rows = self._rows()
         own = spark_schema(Schema(rows.table.columns))
         schema = StructType([*own.fields, *_key_fields(rows, order)])
@@ -75,6 +87,7 @@ class GroupJob:
         writer = GroupWriter(
             self.table.target,
             self.attempt,
+            reported,
             columns=tuple(own.names),
         )
         return ordered.mapInArrow(writer.write, MESSAGE_SCHEMA)

@@ -25,6 +25,7 @@ from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
 from workers.spark.invalidate_caches import patch_zipimporter
+from workers.spark.reported_files import ReportedFiles
 from workers.spark.spark_batches import as_spark_batch
 from workers.spark.task_input import TaskInput, ending_in_order
 from workers.spark.written_files import write_files
@@ -103,6 +104,7 @@ class GroupWriter:
 
     target: RewriteTarget
     attempt: str
+    reported: ReportedFiles
     rows: GroupRows | None = None
     columns: tuple[str, ...] = ()
 
@@ -121,6 +123,7 @@ class GroupWriter:
                 names,
                 TaskInput.of_running_task(),
             )
+        self.reported.add(file.file_path for file in files)
         yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(tuple(files))])})
 
     def _only_columns(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

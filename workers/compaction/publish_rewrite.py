@@ -29,15 +29,13 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.needs import Needs, RewriteGroup
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.table_identifier import TableIdentifier
+from workers.compaction.group_job import WHAT
 from workers.compaction.rewrite_groups import FileGroup
 from workers.compaction.rewritten_table import RewrittenTable
 from workers.requests.blocking_publisher import borrow_publisher
 from workers.requests.publisher import PublishPolicy
 from workers.requests.written_epoch import WrittenEpoch
 from workers.spark.discarded_files import delete_files
-
-# Whose files are deleted, where the log says so.
-WHAT = "a compaction that did not land"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,16 @@ Runs on the driver.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from committer.errors import PublishError
 from committer.request.needs import FILES_NAMED_MAX
-from workers.compaction.group_job import GroupJob
+from workers.compaction.group_job import WHAT, GroupJob
 from workers.compaction.publish_rewrite import (
-    WHAT,
     Lost,
     PartIdentity,
     Published,
@@ -31,17 +31,23 @@ from workers.spark.discarded_files import delete_files
 
 _log = logging.getLogger("frazil.workers")
 
+# The last line of a Python traceback.
+_TOLD = re.compile(r"[\w.]*(Error|Exception): ")
 
-def compact(spark: Any, options: RewriteOptions) -> RewriteResult:
-    """Rewrite the files of a table as it is now.
+
+def compact(
+    spark: Any,
+    options: RewriteOptions,
+    choose: Callable[[list[FileGroup]], Sequence[FileGroup]] = list,
+) -> RewriteResult:
+    """Rewrite the files of a table as it is now: the groups that are chosen of those worth it.
 
     Errors: `SettingsError`, `UnsupportedError`, those of reading the table; `PublishError` for a
     compaction that lands whole or not at all, and did not.
     """
     with open_rewritten_table(options) as table:
         run = _Run(spark, table, _application_name(spark))
-        groups = table.plan()
-        parts = list(_parts(groups, options))
+        parts = list(_parts(choose(table.plan()), options))
         with ThreadPoolExecutor(options.groups_at_once, "frazil-rewrite") as threads:
             return _result([run.part(part, threads) for part in parts])
 
@@ -112,7 +118,7 @@ class _Run:
             if error is None:
                 written.append(WrittenGroup(group, tuple(job.result())))
             elif isinstance(error, Exception):
-                lost.append(Lost(group, _first_line(error)))
+                lost.append(Lost(group, _sentence(error)))
             else:
                 raise error
         return written, lost
@@ -138,8 +144,12 @@ class _Run:
         )
 
 
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".strip().splitlines()[0][:1000]
+def _sentence(error: Exception) -> str:
+    """Return what is wrong in one line: of a task's error the last one of its traceback."""
+    text = str(error).partition("JVM stacktrace")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = (line for line in reversed(lines) if _TOLD.match(line))
+    return f"{type(error).__name__}: {next(told, lines[0] if lines else '')}"[:1000]
 
 
 def _result(parts: Sequence[Published]) -> RewriteResult:

@@ -28,7 +28,6 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import SortOrder
 from workers.arrow.arrow_schema import MatchedColumns, match_columns
 from workers.changes.tasks.matched_positions import MatchedPositions
-from workers.changes.tasks.reported_files import ReportedFiles
 from workers.changes.tasks.row_kinds import (
     FACT,
     FILE,
@@ -47,6 +46,7 @@ from workers.read.deletes.delete_cache import DeleteCache
 from workers.read.deletes.deleted_positions import deleted_positions
 from workers.read.shared_read import TableRead
 from workers.spark.invalidate_caches import patch_zipimporter
+from workers.spark.reported_files import ReportedFiles
 from workers.spark.task_input import TaskInput, ending_in_order
 
 _SALT_BYTES = 4
