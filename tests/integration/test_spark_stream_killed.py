@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.server,
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.heavy,
     pytest.mark.timeout(420),
 ]
 
