@@ -288,6 +288,43 @@ OVERWRITE_FROM_SPARK = Walk(
     ],
 )
 
+_CORRECTIONS = (
+    """'{"id": 1, "day": "2026-11-21", "delay": 5}'""",
+    """'{"id": 2, "day": "2026-11-21", "cancelled": true}'""",
+    """'{"id": 3, "day": "2026-11-21", "delay": 9}'""",
+)
+_BEFORE_THE_CHANGES = """
+spark.sql(
+    "SELECT id, carrier, day, 0 AS delay, named_struct('gate', 'B2') AS place FROM VALUES"
+    " (1L, 'UA', DATE'2026-11-21'), (2L, 'UA', DATE'2026-11-21'), (7L, 'AA', DATE'2026-11-20'),"
+    " (9L, 'ZZ', DATE'2025-11-20') AS flights (id, carrier, day)"
+).write.format("frazil").mode("append").option("wait", "committed").save("db.flights")
+"""
+
+DELETE_UPDATE_MERGE_FROM_SPARK = Walk(
+    f"{_HOW_TO}/delete-update-merge-from-spark.md",
+    [
+        Type(
+            command='frazil table create db.flights --schema "id long, carrier string, day date,'
+            ' delay int, place struct<gate: string>" --partition day',
+            shown="none",
+        ),
+        Type(
+            command=f"mkdir data && printf '%s\\n' {' '.join(_CORRECTIONS)} > data/1.json",
+            shown="none",
+        ),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(
+            block=1,
+            put={"/data/corrections": "{home}/data"},
+            before=_SPARK + _BEFORE_THE_CHANGES,
+            shown="none",
+        ),
+        _rows("db.flights"),
+        Interrupt(),
+    ],
+)
+
 _CHANGES = (
     """'{"id": 1, "name": "late", "op": "u", "at": "2026-01-01T00:00:00Z"}'""",
     """'{"id": 1, "name": "Ada", "op": "u", "at": "2026-01-02T00:00:00Z"}'""",
@@ -550,6 +587,7 @@ WALKS = (
     CHANGE_A_SCHEMA,
     CHOOSE_A_CATALOG,
     CREATE_A_TABLE_FROM_SPARK,
+    DELETE_UPDATE_MERGE_FROM_SPARK,
     HANDLE_QUARANTINE,
     INSPECT_A_TABLE,
     MAINTAIN_TABLES,
