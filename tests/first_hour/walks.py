@@ -572,6 +572,32 @@ USE_TRINO = Walk(
     ],
 )
 
+_SIX_FILES = """
+for number in range(6):
+    spark.sql(
+        f"SELECT {number}L AS id, 'AA' AS carrier, TIMESTAMP'2026-11-21 00:00:00' AS at,"
+        " DATE'2026-11-21' AS day"
+    ).write.format("frazil").mode("append").option("wait", "committed").save("db.events")
+"""
+
+COMPACT_FROM_SPARK = Walk(
+    f"{_HOW_TO}/compact-from-spark.md",
+    [
+        Type(
+            command='frazil table create db.events --schema "id long, carrier string,'
+            ' at timestamptz, day date" --sort-order at',
+            shown="none",
+        ),
+        Start(command="frazil serve", ready=_STARTED),
+        Run(block=1, before=_SPARK + _SIX_FILES, shown="stdout"),
+        Run(block=2, before=_SPARK, shown="none"),
+        _rows("db.events"),
+        LeftOut(block=3, reason="no end: tests/integration/test_compaction.py sets one"),
+        LeftOut(block=4, reason="no end: the same job as a program of its own"),
+        Interrupt(),
+    ],
+)
+
 CREATE_A_TABLE_FROM_SPARK = Walk(
     f"{_HOW_TO}/create-a-table-from-spark.md",
     [
@@ -586,6 +612,7 @@ WALKS = (
     BRANCHES_AND_TAGS,
     CHANGE_A_SCHEMA,
     CHOOSE_A_CATALOG,
+    COMPACT_FROM_SPARK,
     CREATE_A_TABLE_FROM_SPARK,
     DELETE_UPDATE_MERGE_FROM_SPARK,
     HANDLE_QUARANTINE,
