@@ -9,7 +9,7 @@ RUN := $(VENV)/bin/
 export PYTHON
 # What `make demo` hands on.
 DEMO_OPTIONS := $(if $(ROWS),--rows $(ROWS)) $(if $(STREAMS),--streams $(STREAMS)) \
-  $(if $(APPS),--apps $(APPS)) $(if $(BATCHES),--batches $(BATCHES)) $(OPTIONS)
+  $(if $(APPS),--apps $(APPS)) $(if $(BATCHES),--batches $(BATCHES)) $(if $(UPSERT),--upsert) $(OPTIONS)
 # What `make bench` hands on.
 BENCH_OPTIONS := $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(SYSTEMS),--systems $(SYSTEMS)) \
   $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(QUICK),--quick) $(if $(PROFILE),--profile) $(OPTIONS)
@@ -21,7 +21,7 @@ help: ## list the targets
 	  || sed -n 's/^\([a-z-]*\):[^#]*## /  make \1: /p' Makefile
 
 .PHONY: demo
-demo: install ## many Spark streams into one table, checked by other readers; ROWS=, STREAMS=, CATALOG=rest|postgres|hive
+demo: install ## many Spark streams into one table, checked by other readers; ROWS=, STREAMS=, CATALOG=rest|postgres|hive, UPSERT=1
 	@$(RUN)$(if $(CATALOG),python -m tests.demo '$(CATALOG)',frazil demo) $(DEMO_OPTIONS)
 
 .PHONY: install

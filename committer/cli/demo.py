@@ -32,12 +32,17 @@ def demo(
         typer.Option(help="A server to use for the demo alone. Default: a private one."),
     ] = None,
     catalog: CatalogName = None,
+    upsert: Annotated[
+        bool,
+        typer.Option("--upsert", help="A second act: upserts, a merge and a compaction at a time."),
+    ] = False,
 ) -> None:
     """Replay the flights of 2013 through many Spark streams into one table, and prove the result.
 
     Everything happens below one folder and on this machine. `--catalog`: of type sql, rest or hive;
     the table demo.flights is made in it, and stays. Default: a new file. Exit code 1 if another
-    reader finds anything but the input.
+    reader finds anything but the input. `--upsert` goes on with changes of a quarter of the
+    flights, into the table demo.latest.
     """
     _check_parts()
     from committer.demo.demo_options import DemoOptions, default_batches, default_home
@@ -55,6 +60,7 @@ def demo(
         batches=batches or default_batches(rows, streams),
         redis_url=redis_url,
         catalog=_chosen(catalog, home),
+        upsert=upsert,
     )
     raise typer.Exit(run_demo(options))
 

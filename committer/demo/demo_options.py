@@ -19,7 +19,7 @@ _BATCHES_MIN = 3
 @dataclass(frozen=True, slots=True)
 class DemoOptions:
     """`batches`: micro-batches of each stream. `redis_url`: None for a private server. `catalog`:
-    None for a new one in a file.
+    None for a new one in a file. `upsert`: the second act follows the first.
     """
 
     home: Path
@@ -29,6 +29,7 @@ class DemoOptions:
     batches: int
     redis_url: str | None = None
     catalog: CatalogProperties | None = None
+    upsert: bool = False
 
 
 def default_batches(rows: int, streams: int) -> int:

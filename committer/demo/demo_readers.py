@@ -89,12 +89,18 @@ def _snapshot_row(snapshot: Any) -> SnapshotRow:
 def read_by_duckdb(metadata_location: str) -> Reading:
     """Scan the table by DuckDB."""
     path = str(local_path(metadata_location))
-    with duckdb.connect() as connection:
-        for name in _EXTENSIONS:
-            connection.execute(f"LOAD '{extension_path(name)}'")
+    with open_duckdb() as connection:
         sums = _sums(connection.execute(_QUERY, [path]).fetchall())
         paths = [row[0] for row in connection.execute(_FILES, [path]).fetchall()]
     return Reading("DuckDB", sums, paths)
+
+
+def open_duckdb() -> duckdb.DuckDBPyConnection:
+    """Open a database in memory that reads Iceberg tables. Errors: as `extension_path`."""
+    connection = duckdb.connect()
+    for name in _EXTENSIONS:
+        connection.execute(f"LOAD '{extension_path(name)}'")
+    return connection
 
 
 def extension_path(name: str) -> Path:

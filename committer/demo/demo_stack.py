@@ -14,18 +14,21 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypedDict
 
 from committer.demo.demo_catalog import variables_of
 from committer.demo.demo_options import DemoOptions, make_home, queue_folder
-from committer.demo.demo_table import TABLE
+from committer.demo.demo_table import LATEST, TABLE
 from committer.demo.programs.processes import ChildProcess, start
 from committer.demo.writers.application_plan import (
     ApplicationPlan,
+    BatchPlan,
     deal,
     plan_streams,
     print_plan,
     spark_confs,
 )
+from committer.demo.writers.changes import CHANGE_COLUMNS, ChangeInput
 from committer.demo.writers.flights import spark_schema
 from committer.service.process.redis_server import start_redis_server
 from committer.settings.service_settings import Settings, load_settings
@@ -33,12 +36,21 @@ from workers.spark.java import find_java_home
 
 _FOREIGN_VARIABLES = ("FRAZIL_", "SPARK_", "PYSPARK_")
 _GRACE_S = 12.0
+# The compaction begins after one in so many upserts, so that upserts go on beside it.
+_PART_BEFORE_COMPACTION = 4
 _COMMITTER_VARIABLES = {
     "FRAZIL_SERVICE__HTTP_PORT": "0",
     "FRAZIL_SERVICE__LOG_FORMAT": "json",
     "FRAZIL_SERVICE__LOG_LEVEL": "debug",  # tells of each request that lands
     "FRAZIL_SERVICE__DRAIN_TIMEOUT_S": "8",
 }
+
+
+class _Common(TypedDict):
+    home: str
+    queue_url: str
+    events: str
+    spark_confs: dict[str, str]
 
 
 @dataclass(slots=True)
@@ -56,6 +68,10 @@ class DemoStack:
         return self.options.home / "input"
 
     @property
+    def changes_folder(self) -> Path:
+        return self.options.home / "changes"
+
+    @property
     def logs(self) -> Path:
         return self.options.home / "logs"
 
@@ -63,39 +79,77 @@ class DemoStack:
         """Return the file to which an application reports its progress."""
         return application.log.with_suffix(".jsonl")
 
-    async def start_committer(self) -> ChildProcess:
+    async def start_committer(self, name: str = "committer") -> ChildProcess:
         command = [sys.executable, "-m", "committer", "serve"]
         environment = os.environ | _COMMITTER_VARIABLES
-        return await self._start("committer", command, environment)
+        return await self._start(name, command, environment)
 
     async def start_applications(self) -> list[ChildProcess]:
         """Start all applications at once: most of a start is waiting for a single core."""
-        groups = deal(
-            plan_streams(self.options.streams, self.options.home), self.options.applications
-        )
-        folder = self.options.home / "spark"
-        folder.mkdir()
-        environment = os.environ | {
-            "JAVA_HOME": str(self.java_home),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            "TMPDIR": str(folder),
-        }
+        home = self.options.home
+        streams = plan_streams(self.options.streams, self.input_folder, home / "checkpoints")
+        groups = deal(streams, self.options.applications)
         started = []
-        for number, streams in enumerate(groups, start=1):
+        for number, group in enumerate(groups, start=1):
             name = f"spark-{number}"
             plan = ApplicationPlan(
                 name=name,
                 table=str(TABLE),
                 schema=spark_schema(),
-                home=str(self.options.home),
-                queue_url=self.queue_url,
-                events=str(self.logs / f"{name}.jsonl"),
-                spark_confs=spark_confs(folder),
-                streams=streams,
+                streams=group,
+                **self._common(name),
             )
-            command = [sys.executable, "-m", "committer.demo.writers.application", print_plan(plan)]
-            started.append(await self._start(name, command, environment))
+            started.append(await self._start_spark("application", plan))
         return started
+
+    async def start_changes(self, changes: ChangeInput) -> list[ChildProcess]:
+        """Start the second act's applications: all streams of changes, and a batch beside them."""
+        checkpoints = self.options.home / "checkpoints" / "changes"
+        streams = plan_streams(self.options.streams, self.changes_folder, checkpoints)
+        upserts = ApplicationPlan(
+            name="spark-changes",
+            table=str(LATEST),
+            schema=spark_schema(CHANGE_COLUMNS),
+            streams=tuple(streams),
+            upserts=True,
+            **self._common("spark-changes"),
+        )
+        batch = BatchPlan(
+            name="spark-batch",
+            table=str(LATEST),
+            input=str(self.changes_folder),
+            first_correction=changes.first_correction,
+            snapshots_before=changes.micro_batches // _PART_BEFORE_COMPACTION,
+            **self._common("spark-batch"),
+        )
+        return [
+            await self._start_spark("application", upserts),
+            await self._start_spark("batch_application", batch),
+        ]
+
+    def _common(self, name: str) -> _Common:
+        """Return what every application is told."""
+        return {
+            "home": str(self.options.home),
+            "queue_url": self.queue_url,
+            "events": str(self.logs / f"{name}.jsonl"),
+            "spark_confs": spark_confs(self._spark_folder),
+        }
+
+    @property
+    def _spark_folder(self) -> Path:
+        return self.options.home / "spark"
+
+    async def _start_spark(self, module: str, plan: ApplicationPlan | BatchPlan) -> ChildProcess:
+        self._spark_folder.mkdir(exist_ok=True)
+        environment = os.environ | {
+            "JAVA_HOME": str(self.java_home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "TMPDIR": str(self._spark_folder),
+        }
+        program = f"committer.demo.writers.{module}"
+        command = [sys.executable, "-m", program, print_plan(plan)]
+        return await self._start(plan.name, command, environment)
 
     async def _start(
         self, name: str, command: list[str], environment: dict[str, str]

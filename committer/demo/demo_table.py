@@ -1,11 +1,16 @@
-"""Makes the demo's table by the project's own parts, before any writer starts."""
+"""Makes the demo's tables by the project's own parts, before any writer starts."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from committer.demo.demo_catalog import place_of_tables
+from committer.demo.writers.changes import TABLE_COLUMNS
 from committer.demo.writers.flights import iceberg_schema, partition_spec
 from committer.errors import TableAlreadyExistsError
 from committer.iceberg.metadata.table_metadata import new_table_metadata
+from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
+from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.ports.pointer_swap import LoadedTable
@@ -14,11 +19,32 @@ from committer.service.process.composition import Parts, open_parts
 from committer.settings.service_settings import Settings
 from committer.table_defaults import NEW_TABLE_PROPERTIES
 
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """A table of the demo before it has rows; of format version 2."""
+
+    identifier: TableIdentifier
+    schema: Schema
+    partition_spec: PartitionSpec
+
+
 TABLE = TableIdentifier.parse("demo.flights")
+LATEST = TableIdentifier.parse("demo.latest")
+"""Of the second act: the latest state of each flight."""
 
 
-async def create_table(settings: Settings) -> None:
-    """Create a partitioned table of format version 2 in a catalog that is made if need be.
+def flights_table() -> TableShape:
+    schema = iceberg_schema()
+    return TableShape(TABLE, schema, partition_spec(schema))
+
+
+def latest_table() -> TableShape:
+    return TableShape(LATEST, iceberg_schema(TABLE_COLUMNS), UNPARTITIONED)
+
+
+async def create_table(settings: Settings, shape: TableShape) -> None:
+    """Create a table in a catalog that is made if need be.
 
     Errors: `QueueUnavailableError`, `SettingsError` if the queue server is not fit for use: without
     it everything would work too, but at another pace than what the demo is to show.
@@ -28,32 +54,32 @@ async def create_table(settings: Settings) -> None:
     try:
         if parts.queue is not None:
             await parts.queue.probe()
-        await parts.catalog.create_namespace(TABLE.namespace)
+        await parts.catalog.create_namespace(shape.identifier.namespace)
         try:
-            await parts.catalog.create_table(_first_table(parts))
+            await parts.catalog.create_table(_first_table(parts, shape))
         except TableAlreadyExistsError as error:
-            raise TableAlreadyExistsError(_taken(settings)) from error
+            raise TableAlreadyExistsError(_taken(settings, shape.identifier)) from error
     finally:
         await parts.close()
 
 
-def _taken(settings: Settings) -> str:
+def _taken(settings: Settings, table: TableIdentifier) -> str:
     name = settings.catalog.name
     return (
-        f"the demo makes the table {TABLE}, and catalog `{name}` has one: drop it"
-        f" (`frazil --catalog {name} table drop {TABLE}`), or choose another catalog"
+        f"the demo makes the table {table}, and catalog `{name}` has one: drop it"
+        f" (`frazil --catalog {name} table drop {table}`), or choose another catalog"
     )
 
 
-def _first_table(parts: Parts) -> LoadedTable:
-    schema = iceberg_schema()
+def _first_table(parts: Parts, shape: TableShape) -> LoadedTable:
+    table = shape.identifier
     settings = parts.settings
     place = place_of_tables(settings.catalog.all_properties, settings.home)
     metadata = new_table_metadata(
         table_uuid=parts.world.uuid(),
-        location="/".join((place, *TABLE.namespace, TABLE.name)),
-        schema=schema,
-        partition_spec=partition_spec(schema),
+        location="/".join((place, *table.namespace, table.name)),
+        schema=shape.schema,
+        partition_spec=shape.partition_spec,
         sort_order=UNSORTED,
         properties=NEW_TABLE_PROPERTIES,
         format_version=2,
@@ -61,4 +87,4 @@ def _first_table(parts: Parts) -> LoadedTable:
     )
     folder = metadata_folder(metadata.location, metadata.properties)
     first = metadata_file_location(folder, 0, parts.world.uuid())
-    return LoadedTable(TABLE, metadata, first)
+    return LoadedTable(table, metadata, first)

@@ -44,6 +44,13 @@ def fact(console: Console, name: str, text: str) -> None:
     console.print(Text.assemble((f"  {name:<12}", "bold"), text), soft_wrap=True)
 
 
+def show_act(console: Console, title: str) -> None:
+    """Begin another part of the run."""
+    console.print()
+    console.print(Text(f"  {title}", style="bold"))
+    console.print()
+
+
 def show_title(console: Console, options: DemoOptions) -> None:
     console.print(
         Text.assemble(
@@ -59,6 +66,10 @@ def show_applications(console: Console, pids: Sequence[int]) -> None:
     processes = ", ".join(map(str, pids))
     fact(console, "Spark", f"starting {len(pids)} applications (processes {processes})")
     console.print()
+
+
+# A name, what is done of how much, and both in words.
+Measure = tuple[str, int, int, str, str]
 
 
 class ProgressView:
@@ -95,22 +106,28 @@ class ProgressView:
         bars.add_column()
         bars.add_column(justify="right", min_width=12, no_wrap=True)
         bars.add_column(no_wrap=True)
-        bars.add_row(
-            "  published",
-            self._bar(progress.rows_published, progress.rows_expected),
-            f"{progress.rows_published:,} rows",
-            _counted(progress.batches_published, "micro-batch"),
-        )
-        bars.add_row(
-            "  committed",
-            self._bar(progress.rows_committed, progress.rows_expected),
-            f"{progress.rows_committed:,} rows",
-            _commits(progress),
-        )
+        for name, done, of, amount, words in self._measures(progress):
+            bars.add_row(f"  {name}", self._bar(done, of), amount, words)
         words = self._starting(progress) or (
             f"latency {_latency(progress)}; conflicts seen by writers: {_conflicts(progress)}"
         )
         return Group(bars, Text.assemble((f"  {elapsed_s:>6.0f} s    ", "bold"), words))
+
+    def _measures(self, progress: Progress) -> Sequence[Measure]:
+        expected = progress.rows_expected
+        published, committed = progress.rows_published, progress.rows_committed
+        batches = _counted(progress.batches_published, "micro-batch")
+        return (
+            ("published", published, expected, _rows(published), batches),
+            ("committed", committed, expected, _rows(committed), _commits(progress)),
+        )
+
+    def _counts(self, progress: Progress) -> str:
+        return (
+            f"published {progress.rows_published:,} rows in"
+            f" {_counted(progress.batches_published, 'micro-batch')}; committed"
+            f" {progress.rows_committed:,} rows in {_commits(progress)}"
+        )
 
     def _bar(self, done: int, of: int) -> ProgressBar:
         return ProgressBar(
@@ -133,12 +150,46 @@ class ProgressView:
 
     def _line(self, progress: Progress, elapsed_s: float) -> str:
         words = self._starting(progress) or (
-            f"published {progress.rows_published:,} rows in"
-            f" {_counted(progress.batches_published, 'micro-batch')}; committed"
-            f" {progress.rows_committed:,} rows in {_commits(progress)};"
+            f"{self._counts(progress)};"
             f" latency {_latency(progress)}; conflicts seen by writers: {_conflicts(progress)}"
         )
         return f"  {elapsed_s:>5.0f} s  {words}"
+
+
+class ChangesView(ProgressView):
+    """Shows the second act. A change that is deleted later is no row, so micro-batches count."""
+
+    def __init__(self, console: Console, applications: int, micro_batches: int) -> None:
+        super().__init__(console, applications)
+        self._micro_batches = micro_batches
+        self._changes_shown = 0
+
+    def update(self, progress: Progress, elapsed_s: float, *, last: bool = False) -> None:
+        for change in progress.changes[self._changes_shown :]:
+            fact(self._console, change.change, f"{change.words}, after {elapsed_s:.0f} s")
+        self._changes_shown = len(progress.changes)
+        super().update(progress, elapsed_s, last=last)
+
+    def _measures(self, progress: Progress) -> Sequence[Measure]:
+        published, of = progress.batches_reported, self._micro_batches
+        landed = progress.batches_committed
+        batches = _counted(published, "micro-batch")
+        return (
+            ("published", published, of, _rows(progress.rows_reported), batches),
+            ("committed", landed, of, f"{landed} requests", _counted(progress.commits, "commit")),
+        )
+
+    def _counts(self, progress: Progress) -> str:
+        return (
+            f"published {progress.rows_reported:,} changes in"
+            f" {progress.batches_reported} of {self._micro_batches} micro-batches;"
+            f" committed {_counted(progress.batches_committed, 'request')} in"
+            f" {_counted(progress.commits, 'commit')}"
+        )
+
+
+def _rows(rows: int) -> str:
+    return f"{rows:,} rows"
 
 
 def _commits(progress: Progress) -> str:
@@ -181,11 +232,15 @@ def show_sums(console: Console, expected: Carriers, readings: Sequence[Reading])
     console.print(table)
 
 
-def show_verdict(console: Console, found: Sequence[str]) -> None:
-    """Print what differs, or that nothing does."""
+def show_verdict(
+    console: Console,
+    found: Sequence[str],
+    *,
+    words: str = "every flight is in the table exactly once, say both readers",
+) -> None:
+    """Print what differs, or by `words` that nothing does."""
     console.print()
     if not found:
-        words = "every flight is in the table exactly once, say both readers"
         console.print(Text.assemble("  ", ("✔ ", "bold green"), (words, "bold")))
         console.print()
         return

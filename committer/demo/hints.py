@@ -9,7 +9,7 @@ from pathlib import Path
 
 from committer.demo.demo_options import DemoOptions, queue_folder
 from committer.demo.demo_readers import TableReport, extension_path
-from committer.demo.demo_table import TABLE
+from committer.demo.demo_table import LATEST, TABLE
 from committer.storage.disk.local_files import local_path
 
 _QUESTION = "SELECT carrier, count(*), avg(arr_delay) FROM flights GROUP BY ALL ORDER BY 2 DESC"
@@ -46,16 +46,19 @@ def hints(options: DemoOptions, report: TableReport) -> list[str]:
     """Return commands for a shell. The catalog that the user chose may be gone by then."""
     query_script = write_query_script(options.home, report)
     return [
-        *(_of_catalog(options.home) if options.catalog is None else ()),
+        *(_of_catalog(options) if options.catalog is None else ()),
         f"{_frazil()} inspect {_quoted(_metadata_file(report))}",
         f'{_quoted(Path(sys.executable))} {_quoted(query_script)} "{_QUESTION}"',
     ]
 
 
-def _of_catalog(home: Path) -> list[str]:
-    queue = "" if queue_folder(home) else "FRAZIL_QUEUE__URL=none "
-    frazil = f"{queue}FRAZIL_HOME={_quoted(home)} {_frazil()} table"
-    return [f"{frazil} {shown} {TABLE}" for shown in ("show", "snapshots", "files")]
+def _of_catalog(options: DemoOptions) -> list[str]:
+    queue = "" if queue_folder(options.home) else "FRAZIL_QUEUE__URL=none "
+    frazil = f"{queue}FRAZIL_HOME={_quoted(options.home)} {_frazil()} table"
+    tables = (TABLE, LATEST) if options.upsert else (TABLE,)
+    return [
+        f"{frazil} {shown} {table}" for table in tables for shown in ("show", "snapshots", "files")
+    ]
 
 
 def _metadata_file(report: TableReport) -> Path:

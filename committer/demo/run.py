@@ -8,6 +8,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from committer.demo import demo_view
+from committer.demo.act import DRAIN_TIMEOUT_S, until_ready, watch_to_the_end
 from committer.demo.demo_options import DemoOptions
 from committer.demo.demo_readers import (
     TableReport,
@@ -16,18 +17,14 @@ from committer.demo.demo_readers import (
     sums_by_carrier,
 )
 from committer.demo.demo_stack import DemoStack, open_stack
-from committer.demo.demo_table import TABLE, create_table
+from committer.demo.demo_table import TABLE, create_table, flights_table, latest_table
 from committer.demo.demo_verdict import Reading, differences, disagreements
 from committer.demo.hints import hints
 from committer.demo.programs.interruption import Interruption, run_until_signal
 from committer.demo.programs.watch import Watch
+from committer.demo.second_act import run_second_act
 from committer.demo.writers.flight_replay import plan_input, write_input
 from committer.demo.writers.flights import PARTITIONED_BY, read_flights
-
-_READY_S_MAX = 60.0
-# Two Sparks that start on a busy machine are silent for long.
-_QUIET_S_MAX = 300.0
-_DRAIN_TIMEOUT_S = 30.0
 
 
 def run_demo(options: DemoOptions) -> int:
@@ -44,25 +41,34 @@ def run_demo(options: DemoOptions) -> int:
 
 
 async def _run(options: DemoOptions, console: Console) -> int:
-    clock = asyncio.get_running_loop().time
-    started_s = clock()
     demo_view.show_title(console, options)
     async with open_stack(options) as stack:
         try:
-            flights = await _prepare(stack, console)
-            await _replay(stack, console)
+            flights, report, passed = await _first_act(stack, console)
+            if passed and options.upsert:
+                passed = await run_second_act(stack, flights, console)
         except asyncio.CancelledError:
             demo_view.line(console, "\nstopping …")
             raise
+    if passed:
+        demo_view.show_hints(console, hints(options, report))
+    return 0 if passed else 1
+
+
+async def _first_act(stack: DemoStack, console: Console) -> tuple[pa.Table, TableReport, bool]:
+    """Run the appends. Return the flights, the report of a reader, and whether both readers found
+    what was put in."""
+    clock = asyncio.get_running_loop().time
+    started_s = clock()
+    flights = await _prepare(stack, console)
+    await _replay(stack, console)
     written_s = clock()
     report, by_duckdb = await asyncio.to_thread(_read_back, stack)
     passed = _show_verdict(flights, report, by_duckdb, console)
     demo_view.fact(console, "warehouse", report.location)
     took = f"{written_s - started_s:.0f} s, and {clock() - written_s:.0f} s to read it back"
     demo_view.fact(console, "took", took)
-    if passed:
-        demo_view.show_hints(console, hints(options, report))
-    return 0 if passed else 1
+    return flights, report, passed
 
 
 async def _prepare(stack: DemoStack, console: Console) -> pa.Table:
@@ -79,7 +85,8 @@ async def _prepare(stack: DemoStack, console: Console) -> pa.Table:
         "input",
         f"{options.rows:,} flights in {len(files)} Parquet files for {options.streams} streams",
     )
-    await create_table(stack.settings)
+    for shape in (flights_table(), *((latest_table(),) if options.upsert else ())):
+        await create_table(stack.settings, shape)
     demo_view.fact(console, "table", f"{TABLE}, Iceberg v2, partitioned by {PARTITIONED_BY}")
     return flights
 
@@ -89,29 +96,15 @@ async def _replay(stack: DemoStack, console: Console) -> None:
     options = stack.options
     committer = await stack.start_committer()
     watch = Watch(committer, options.rows)
-    async for progress in watch.looks(quiet_s_max=_READY_S_MAX):
-        if progress.committer_ready:
-            break
+    await until_ready(watch)
     demo_view.fact(console, "committer", f"process {committer.process.pid} is ready")
     applications = await stack.start_applications()
     for child in applications:
         watch.add_application(child, stack.events_of(child))
     demo_view.show_applications(console, [child.process.pid for child in applications])
-    await _watch(watch, options.applications, console)
-    code = await committer.stop(_DRAIN_TIMEOUT_S)
-    if code:
+    await watch_to_the_end(watch, demo_view.ProgressView(console, options.applications))
+    if await committer.stop(DRAIN_TIMEOUT_S):
         committer.check()
-
-
-async def _watch(watch: Watch, applications: int, console: Console) -> None:
-    clock = asyncio.get_running_loop().time
-    started_s = clock()
-    with demo_view.ProgressView(console, applications) as shown:
-        async for progress in watch.looks(quiet_s_max=_QUIET_S_MAX):
-            done = watch.applications_ended and progress.is_settled
-            shown.update(progress, clock() - started_s, last=done)
-            if done:
-                return
 
 
 def _read_back(stack: DemoStack) -> tuple[TableReport, Reading]:

@@ -14,7 +14,7 @@ from committer.catalog.catalog_properties import CatalogProperties
 from committer.demo.demo_catalog import check_catalog, place_of_tables
 from committer.demo.demo_options import DemoOptions
 from committer.demo.demo_stack import open_stack
-from committer.demo.demo_table import create_table
+from committer.demo.demo_table import create_table, flights_table
 from committer.errors import SettingsError, TableAlreadyExistsError
 from committer.settings.service_settings import Settings
 from tests.cli.commands import Frazil
@@ -88,10 +88,10 @@ def test_a_table_of_another_run_is_not_touched(
 ) -> None:
     monkeypatch.setenv("FRAZIL_QUEUE__URL", "none")
     settings = Settings(home=tmp_path)
-    asyncio.run(create_table(settings))
+    asyncio.run(create_table(settings, flights_table()))
     files = set(tmp_path.rglob("*.metadata.json"))
     with pytest.raises(TableAlreadyExistsError, match=r"drop it \(`frazil --catalog frazil table"):
-        asyncio.run(create_table(settings))
+        asyncio.run(create_table(settings, flights_table()))
     assert set(tmp_path.rglob("*.metadata.json")) == files
 
 
@@ -124,8 +124,9 @@ def test_a_server_that_the_demo_does_not_start_is_told_which_it_does(
 @pytest.mark.parametrize(
     ("variables", "runs"),
     [
-        ((), "frazil demo --rows 9 "),
-        (("CATALOG=rest",), "python -m tests.demo 'rest' --rows 9 "),
+        ((), "frazil demo --rows 9"),
+        (("UPSERT=1",), "frazil demo --rows 9 --upsert"),
+        (("CATALOG=rest",), "python -m tests.demo 'rest' --rows 9"),
     ],
 )
 def test_make_demo_starts_a_server_only_where_one_is_named(
@@ -138,4 +139,4 @@ def test_make_demo_starts_a_server_only_where_one_is_named(
         text=True,
         check=True,
     )
-    assert shown.stdout.rstrip("\n").splitlines()[-1] == f".venv/bin/{runs}   "
+    assert shown.stdout.splitlines()[-1].split() == f".venv/bin/{runs}".split()

@@ -15,7 +15,7 @@ from committer.demo.demo_options import (
     queue_folder,
 )
 from committer.demo.demo_stack import open_stack
-from committer.demo.demo_table import create_table
+from committer.demo.demo_table import create_table, flights_table
 from committer.errors import QueueUnavailableError, SettingsError
 from committer.settings.service_settings import Settings
 
@@ -79,4 +79,4 @@ async def test_a_queue_server_that_does_not_answer_is_told_before_anything_start
 ) -> None:
     monkeypatch.setenv("FRAZIL_QUEUE__URL", f"unix://{tmp_path}/nobody.sock")
     with pytest.raises(QueueUnavailableError, match=r"nobody\.sock"):
-        await create_table(Settings(home=tmp_path))
+        await create_table(Settings(home=tmp_path), flights_table())

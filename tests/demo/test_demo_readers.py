@@ -17,7 +17,7 @@ from committer.demo.demo_readers import (
     read_by_pyiceberg,
     sums_by_carrier,
 )
-from committer.demo.demo_table import TABLE, create_table
+from committer.demo.demo_table import TABLE, create_table, flights_table
 from committer.demo.demo_verdict import Reading, differences, disagreements
 from committer.demo.hints import write_query_script
 from committer.demo.writers.flights import read_flights
@@ -49,7 +49,7 @@ class Table:
 async def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
     monkeypatch.setenv("FRAZIL_QUEUE__URL", "none")
     settings = Settings(home=tmp_path)
-    await create_table(settings)
+    await create_table(settings, flights_table())
     return Table(settings)
 
 

@@ -9,8 +9,15 @@ from rich.console import Console
 
 from committer.demo.demo_readers import SnapshotRow
 from committer.demo.demo_verdict import Reading, Sums
-from committer.demo.demo_view import ProgressView, show_snapshots, show_sums, show_verdict
+from committer.demo.demo_view import (
+    ChangesView,
+    ProgressView,
+    show_snapshots,
+    show_sums,
+    show_verdict,
+)
 from committer.demo.programs.progress import Progress
+from committer.demo.writers.events import ChangeLanded
 
 
 def pipe() -> tuple[Console, io.StringIO]:
@@ -35,6 +42,25 @@ def test_a_start_is_shown_as_a_start_and_then_the_numbers() -> None:
         "      6 s  Spark is up; the first micro-batches are on their way",
         "      7 s  published 40 rows in 4 micro-batches; committed 30 rows in 2 commits of 1.5"
         " micro-batches; latency p50 0.50 s, p99 1.00 s; conflicts seen by writers: 0",
+    ]
+
+
+def test_changes_beside_the_streams_are_told_once_and_as_they_land() -> None:
+    console, out = pipe()
+    progress = Progress(100, applications_started=2)
+    with ChangesView(console, applications=2, micro_batches=24) as view:
+        view.update(progress, 0.0)
+        progress.changes.append(ChangeLanded("merge", 1, "3 flights updated"))
+        view.update(progress, 2.0)
+        progress.batches_reported, progress.rows_reported = 4, 40
+        progress.commits, progress.batches_committed = 2, 3
+        progress.latencies_s = [0.5, 0.25, 1.0]
+        view.update(progress, 7.0, last=True)
+    assert out.getvalue().splitlines() == [
+        "      0 s  Spark is up; the first micro-batches are on their way",
+        "  merge       3 flights updated, after 2 s",
+        "      7 s  published 40 changes in 4 of 24 micro-batches; committed 3 requests in 2"
+        " commits; latency p50 0.50 s, p99 1.00 s; conflicts seen by writers: 0",
     ]
 
 

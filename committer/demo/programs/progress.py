@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from committer.demo.writers.events import (
+    ChangeLanded,
     CommitLanded,
     CommitterReady,
     Event,
@@ -37,6 +38,7 @@ class Progress:
     latencies_s: list[float] = field(default_factory=list)
     writer_errors: list[str] = field(default_factory=list)
     quarantined: list[str] = field(default_factory=list)
+    changes: list[ChangeLanded] = field(default_factory=list)
 
     def take(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -62,6 +64,8 @@ class Progress:
                 self.swap_conflicts += conflicts
             case QueryEnded(error=error):
                 self.writer_errors += [error] if error else []
+            case ChangeLanded():
+                self.changes.append(event)
             case RequestQuarantined(reason, message):
                 self.quarantined.append(f"{reason}: {message}")
 
@@ -81,7 +85,8 @@ class Progress:
     @property
     def is_settled(self) -> bool:
         """Everything that Spark reported as published is in the table."""
-        return self.batches_committed >= self.batches_reported
+        others = sum(change.requests for change in self.changes)
+        return self.batches_committed >= self.batches_reported + others
 
 
 def percentile(values: Sequence[float], percent: int) -> float | None:

@@ -32,7 +32,9 @@ class StreamPlan:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationPlan:
-    """One process with its queries. `events` is the file that it tells its progress to."""
+    """One process with its queries, appends or upserts. `events` is the file that it tells its
+    progress to.
+    """
 
     name: str
     table: str
@@ -42,9 +44,27 @@ class ApplicationPlan:
     events: str
     spark_confs: dict[str, str]
     streams: tuple[StreamPlan, ...]
+    upserts: bool = False
 
 
-def print_plan(plan: ApplicationPlan) -> str:
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """The process beside the streams of changes. `input`: the folder of its files.
+    `snapshots_before`: how many the table has when it is compacted.
+    """
+
+    name: str
+    table: str
+    home: str
+    queue_url: str
+    events: str
+    spark_confs: dict[str, str]
+    input: str
+    first_correction: int
+    snapshots_before: int
+
+
+def print_plan(plan: ApplicationPlan | BatchPlan) -> str:
     return json.dumps(asdict(plan))
 
 
@@ -54,13 +74,17 @@ def parse_plan(text: str) -> ApplicationPlan:
     return ApplicationPlan(streams=streams, **fields)
 
 
-def plan_streams(streams: int, home: Path) -> list[StreamPlan]:
-    """Plan all streams of the demo."""
+def parse_batch_plan(text: str) -> BatchPlan:
+    return BatchPlan(**json.loads(text))
+
+
+def plan_streams(streams: int, folder: Path, checkpoints: Path) -> list[StreamPlan]:
+    """Plan all streams of an act, whose input is in `folder`."""
     return [
         StreamPlan(
             name=f"stream-{stream + 1:02d}",
-            folder=str(stream_folder(home / "input", stream)),
-            checkpoint=str(home / "checkpoints" / f"stream-{stream + 1:02d}"),
+            folder=str(stream_folder(folder, stream)),
+            checkpoint=str(checkpoints / f"stream-{stream + 1:02d}"),
         )
         for stream in range(streams)
     ]

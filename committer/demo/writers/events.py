@@ -35,6 +35,15 @@ class QueryEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeLanded:
+    """A batch beside the streams is in the table, by so many requests; `words` say what it did."""
+
+    change: str
+    requests: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class CommitterReady:
     """The committer takes requests."""
 
@@ -68,6 +77,7 @@ Event = (
     SparkStarted
     | RowsWritten
     | QueryEnded
+    | ChangeLanded
     | CommitterReady
     | RequestLanded
     | CommitLanded
@@ -86,6 +96,10 @@ def parse_spark_event(line: str) -> Event | None:
         case "QueryEnded":
             error = fields["error"]
             return QueryEnded(str(fields["query"]), None if error is None else str(error))
+        case "ChangeLanded":
+            return ChangeLanded(
+                str(fields["change"]), _int(fields, "requests"), str(fields["words"])
+            )
         case _:
             return None
 

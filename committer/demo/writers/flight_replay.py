@@ -45,10 +45,16 @@ def write_input(flights: pa.Table, files: list[InputFile], folder: Path) -> None
     for stream in {file.stream for file in files}:
         stream_folder(folder, stream).mkdir(parents=True)
     for file in files:
-        path = stream_folder(folder, file.stream) / f"{file.number:05d}.parquet"
-        pq.write_table(flights.slice(file.start, file.stop - file.start), path)
-        time_s = _FIRST_FILE_TIME_S + file.number
-        os.utime(path, (time_s, time_s))
+        rows = flights.slice(file.start, file.stop - file.start)
+        write_batch(rows, stream_folder(folder, file.stream), file.number)
+
+
+def write_batch(rows: pa.Table, folder: Path, number: int) -> None:
+    """Write the file of one micro-batch of a stream into the stream's folder."""
+    path = folder / f"{number:05d}.parquet"
+    pq.write_table(rows, path)
+    time_s = _FIRST_FILE_TIME_S + number
+    os.utime(path, (time_s, time_s))
 
 
 def stream_folder(folder: Path, stream: int) -> Path:

