@@ -16,10 +16,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -29,7 +29,7 @@ from tests.integration.java_engine import java_engine
 from tests.integration.processes import kill_session, session_members
 from tests.integration.program_application import TABLE, Place, different_rows, expected_rows
 from tests.integration.program_journal import Attempt
-from tests.integration.program_model import Layout, Row
+from tests.integration.program_model import Kind, Layout, Program, Row
 from tests.integration.real_harness import CATALOG, RealHarness, real_harness, until
 from tests.integration.sink_writes import create_table, rows_by_duckdb
 from tests.integration.spark_program import spark_program
@@ -54,7 +54,7 @@ MODULE = "tests.integration.program_application"
 APPLICATIONS, LENGTH, KILLS = 4, 12, 10
 SEEDS = [1, 2, 3, 4]
 # Two short programs that have every kind of step between them, on a table of version 3.
-SHORT_SEED = 2316
+SHORT_SEED, SHORT_LENGTH = 78_066, 6
 # A task of a driver that was killed may end a little later than the driver's own process.
 _AFTERMATH_MS = 5_000
 _LONGEST_S = 1_300
@@ -83,7 +83,6 @@ class Run:
             for place in self.places:
                 tasks.create_task(self._program(place))
             chaos = tasks.create_task(self._kill_things(kills))
-            await asyncio.sleep(0)
             await until(
                 self._all_are_done, "the end of all programs", timeout_s=_LONGEST_S, poll_s=0.2
             )
@@ -169,15 +168,17 @@ class Run:
         if not workers:
             return False
         place.journal.append(place.journal.done(), "worker killed")
-        os.kill(self.chance.choice(workers), signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(self.chance.choice(workers), signal.SIGKILL)
         return True
 
 
 def python_workers(session: int) -> Iterator[int]:
     for member in session_members(session):
-        path = Path(f"/proc/{member}/cmdline")
-        if path.exists() and b"pyspark.daemon" in path.read_bytes():
-            yield member
+        # It may have ended by itself meanwhile.
+        with suppress(OSError):
+            if b"pyspark.daemon" in Path(f"/proc/{member}/cmdline").read_bytes():
+                yield member
 
 
 @contextmanager
@@ -208,15 +209,36 @@ def run_of(seed: int, folder: Path, *, applications: int, length: int) -> Iterat
             yield Run(harness, places, random.Random(f"{seed}/kills"))
         except BaseException:
             show_journals(places)
-            print(
-                f"replay: FRAZIL_TEST_PROGRAM={seed} .venv/bin/pytest -v -s"
-                f" tests/integration/test_spark_programs.py -m heavy"
-            )
+            test = os.environ["PYTEST_CURRENT_TEST"].partition(" ")[0]
+            print(f"replay: FRAZIL_TEST_PROGRAM={seed} .venv/bin/pytest -v -s '{test}'")
             raise
 
 
+def test_the_short_programs_change_rows_and_leave_others_by_every_kind_of_step() -> None:
+    layout = Layout.of(SHORT_SEED, 2)
+    programs = [Program(SHORT_SEED, each, layout, SHORT_LENGTH) for each in range(2)]
+    seen = {what for program in programs for what in what_happens(program)}
+    wanted = {(kind, done) for kind in ("upsert", "merge") for done in ("deletes", "changes")}
+    wanted |= {("delete", "deletes"), ("update", "changes"), ("overwrite", "deletes")}
+    wanted |= {(kind, "keeps") for kind in ("delete", "update", "overwrite", "compact")}
+    assert wanted <= seen
+    assert {kind for kind, _ in seen} == {*get_args(Kind)}
+
+
+def what_happens(program: Program) -> Iterator[tuple[Kind, str]]:
+    """Yield what becomes of rows, by the kind of the step."""
+    before: dict[int, Row] = {}
+    for step in program.steps():
+        after = {row[0]: row for row in step.rows_after}
+        yield step.kind, "runs"
+        for key, row in before.items():
+            is_kept = after.get(key) == row
+            yield step.kind, "keeps" if is_kept else "changes" if key in after else "deletes"
+        before = after
+
+
 def test_two_applications_leave_the_rows_of_a_model(tmp_path: Path) -> None:
-    with run_of(SHORT_SEED, tmp_path, applications=2, length=6) as run:
+    with run_of(SHORT_SEED, tmp_path, applications=2, length=SHORT_LENGTH) as run:
         asyncio.run(run.all_programs(kills=2))
         check(run)
 
