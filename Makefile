@@ -84,6 +84,10 @@ bench: install ## Frazil beside Iceberg Java and PyIceberg; SCENARIO=, SYSTEMS=,
 	@sh tools/install.sh $(VENV_BENCH) requirements-bench.lock $(VENV)
 	@$(VENV_BENCH)/bin/python -m bench $(BENCH_OPTIONS)
 
+.PHONY: bench-spark
+bench-spark: install jars ## writes of Spark beside Iceberg's runtime and Spark's Parquet writer; ROUNDS=, OPTIONS="--parts writes"
+	@$(RUN)python -m bench.spark $(if $(ROUNDS),--rounds $(ROUNDS)) $(OPTIONS)
+
 .PHONY: conformance
 conformance: install ## what Iceberg Java says of its tables and values, against Frazil; DIR= another folder
 	@$(RUN)python -m tests.conformance $(if $(DIR),'$(DIR)')
