@@ -28,7 +28,7 @@ from committer.demo.writers.application_plan import (
     print_plan,
     spark_confs,
 )
-from committer.demo.writers.changes import CHANGE_COLUMNS, ChangeInput
+from committer.demo.writers.flight_changes import CHANGE_COLUMNS, ChangeInput
 from committer.demo.writers.flights import spark_schema
 from committer.service.process.redis_server import start_redis_server
 from committer.settings.service_settings import Settings, load_settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from committer.demo.demo_catalog import place_of_tables
-from committer.demo.writers.changes import TABLE_COLUMNS
+from committer.demo.writers.flight_changes import TABLE_COLUMNS
 from committer.demo.writers.flights import iceberg_schema, partition_spec
 from committer.errors import TableAlreadyExistsError
 from committer.iceberg.metadata.table_metadata import new_table_metadata

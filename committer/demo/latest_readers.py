@@ -14,7 +14,7 @@ import pyarrow as pa
 import frazil
 from committer.demo.demo_readers import open_duckdb, sums_by_carrier
 from committer.demo.demo_verdict import Reading
-from committer.demo.writers.changes import KEY
+from committer.demo.writers.flight_changes import KEY
 from committer.storage.disk.local_files import local_path
 
 _FILES = """

@@ -25,7 +25,12 @@ from committer.demo.latest_readers import (
     row_differences,
 )
 from committer.demo.programs.watch import Watch
-from committer.demo.writers.changes import ChangeInput, latest_rows, plan_changes, write_changes
+from committer.demo.writers.flight_changes import (
+    ChangeInput,
+    latest_rows,
+    plan_changes,
+    write_changes,
+)
 
 # Each flight changes up to three times: as many changes as make the act about as long as the first.
 _PART_OF_FLIGHTS = 4

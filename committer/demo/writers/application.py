@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 from committer.demo.writers.application_plan import ApplicationPlan, StreamPlan, parse_plan
-from committer.demo.writers.changes import DELETES, KEY, SEQUENCE
 from committer.demo.writers.events import SparkStarted
+from committer.demo.writers.flight_changes import DELETES, KEY, SEQUENCE
 from committer.demo.writers.small_spark import QueryListener, Reporter, small_session
 from frazil.spark import upsert_stream
 

@@ -14,8 +14,8 @@ from time import sleep
 from pyspark.sql import SparkSession
 
 from committer.demo.writers.application_plan import BatchPlan, parse_batch_plan
-from committer.demo.writers.changes import DELETES, KEY, TABLE_COLUMNS
 from committer.demo.writers.events import ChangeLanded, SparkStarted
+from committer.demo.writers.flight_changes import DELETES, KEY, TABLE_COLUMNS
 from committer.demo.writers.small_spark import Reporter, small_session
 from frazil import load_table
 from frazil.spark import merge_into, rewrite_data_files

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from committer.demo.writers.changes import (
+from committer.demo.writers.flight_changes import (
     CHANGE_COLUMNS,
     TABLE_COLUMNS,
     ChangeInput,
