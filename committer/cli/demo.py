@@ -41,7 +41,7 @@ def demo(
 
     Everything happens below one folder and on this machine. `--catalog`: of type sql, rest or hive;
     the table demo.flights is made in it, and stays. Default: a new file. Exit code 1 if another
-    reader finds anything but the input. `--upsert` goes on with changes of a quarter of the
+    reader finds anything but the input. `--upsert` goes on with changes of an eighth of the
     flights, into the table demo.latest.
     """
     _check_parts()

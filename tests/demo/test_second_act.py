@@ -29,8 +29,8 @@ def test_upserts_a_merge_and_a_compaction_make_one_table_that_both_readers_find_
         assert demo.left() == []
     first, _, second = demo.output.partition("second act")
     assert "every flight is in the table exactly once, say both readers" in first
-    assert re.search(r"changes     [\d,]+ of 800 flights in 24 Parquet files for 4 streams", second)
-    assert re.search(r"^  load        133 flights, after \d+ s$", second, re.MULTILINE)
+    assert re.search(r"changes     [\d,]+ of 400 flights in 24 Parquet files for 4 streams", second)
+    assert re.search(r"^  load        66 flights, after \d+ s$", second, re.MULTILINE)
     assert re.search(
         r"^  merge       \d+ flights updated, \d+ deleted, \d+ ins", second, re.MULTILINE
     )
