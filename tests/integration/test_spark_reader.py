@@ -26,6 +26,8 @@ from tests.support.builders.jars import iceberg_jars
 
 pytestmark = [
     pytest.mark.spark,
+    # `test_spark_reads.py` reads the same tables in `make test`.
+    pytest.mark.heavy,
     pytest.mark.timeout(300),
     # PySpark leaves the socket that rows came through to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
