@@ -94,7 +94,9 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types f
         sentence of any error of ours above its traceback."""
         from committer.extras import named_extra
         from workers.spark.told_first import told_first
+        from workers.spark.worker_process import begin_call
 
+        begin_call()
         return _both(told_first(), named_extra("format `frazil`", "spark"))
 
     def _all_options(self) -> dict[str, str]:

@@ -24,19 +24,16 @@ from workers.files.file_writer import FileNames
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
-from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.spark_batches import as_spark_batch
 from workers.spark.task_input import TaskInput, ending_in_order
+from workers.spark.worker_process import begin_call
 from workers.spark.written_files import write_files
 
 MESSAGE_SCHEMA = "message binary"
 # Of a DataFrame with one row for each split: which one it is.
 SPLIT = "id"
 _SALT_BYTES = 4
-
-# Here, because every process that compacts for Spark imports this module.
-patch_zipimporter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +111,7 @@ class GroupWriter:
         A task that fails, or that Spark gives up meanwhile, deletes its own files only. Errors:
         `PublishError` for rows that stop before their end; those of `read_task`.
         """
+        begin_call()
         names = self._names()
         rows = self._only_columns(batches) if self.rows is None else self.rows.read(batches)
         with ending_in_order():

@@ -18,6 +18,7 @@ from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten, current_micro_batch, write_task
 from workers.spark.told_first import told_first
+from workers.spark.worker_process import begin_call
 
 
 class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
@@ -38,6 +39,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         """Publish; with the same messages again this changes nothing."""
         from workers.sink.publication import publish_batch  # executors do without it
 
+        begin_call()
         with told_first():
             publish_batch(self._options, self._target, messages)
 

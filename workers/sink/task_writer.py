@@ -21,8 +21,8 @@ from workers.files.file_writer import FileNames
 from workers.sink.identity import MicroBatch, WriteIdentity, read_micro_batch
 from workers.sink.target import TargetTable
 from workers.sink.upsert_task import write_upserts
-from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.task_input import TaskInput, ending_in_order
+from workers.spark.worker_process import begin_call
 from workers.spark.written_files import write_files
 from workers.upserts.upsert import Upsert
 
@@ -33,9 +33,6 @@ _BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_PER_BATCH_OFF = str(2**31 - 1)
 _SALT_BYTES = 4
 _warned: set[str] = set()
-
-# Here, because every process that runs Frazil's code for Spark imports this module.
-patch_zipimporter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +70,7 @@ def write_task(
 
     Errors: `PublishError` for rows that do not fit the table, or that stop before their end.
     """
+    begin_call()
     task = TaskContext.get()
     _warn_of_slow_transport(task.getLocalProperty(_BYTES_PER_BATCH))
     attempt = str(identity.attempt(target.table_uuid))

@@ -18,12 +18,9 @@ from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
-from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.spark_batches import as_spark_batch
 from workers.spark.told_first import told_first
-
-# Here, because every process that reads for Spark imports this module.
-patch_zipimporter()
+from workers.spark.worker_process import begin_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +34,7 @@ class TableRows:
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, a batch at a time. Errors: as `read_task`."""
+        begin_call()
         files = StoredFiles(self.access)
         for part in split:
             for batch in read_task(self.table, part, files):

@@ -144,6 +144,33 @@ def test_where_there_is_no_connection_to_look_at_every_end_is_one(tmp_path: Path
     assert len(files) == 1
 
 
+def called_by_a_worker(infile: IO[bytes]) -> TaskInput:
+    """Ask for the task's input from below the function that Spark's worker runs."""
+    program = "def main(infile):\n    return find()\nfound = main(infile)"
+    names = {"infile": infile, "find": TaskInput.of_running_task}
+    exec(compile(program, "pyspark/worker.py", "exec"), names)
+    found = names["found"]
+    assert isinstance(found, TaskInput)
+    return found
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="only Linux holds it back so")
+def test_spark_gets_its_acknowledgment_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        spark = socket.create_connection(server.getsockname())
+        worker, _ = server.accept()
+    with spark, worker, worker.makefile("rb") as stream:
+        quick = socket.IPPROTO_TCP, socket.TCP_QUICKACK
+        worker.setsockopt(*quick, 0)
+        called_by_a_worker(stream).require_listener()
+        assert worker.getsockopt(*quick) == 1
+
+
+def test_a_connection_by_a_file_has_no_acknowledgments(jvm: Jvm) -> None:
+    """`spark.python.unix.domain.socket.enabled=true`."""
+    called_by_a_worker(jvm.worker).require_listener()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_worker_that_is_told_to_end_deletes_first(tmp_path: Path, number: signal.Signals) -> None:
     target = Target(f"file:{tmp_path}/t", TABLE, properties={"write.target-file-size-bytes": "1"})

@@ -16,11 +16,8 @@ from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
-from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.spark_batches import as_spark_batch
-
-# Here, because every process that reads for a change imports this module.
-patch_zipimporter()
+from workers.spark.worker_process import begin_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +30,7 @@ class RowSource:
 
     def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the parts that the batches hold. Errors: as `read_task`."""
+        begin_call()
         files = StoredFiles(self.access)
         for batch in batches:
             for packed in batch.column("parts"):

@@ -45,17 +45,15 @@ from workers.read.deletes.delete_access import DeleteFiles
 from workers.read.deletes.delete_cache import DeleteCache
 from workers.read.deletes.deleted_positions import deleted_positions
 from workers.read.shared_read import TableRead
-from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.task_input import TaskInput, ending_in_order
+from workers.spark.worker_process import begin_call
 
 _SALT_BYTES = 4
 _DELETING = pa.array([RowKind.DELETE, RowKind.UPDATE], pa.int32())
 _WRITTEN = pa.array([RowKind.UPDATE, RowKind.INSERT, RowKind.MOVE], pa.int32())
 _MATCHED = pa.array([RowKind.DELETE, RowKind.UPDATE, RowKind.MATCHED], pa.int32())
 MESSAGE_SCHEMA = "message binary"
-
-patch_zipimporter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +106,7 @@ class RowWriter:
 
         Errors: `PublishError` for rows that do not fit the table, or that stop before their end.
         """
+        begin_call()
         with ending_in_order():
             message = self._written(batches, TaskInput.of_running_task())
         self.reported.add(file.file_path for file in message.files)

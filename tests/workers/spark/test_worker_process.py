@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import zipfile
 import zipimport
@@ -9,7 +10,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from workers.spark.invalidate_caches import patch_zipimporter
+from workers.spark import worker_process
+from workers.spark.worker_process import begin_call, patch_zipimporter
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +60,41 @@ def test_versions_that_do_not_need_it_are_left_alone(monkeypatch: pytest.MonkeyP
     before = zipimport.zipimporter.invalidate_caches
     patch_zipimporter()
     assert zipimport.zipimporter.invalidate_caches is before
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Count calls from the first on, and give the heap back to the collector afterwards."""
+    monkeypatch.setattr(worker_process, "_calls", 0)
+    yield
+    gc.unfreeze()
+
+
+def frozen_after(calls: int) -> list[bool]:
+    """Return after which calls the collector looks at fewer objects than before."""
+    found = []
+    for _ in range(calls):
+        before = gc.get_freeze_count()
+        begin_call()
+        found.append(gc.get_freeze_count() > before + 1_000)
+    return found
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_worker_does_not_collect_again_what_its_first_calls_have_imported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_process, "_is_of_daemon", lambda: True)
+    assert frozen_after(calls=5) == [False, True, False, False, False]
+
+
+@pytest.mark.usefixtures("fresh")
+def test_the_heap_of_other_processes_is_left_alone() -> None:
+    assert not any(frozen_after(calls=7))
+
+
+@pytest.mark.usefixtures("fresh")
+def test_the_first_call_patches_the_importer() -> None:
+    before = zipimport.zipimporter.invalidate_caches
+    begin_call()
+    assert zipimport.zipimporter.invalidate_caches is not before
