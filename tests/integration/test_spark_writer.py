@@ -6,13 +6,14 @@ No committer runs here. One Spark application serves the whole file.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from frazil.spark import configure, find_java_home, sink, upsert_stream
 from tests.cli.serving import serving
 from tests.support.builders.jars import JAVA_OPTIONS
+from workers.spark.worker_process import begin_call
 
 pytestmark = [
     pytest.mark.spark,
@@ -205,6 +207,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     )
     configure(
         builder,
+        home=str(folder),
         catalog_uri=f"sqlite:///{folder}/catalog.db",
         inbox=harness.inbox_location,
         queue_url="none",
@@ -315,6 +318,22 @@ def test_each_micro_batch_is_one_request_of_the_querys_id(harness: Harness, tmp_
         assert (request.catalog, request.operation) == ("frazil", "append")
     assert len({each.request.attempt for each in requests}) == 3
     assert len({each.request.fingerprint.value for each in requests}) == 3
+
+
+def test_a_worker_of_spark_does_not_collect_again_what_was_imported(
+    harness: Harness, tmp_path: Path
+) -> None:
+    found = tmp_path / "found"
+
+    def call(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+        begin_call()
+        begin_call()
+        found.write_text(str(gc.get_freeze_count()))
+        return batches
+
+    rows = harness.spark.range(1, numPartitions=1).mapInArrow(call, "id long")
+    rows.write.format("noop").mode("append").save()
+    assert int(found.read_text()) > 10_000
 
 
 def test_a_micro_batch_that_is_run_again_is_another_attempt_with_an_equal_fingerprint(
