@@ -236,13 +236,14 @@ class Publishing:
 
     async def _open_publisher(self, table: str) -> LoadedTable:
         queue: Queue = self._queue  # type: ignore[assignment]  # what it lacks it hands on
+        world = RealWorld()
         self._publisher = Publisher(
             catalog_name=self._catalog_name,
-            tables=TableCache(catalog=self._catalog, storage=self._storage),
+            tables=TableCache(catalog=self._catalog, storage=self._storage, world=world),
             inbox=self._inbox,
             quarantine=self._quarantine,
             queue=queue,
-            world=RealWorld(),
+            world=world,
         )
         self._queue.durable_s.clear()
         return await self._publisher.load_table(TableIdentifier.parse(table))

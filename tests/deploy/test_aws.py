@@ -307,7 +307,7 @@ async def test_a_producers_policy_is_enough_to_publish_and_to_learn_what_became_
     policed = PolicedStorage(bench.storage, load_policy("producer"))
     publisher = Publisher(
         catalog_name="main",
-        tables=TableCache(catalog=bench.catalog, storage=policed),
+        tables=TableCache(catalog=bench.catalog, storage=policed, world=bench.world),
         inbox=Inbox(policed, "memory:/requests"),
         quarantine=Quarantine(policed, "memory:/requests"),
         queue=None,

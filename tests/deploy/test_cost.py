@@ -105,7 +105,7 @@ async def test_a_request_is_paid_for_as_the_page_says() -> None:
     storage = InstrumentedStorage(bench.storage, bill)
     publisher = Publisher(
         catalog_name="main",
-        tables=TableCache(catalog=bench.catalog, storage=storage),
+        tables=TableCache(catalog=bench.catalog, storage=storage, world=bench.world),
         inbox=Inbox(storage, "memory:/requests"),
         quarantine=Quarantine(storage, "memory:/requests"),
         queue=None,

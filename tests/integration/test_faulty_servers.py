@@ -108,7 +108,7 @@ class Work:
         """Return whether the inbox is empty. It uses open connections: to make new ones takes
         longer than all else here.
         """
-        inbox = Inbox(self.published[0].connections.storage, self.harness.settings.inbox)
+        inbox = Inbox(self.published[0].connections.tables.storage, self.harness.settings.inbox)
         table_uuid = self.published[0].table.metadata.table_uuid
         return [found async for found in inbox.list(table_uuid)] == []
 

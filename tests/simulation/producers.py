@@ -376,7 +376,7 @@ def open_publisher(ports: Ports) -> Publisher:
     """Open the real publisher on a process's ports."""
     return Publisher(
         catalog_name=CATALOG,
-        tables=TableCache(catalog=ports.catalog, storage=ports.storage),
+        tables=TableCache(catalog=ports.catalog, storage=ports.storage, world=ports.world),
         inbox=ports.inbox,
         quarantine=ports.quarantine,
         queue=ports.queue,

@@ -120,7 +120,7 @@ class Bench:
         """Return the publisher of another process, which has published nothing yet."""
         return Publisher(
             catalog_name="main",
-            tables=TableCache(catalog=self.catalog, storage=self.storage),
+            tables=TableCache(catalog=self.catalog, storage=self.storage, world=self.world),
             inbox=self.inbox,
             quarantine=self.quarantine,
             queue=None,
@@ -169,7 +169,7 @@ async def build_bench(
     queue: Queue | None = MemoryQueue(server, consumer="writer") if with_queue else None
     publisher = Publisher(
         catalog_name="main",
-        tables=TableCache(catalog=catalog, storage=storage),
+        tables=TableCache(catalog=catalog, storage=storage, world=world),
         inbox=inbox,
         quarantine=quarantine,
         queue=queue,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from committer.creation.create_table import NewTable
+from typing import TYPE_CHECKING
+
 from committer.errors import NoSuchTableError, SettingsError, TableAlreadyExistsError
 from committer.ports.pointer_swap import LoadedTable
 from workers.requests.blocking_publisher import BlockingPublisher
+
+if TYPE_CHECKING:
+    from committer.creation.create_table import NewTable
 
 
 def ensure_table(publisher: BlockingPublisher, new: NewTable) -> tuple[LoadedTable, bool]:

@@ -10,48 +10,69 @@ import asyncio
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from committer.creation.create_table import NewTable
 from committer.errors import FrazilError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.table_credentials import VendedCredential
-from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
-from workers.requests.connections import open_connections
-from workers.requests.publisher import PublishPolicy
-from workers.requests.written_epoch import WrittenEpoch
+from workers.requests.open_tables import open_tables
 from workers.settings.worker_settings import WorkerSettings
+
+if TYPE_CHECKING:
+    from committer.creation.create_table import NewTable
+    from committer.request.receipt_model import Receipt
+    from workers.requests.connections import Connections
+    from workers.requests.publisher import PublishPolicy
+    from workers.requests.written_epoch import WrittenEpoch
 
 
 class BlockingPublisher:
-    """A publisher with an event loop of its own. Used by one thread at a time."""
+    """A publisher with an event loop of its own. Used by one thread at a time.
+
+    What requests need is imported and opened by the first one: the process that plans a write only
+    looks at tables.
+    """
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         try:
-            self._connections = self._runner.run(open_connections(settings))
+            self._tables = self._runner.run(open_tables(settings))
         except BaseException:
             self._runner.close()
             raise
+        self._connections: Connections | None = None
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Load a table, as `Publisher.load_table`."""
-        return self._runner.run(self._connections.publisher.load_table(identifier))
+        return self._runner.run(self._tables.cache.current(identifier))
 
     def create_table(self, new: NewTable) -> LoadedTable:
         """Create a table. Errors: as `committer.creation.create_table.create_table`."""
-        return self._runner.run(self._connections.create_table(new))
+        from committer.creation.create_table import Surroundings, create_table
+
+        settings = self._tables.settings
+        around = Surroundings(place=settings.place, inbox=settings.inbox)
+        tables = self._tables
+        return self._runner.run(create_table(tables.catalog, tables.world, new, around))
 
     def credential(self, location: str) -> VendedCredential | None:
         """Return what the catalog has vended for a location of the table that was loaded last."""
-        return self._runner.run(self._connections.storage.credential(location))
+        return self._runner.run(self._tables.storage.credential(location))
 
     def publish(self, written: WrittenEpoch, policy: PublishPolicy) -> Receipt:
         """Publish an epoch, as `Publisher.publish`."""
-        return self._runner.run(self._connections.publisher.publish(written, policy))
+        return self._runner.run(self._publish(written, policy))
+
+    async def _publish(self, written: WrittenEpoch, policy: PublishPolicy) -> Receipt:
+        if self._connections is None:
+            from workers.requests.connections import connect
+
+            self._connections = connect(self._tables)
+        return await self._connections.publisher.publish(written, policy)
 
     def close(self) -> None:
-        self._runner.run(self._connections.close())
+        self._runner.run((self._connections or self._tables).close())
         self._runner.close()
 
 

@@ -97,7 +97,6 @@ class Publisher:
         self._world = world
         self._log = SparseLog(_log, world)
         self._sealer = Sealer(key_file)
-        self._seen_s: dict[TableIdentifier, float] = {}
         self._committed: dict[tuple[UUID, str], int] = {}
         self._attempts = RepeatedAttempts(tables, inbox, quarantine)
         self._mailbox: Mailbox | None = None
@@ -106,9 +105,7 @@ class Publisher:
 
     async def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Load the table as it is now. Absent: `NoSuchTableError`."""
-        table = await self._tables.current(identifier)
-        self._seen_s[identifier] = self._world.monotonic_s()
-        return table
+        return await self._tables.current(identifier)
 
     async def publish(self, written: WrittenEpoch, policy: PublishPolicy) -> Receipt:
         """Return once the request is durable, or committed if the policy says so. Durable it
@@ -135,10 +132,8 @@ class Publisher:
 
     async def _table_of(self, written: WrittenEpoch) -> LoadedTable:
         """Return the table, which may have changed since the files were written for it."""
-        known = self._tables.known(written.identifier)
-        seen_s = self._seen_s.get(written.identifier)
-        is_recent = seen_s is not None and self._world.monotonic_s() - seen_s < _TABLE_S_MAX
-        if known and is_recent and _misfit(known.metadata, written) is None:
+        known = self._tables.known_since(written.identifier, age_s_max=_TABLE_S_MAX)
+        if known and _misfit(known.metadata, written) is None:
             return known
         table = await self.load_table(written.identifier)
         misfit = _misfit(table.metadata, written)

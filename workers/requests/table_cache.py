@@ -17,6 +17,7 @@ from committer.iceberg.metadata.table_metadata import (
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
+from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 
 _HISTORY = frozenset(
@@ -27,14 +28,22 @@ _HISTORY = frozenset(
 class TableCache:
     """The newest metadata seen of each table, with no snapshots but the heads of its branches."""
 
-    def __init__(self, *, catalog: Catalog, storage: Storage) -> None:
+    def __init__(self, *, catalog: Catalog, storage: Storage, world: World) -> None:
         self._catalog = catalog
         self._storage = storage
+        self._world = world
         self._tables: dict[TableIdentifier, LoadedTable] = {}
+        self._seen_s: dict[TableIdentifier, float] = {}
 
     def known(self, identifier: TableIdentifier) -> LoadedTable | None:
         """Return the table as it was last seen; None if it was not."""
         return self._tables.get(identifier)
+
+    def known_since(self, identifier: TableIdentifier, *, age_s_max: float) -> LoadedTable | None:
+        """Return the table as it was seen in this last time; None if it was not."""
+        seen_s = self._seen_s.get(identifier)
+        is_recent = seen_s is not None and self._world.monotonic_s() - seen_s < age_s_max
+        return self._tables[identifier] if is_recent else None
 
     async def current(self, identifier: TableIdentifier) -> LoadedTable:
         """Load the table as its pointer names it now, unless it is known.
@@ -44,6 +53,7 @@ class TableCache:
         if known is None or known.metadata_location != location:
             known = await self._read(identifier, location)
             self._tables[identifier] = known
+        self._seen_s[identifier] = self._world.monotonic_s()
         return known
 
     async def _read(self, identifier: TableIdentifier, location: str) -> LoadedTable:

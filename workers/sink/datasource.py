@@ -11,8 +11,8 @@ from pyspark.sql.types import StructType
 
 from workers.settings.options import parse_options
 from workers.sink.batch_writer import FrazilBatchWriter
-from workers.sink.publication import load_target
 from workers.sink.stream_writer import FrazilStreamWriter
+from workers.sink.wanted_table import load_target
 
 
 def make_batch_writer(

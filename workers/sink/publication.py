@@ -1,4 +1,4 @@
-"""The driver's half of a write: the table's facts before it, the publication of its files after it.
+"""Publishes what the tasks of a write have written: the driver's half after it.
 
 Called from the data source writers in Spark's Python workers on the driver, never on an executor.
 """
@@ -6,23 +6,16 @@ Called from the data source writers in Spark's Python workers on the driver, nev
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from uuid import UUID
 
 from pydantic import ValidationError
-from pyspark.sql.types import StructType
 
 from committer.errors import InvariantError, PublishError, SettingsError
-from committer.iceberg.values.locations import data_folder
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
-from workers.arrow.column_checks import check_nullability, check_order
-from workers.creation.frame_schema import arrow_schema_of, check_fits
-from workers.creation.wider_schema import wider_schema
-from workers.files.file_writer import FileNames, PartitionedWriter
 from workers.files.store_access import StoreAccess
-from workers.files.vended_keys import access_of_tasks
 from workers.requests.backlog import BacklogPolicy
 from workers.requests.blocking_publisher import borrow_publisher
 from workers.requests.publisher import PublishPolicy
@@ -31,80 +24,14 @@ from workers.settings.options import WriteOptions
 from workers.settings.worker_settings import WorkerSettings, load_settings
 from workers.sink.fingerprint import epoch_fingerprint, fingerprint_of
 from workers.sink.identity import MicroBatch, WriteIdentity
-from workers.sink.operation import WriteOperation, check_filter, operation_of
+from workers.sink.operation import WriteOperation, operation_of
 from workers.sink.small_files import hint_at_small_files
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten
-from workers.sink.unheeded import warn_of_unheeded
-from workers.sink.upsert_task import UpsertWriter
-from workers.sink.wanted_table import wanted_table
 from workers.upserts.key_digests import shared_by
 from workers.upserts.upsert import Upsert
-from workers.upserts.upsert_columns import bind_upsert
 
 _NAME_CHARACTERS_MAX = 100
-
-
-def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
-    """Read the table and check, before anything is written, that such rows can be written to it.
-
-    Errors: `PublishError`, `UnsupportedError` or `SettingsError`, saying what does not fit.
-    """
-    settings = load_settings(options.settings)
-    _check_names(options)
-    with borrow_publisher(settings) as publisher:
-        metadata = wanted_table(publisher, options, settings, schema)
-        vended = publisher.credential(data_folder(metadata.location, metadata.properties))
-    access = access_of_tasks(settings.access, vended)
-    target = TargetTable.of(options.table, metadata, access, options.branch)
-    if options.union_by_name and (wider := wider_schema(metadata, schema)) is not None:
-        target = replace(target, schema=wider, is_widened=True)
-    _check_writable(target, options, schema)
-    if options.upsert is not None:
-        _check_takes_deletes(options.table, metadata.format_version)
-    check_filter(options.overwrite, target.schema)
-    query = options.checkpoint or options.query_name or options.producer or ""
-    warn_of_unheeded(options.table, metadata, query)
-    return target
-
-
-def _check_names(options: WriteOptions) -> None:
-    """Refuse a name that is too long before the rows are written rather than after."""
-    query = str(UUID(int=0))
-    producer_of(options, MicroBatch(query, query, 0))
-
-
-def _check_writable(target: TargetTable, options: WriteOptions, schema: StructType) -> None:
-    where, source = f"table `{target.name}`", arrow_schema_of(schema)
-    names = FileNames(0, 0, "", "")
-    writer: PartitionedWriter | UpsertWriter
-    if options.upsert is None:
-        columns = check_fits(where, source, target.schema)
-        writer = PartitionedWriter(target, columns.schema, names)
-    else:
-        try:
-            bound = bind_upsert(options.upsert, source, target.schema)
-            writer = UpsertWriter(bound, target, names)
-        except PublishError as error:
-            raise PublishError(f"{where}: {error}") from None
-        columns, source = bound.rows, bound.row_schema(source)
-    if options.check_ordering:
-        check_order(columns.columns)
-    if options.check_nullability:
-        check_nullability(list(source), columns.columns)
-    # A writer that gets no rows makes no file, but knows whether it could.
-    writer.close()
-
-
-def _check_takes_deletes(table: str, format_version: int) -> None:
-    if format_version < 2:
-        raise PublishError(
-            f"table `{table}` has format version 1, which has no deletes, so nothing can be"
-            " upserted: upgrade it (`frazil table evolve`)"
-        )
-
-
-# --- After the tasks -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from committer.iceberg.schema.schema import Schema
 from workers.files.file_writer import FileNames
 from workers.sink.identity import MicroBatch, WriteIdentity, read_micro_batch
 from workers.sink.target import TargetTable
-from workers.sink.upsert_task import write_upserts
 from workers.spark.task_input import TaskInput, ending_in_order
 from workers.spark.worker_process import begin_call
 from workers.spark.written_files import write_files
@@ -81,6 +80,8 @@ def write_task(
         if upsert is None:
             files = write_files(batches, target, names, rows)
         else:
+            from workers.sink.upsert_task import write_upserts  # other writes do without it
+
             files, digests = write_upserts(batches, target, upsert, names, rows)
     return FilesWritten(
         micro_batch,

@@ -147,7 +147,7 @@ async def test_a_driver_gets_the_credential_that_its_tasks_need(lake: Lake) -> N
     settings = WorkerSettings(CatalogProperties("lake", lake.properties), lake.inbox, "none")
     connections = await open_connections(settings)
     await connections.publisher.load_table(FLIGHTS)
-    found = await connections.storage.credential(lake.location)
+    found = await connections.tables.storage.credential(lake.location)
     assert found is not None
     assert found.properties["s3.access-key-id"] == VENDED[0]
     await connections.close()
