@@ -937,6 +937,29 @@ def test_a_catalog_that_does_not_exist_is_named_by_its_setting(
     assert not (tmp_path / "absent.db").exists()
 
 
-def test_a_spark_table_using_frazil_is_refused(harness: Harness) -> None:
-    with pytest.raises(PySparkException, match="option `table` is missing"):
-        harness.frame([1]).write.format("frazil").mode("append").saveAsTable("spark_table")
+@pytest.mark.parametrize(
+    "call", ["saveAsTable", "insertInto", "writeTo", "toTable", "table", "SQL"]
+)
+def test_a_call_that_names_a_table_of_sparks_own_catalog_shows_the_right_one(
+    harness: Harness, tmp_path: Path, call: str
+) -> None:
+    spark, rows, name = harness.spark, harness.frame([1]), f"spark_{call.lower()}"
+    if call in ("insertInto", "table"):
+        spark.sql(f"CREATE TABLE {name} (id BIGINT, carrier STRING) USING frazil")
+    writer = rows.write.format("frazil").mode("append")
+    stream = harness.stream(write_input(tmp_path / "in", [1])).writeStream.format("frazil")
+    stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint"))
+    view = f"CREATE TABLE {name} USING frazil OPTIONS (table 'db.flights')"
+    calls: Mapping[str, Callable[[], Any]] = {
+        "saveAsTable": lambda: writer.saveAsTable(name),
+        "insertInto": lambda: writer.insertInto(name),
+        "writeTo": lambda: rows.writeTo(name).using("frazil").create(),
+        "toTable": lambda: stream.toTable(name).processAllAvailable(),
+        "table": lambda: spark.table(name).count(),
+        "SQL": lambda: spark.sql(view),
+    }
+    with pytest.raises(PySparkException) as caught:
+        calls[call]()
+    first = str(caught.value).split("\n")[0]
+    assert ('.load("db.flights")' if call == "table" else '.save("db.flights")') in first
+    assert "own catalog" in first

@@ -17,6 +17,7 @@ def refuse_unknown(
     given: Mapping[str, str], known: Collection[str], sparks: Collection[str]
 ) -> None:
     """Refuse an option that is not `known`, none of Spark's own (`sparks`), and no setting."""
+    _refuse_catalog_table(given)
     unknown = sorted(
         name for name in given if name not in known and name not in sparks and not is_setting(name)
     )
@@ -25,6 +26,18 @@ def refuse_unknown(
             f"unknown option `{'`, `'.join(unknown)}` of format `frazil`: expected"
             f" {', '.join(sorted({*known, *SETTING_NAMES}))} or a property of the catalog:"
             " `catalog.uri`, …"
+        )
+
+
+def _refuse_catalog_table(given: Mapping[str, str]) -> None:
+    """Refuse `CREATE TABLE … USING frazil`: Spark asks for its schema with each option twice."""
+    if any(name.startswith("option.") for name in given):
+        raise SettingsError(
+            "a table of Spark's own catalog cannot be `USING frazil`: Spark hands none of its"
+            " options on when the table is read or written. Name Frazil's table in each call:"
+            ' spark.read.format("frazil").load("db.flights"),'
+            ' df.write.format("frazil").mode("append").save("db.flights"); in SQL: CREATE TEMPORARY'
+            " VIEW v (…) USING frazil OPTIONS (table 'db.flights')"
         )
 
 

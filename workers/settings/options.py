@@ -201,9 +201,11 @@ def _table(given: Mapping[str, str]) -> str:
     table = one_place(given)
     if not table:
         raise SettingsError(
-            'option `table` is missing: option("table", "db.flights"), or the table\'s name in'
-            ' start("db.flights") or save("db.flights"). In SQL: CREATE TEMPORARY VIEW v (…) USING'
-            " frazil OPTIONS (table 'db.flights') and INSERT INTO v, or INSERT INTO t WITH"
-            " ('table'='db.flights'): the options of a catalog table do not reach the writer"
+            "option `table` is missing: name the table in"
+            ' df.write.format("frazil").mode("append").save("db.flights") or'
+            ' df.writeStream.format("frazil").start("db.flights"). `saveAsTable`, `insertInto`,'
+            " `writeTo` and `toTable` write to a table of Spark's own catalog, whose options do not"
+            " reach the writer. In SQL: CREATE TEMPORARY VIEW v (…) USING frazil OPTIONS (table"
+            " 'db.flights') and INSERT INTO v, or INSERT INTO t WITH ('table'='db.flights')"
         )
     return table_name(table)

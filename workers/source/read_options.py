@@ -127,9 +127,10 @@ def _table(given: Mapping[str, str]) -> str:
     table = one_place(given)
     if not table:
         raise SettingsError(
-            'option `table` is missing: option("table", "db.flights"), or the table\'s name in'
-            ' load("db.flights"); its metadata tables are `db.flights$files`, … A table of a Spark'
-            " catalog cannot be `USING frazil`: its options do not reach the reader"
+            'option `table` is missing: name the table in spark.read.format("frazil")'
+            '.load("db.flights"), a metadata table in load("db.flights$files"). `spark.table` and'
+            " `read.table` read a table of Spark's own catalog, whose options do not reach the"
+            " reader. In SQL: CREATE TEMPORARY VIEW v USING frazil OPTIONS (table 'db.flights')"
         )
     return table_name(table)
 

@@ -40,7 +40,8 @@ def test_settings_are_passed_on() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({}, r"option `table` is missing: .*CREATE TEMPORARY VIEW .*INSERT INTO"),
+        ({}, r"option `table` is missing: .*save\(.*start\(.*`toTable`.*VIEW .*INSERT INTO"),
+        ({"table": "db.t", "option.table": "db.t"}, "catalog cannot be `USING frazil`: .*save"),
         ({"table": "flights"}, "expected a name such as `db.flights`"),
         ({"table": "/tmp/db.flights"}, "expected a name such as `db.flights`"),
         ({"table": "db.a", "path": "db.b"}, "give one"),
