@@ -172,7 +172,9 @@ _OF_OPERATION: Mapping[Operation, frozenset[str]] = {
     "replace-partitions": _OF_BASE | {"isolation_level", "append_only"},
     "delete": _OF_BASE | {"row_filter", "case_sensitive", "removed_data_files"},
     "row-delta": _OF_BASE | _OF_SCOPE | _OF_FILES | {"referenced_data_files", "updates_rows"},
-    "rewrite-files": _OF_BASE | _OF_FILES | {"data_sequence_number", "groups"},
+    "rewrite-files": _OF_BASE
+    | _OF_FILES
+    | {"data_sequence_number", "groups", "referenced_data_files"},
     "rewrite-manifests": frozenset({"rewritten_manifests"}),
     "cherry-pick": frozenset({"source_snapshot_id", "wap_id"}),
     "alter": frozenset(),

@@ -76,6 +76,11 @@ GOOD: dict[str, tuple[str, dict[str, Any], bool]] = {
         {**BASE, "removed-delete-files": [VECTOR]},
         False,
     ),
+    "a conversion of deletes": (
+        "rewrite-files",
+        {**BASE, "removed-delete-files": [VECTOR], "referenced-data-files": ["s3://b/c.parquet"]},
+        True,
+    ),
     "a rewrite of manifests": ("rewrite-manifests", {}, False),
     "a rewrite of named manifests": (
         "rewrite-manifests",
