@@ -8,7 +8,9 @@ _GROUPS = ("tests/workers/compaction/test_rewrite_groups.py",)
 _ORDER = ("tests/workers/compaction/test_zorder.py",)
 _ENDED = ("tests/workers/compaction/test_publish_rewrite.py",)
 _TURNS = ("tests/workers/compaction/test_partition_turns.py",)
+_DELETES = ("tests/workers/compaction/deletes/test_delete_groups.py",)
 _SRC = "workers/compaction/rewrite_groups.py"
+_DELETES_SRC = "workers/compaction/deletes/delete_groups.py"
 
 COMPACTION = (
     Mutant(
@@ -87,5 +89,63 @@ COMPACTION = (
         "            if chosen and group.size_bytes > left_bytes:\n",
         "            if chosen and group.size_bytes > self.budget_bytes:\n",
         _TURNS,
+    ),
+    Mutant(
+        "rewritten_deletes_have_the_number_of_the_oldest_that_they_replace",
+        "workers/compaction/deletes/publish_deletes.py",
+        "    return max(numbers[key] for key in removed)\n",
+        "    return min(numbers[key] for key in removed)\n",
+        _DELETES,
+    ),
+    Mutant(
+        "a_converted_delete_goes_before_all_of_its_data_was_looked_at",
+        _DELETES_SRC,
+        "        tasks[joined.first(key)].append(task)\n",
+        "        tasks[joined.first(key)][:] = [task]\n",
+        _DELETES,
+    ),
+    Mutant(
+        "equality_deletes_that_share_data_are_converted_apart",
+        _DELETES_SRC,
+        "            joined.join(chosen)\n",
+        "            pass\n",
+        _DELETES,
+    ),
+    Mutant(
+        "a_conversion_applies_deletes_that_stay_as_well",
+        _DELETES_SRC,
+        "                if delete_key(file) in keys or not is_equality_file(file)\n",
+        "                if delete_key(file) in keys or is_equality_file(file)\n",
+        _DELETES,
+    ),
+    Mutant(
+        "a_converted_vector_forgets_what_was_deleted_before",
+        "workers/compaction/deletes/delete_positions.py",
+        "        return found | before\n",
+        "        return found\n",
+        _DELETES,
+    ),
+    Mutant(
+        "a_converted_position_delete_file_forgets_those_that_it_replaces",
+        "workers/compaction/deletes/delete_positions.py",
+        "    return found | deleted_positions(",
+        "    return found or deleted_positions(",
+        _DELETES,
+    ),
+    Mutant(
+        "position_deletes_that_are_left_beside_vectors_stay",
+        _DELETES_SRC,
+        "        packed = [entries] if become_vectors else _worthwhile(entries, sizes)\n",
+        "        packed = _worthwhile(entries, sizes)\n",
+        _DELETES,
+    ),
+    Mutant(
+        "deletes_that_a_vector_hides_are_used",
+        "workers/compaction/deletes/live_deletes.py",
+        "        return (entry for entry in self.entries if id(entry.data_file) not in used)\n",
+        "        return (\n            entry\n            for entry in self.entries\n"
+        "            if id(entry.data_file) not in used and not is_position_file(entry.data_file)\n"
+        "        )\n",
+        _DELETES,
     ),
 )

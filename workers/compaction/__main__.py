@@ -23,6 +23,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--small-files", type=int, default=20, help="of a partition, at least")
     found.add_argument("--every-s", type=float, default=60.0, help="seconds between two looks")
     found.add_argument("--budget-bytes", type=int, default=10 << 30, help="a round and table")
+    found.add_argument(
+        "--equality-deletes", type=int, help="of a partition, at least, to convert them"
+    )
     found.add_argument("--rounds", type=int, help="then end; for ever without")
     found.add_argument(
         "--option", action="append", default=[], metavar="NAME=VALUE", help="of the compaction"
@@ -46,6 +49,7 @@ def main(arguments: Sequence[str]) -> None:
             small_file_threshold=given.small_files,
             every_s=given.every_s,
             budget_bytes=given.budget_bytes,
+            equality_delete_threshold=given.equality_deletes,
             rounds=given.rounds,
             options=dict(each.split("=", 1) for each in given.option),
         )

@@ -6,6 +6,7 @@ ordered go through Spark, which ranges them by their keys and sorts each range.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,8 @@ from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
 from workers.spark.spark_schema import spark_schema
 
+# The last line of a Python traceback.
+_TOLD = re.compile(r"[\w.]*(Error|Exception): ")
 # Whose files are deleted, where the log says so.
 WHAT = "a compaction that did not land"
 
@@ -118,3 +121,11 @@ def _sort_key(name: str, descends: bool, nulls_last: bool) -> Any:
     if descends:
         return column.desc_nulls_last() if nulls_last else column.desc_nulls_first()
     return column.asc_nulls_last() if nulls_last else column.asc_nulls_first()
+
+
+def sentence(error: Exception) -> str:
+    """Return what is wrong in one line: of a task's error the last one of its traceback."""
+    text = str(error).partition("JVM stacktrace")[0]
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = (line for line in reversed(lines) if _TOLD.match(line))
+    return f"{type(error).__name__}: {next(told, lines[0] if lines else '')}"[:1000]

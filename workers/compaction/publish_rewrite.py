@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from committer.errors import (
@@ -19,6 +20,7 @@ from committer.errors import (
 )
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntryStatus
 from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
 from committer.iceberg.scan.time_travel import find_snapshot
@@ -81,10 +83,15 @@ class PartIdentity:
     def producer(self) -> Producer:
         return Producer(id=str(self.nonce), name=self.application, one_shot=True)
 
-    def attempt(self, table: RewrittenTable) -> str:
+    def attempt(self, metadata: TableMetadata, branch: str) -> str:
         """Return the attempt, which the names of its files carry."""
-        uuid, branch = table.metadata.require_uuid(), table.options.branch
-        return str(attempt_of(uuid, branch, self.producer.id, 0, self.nonce))
+        return str(attempt_of(metadata.require_uuid(), branch, self.producer.id, 0, self.nonce))
+
+
+def application_name(spark: Any) -> str | None:
+    """Return what the user calls the application, as far as it can be shown."""
+    name = spark.conf.get("spark.app.name", None)
+    return "".join(filter(str.isprintable, name or ""))[:100] or None
 
 
 def publish_groups(

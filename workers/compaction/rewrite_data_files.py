@@ -6,20 +6,21 @@ Runs on the driver.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from committer.errors import PublishError
 from committer.request.needs import FILES_NAMED_MAX
-from workers.compaction.group_job import WHAT, GroupJob
+from workers.compaction.deletes.unused_deletes import remove_unused
+from workers.compaction.group_job import WHAT, GroupJob, sentence
 from workers.compaction.publish_rewrite import (
     Lost,
     PartIdentity,
     Published,
     WrittenGroup,
+    application_name,
     publish_groups,
 )
 from workers.compaction.rewrite_groups import FileGroup
@@ -30,9 +31,6 @@ from workers.requests.rewrite_parts import REMOVED_FILES_MAX, rewrite_parts
 from workers.spark.discarded_files import delete_files
 
 _log = logging.getLogger("frazil.workers")
-
-# The last line of a Python traceback.
-_TOLD = re.compile(r"[\w.]*(Error|Exception): ")
 
 
 def compact(
@@ -46,16 +44,13 @@ def compact(
     compaction that lands whole or not at all, and did not.
     """
     with open_rewritten_table(options) as table:
-        run = _Run(spark, table, _application_name(spark))
+        run = _Run(spark, table, application_name(spark))
         parts = list(_parts(choose(table.plan()), options))
         with ThreadPoolExecutor(options.groups_at_once, "frazil-rewrite") as threads:
-            return _result([run.part(part, threads) for part in parts])
-
-
-def _application_name(spark: Any) -> str | None:
-    """Return what the user calls the application, as far as it can be shown."""
-    name = spark.conf.get("spark.app.name", None)
-    return "".join(filter(str.isprintable, name or ""))[:100] or None
+            result = _result([run.part(part, threads) for part in parts])
+    if not options.removes_dangling_deletes:
+        return result
+    return replace(result, removed_delete_files=remove_unused(run.application, options))
 
 
 def _parts(groups: Sequence[FileGroup], options: RewriteOptions) -> Iterator[list[FileGroup]]:
@@ -87,8 +82,11 @@ class _Run:
 
     def part(self, groups: Sequence[FileGroup], threads: ThreadPoolExecutor) -> Published:
         """Write the groups of one request, several at a time, and publish them."""
-        identity = PartIdentity(self.application)
-        attempt, lands_alone = identity.attempt(self.table), self._lands_alone
+        identity, options = PartIdentity(self.application), self.table.options
+        attempt, lands_alone = (
+            identity.attempt(self.table.metadata, options.branch),
+            self._lands_alone,
+        )
         jobs = [GroupJob(self.spark, self.table, group, attempt) for group in groups]
         running = [threads.submit(job.run) for job in jobs]
         written, lost = self._written(groups, running)
@@ -118,7 +116,7 @@ class _Run:
             if error is None:
                 written.append(WrittenGroup(group, tuple(job.result())))
             elif isinstance(error, Exception):
-                lost.append(Lost(group, _sentence(error)))
+                lost.append(Lost(group, sentence(error)))
             else:
                 raise error
         return written, lost
@@ -142,14 +140,6 @@ class _Run:
             len(lost.group.tasks),
             lost.why,
         )
-
-
-def _sentence(error: Exception) -> str:
-    """Return what is wrong in one line: of a task's error the last one of its traceback."""
-    text = str(error).partition("JVM stacktrace")[0]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = (line for line in reversed(lines) if _TOLD.match(line))
-    return f"{type(error).__name__}: {next(told, lines[0] if lines else '')}"[:1000]
 
 
 def _result(parts: Sequence[Published]) -> RewriteResult:

@@ -16,6 +16,8 @@ from committer.ledger_entry import MAIN
 from workers.compaction.rewrite_groups import RewriteSizes
 from workers.settings.option_values import (
     choice,
+    flag,
+    positive,
     refuse_unknown,
     seconds,
     table_name,
@@ -47,6 +49,7 @@ _KNOWN = frozenset(
         "output-spec-id",
         "partial-progress.enabled",
         "partial-progress.max-commits",
+        "remove-dangling-deletes",
         "use-starting-sequence-number",
         "wait_timeout_s",
     }
@@ -74,6 +77,7 @@ class RewriteOptions:
     groups_at_once: int = _AT_ONCE
     output_spec_id: int | None = None
     numbers_anew: bool = False
+    removes_dangling_deletes: bool = False
     wait_timeout_s: float = _WAIT_TIMEOUT_S
 
 
@@ -86,7 +90,7 @@ def parse_rewrite_options(
     options: Mapping[str, object],
 ) -> RewriteOptions:
     """Check the options. Errors: `SettingsError` naming the option; `InvalidFilterError`."""
-    given = {name.lower(): _text(value) for name, value in options.items()}
+    given = {name.lower(): option_text(value) for name, value in options.items()}
     refuse_unknown(given, _KNOWN, ())
     _check_strategy(strategy, sort_order, zorder_columns)
     is_partial = choice(given, "partial-progress.enabled", ("true", "false")) == "true"
@@ -100,15 +104,17 @@ def parse_rewrite_options(
         sort_order,
         zorder_columns,
         given.get("branch") or MAIN,
-        _positive(given, "partial-progress.max-commits", _COMMITS_MAX) if is_partial else None,
-        _positive(given, "max-concurrent-file-group-rewrites", _AT_ONCE),
+        positive(given, "partial-progress.max-commits", _COMMITS_MAX) if is_partial else None,
+        positive(given, "max-concurrent-file-group-rewrites", _AT_ONCE),
         whole_number(given, "output-spec-id"),
         numbering == "false",
+        flag(given, "remove-dangling-deletes"),
         seconds(given, "wait_timeout_s", _WAIT_TIMEOUT_S),
     )
 
 
-def _text(value: object) -> str:
+def option_text(value: object) -> str:
+    """Return a value as Spark writes it in an option."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -124,9 +130,13 @@ def _check_strategy(strategy: str, sort_order: str | None, zorder: tuple[str, ..
 
 def rewrite_sizes(options: RewriteOptions, properties: Mapping[str, str]) -> RewriteSizes:
     """Complete the sizes by the table's properties. Errors: `SettingsError` naming the option."""
-    given = options.sizes
-    own = whole_number(properties, _TARGET) or _TARGET_BYTES
-    target = _positive(given, "target-file-size-bytes", own)
+    return sizes_of(options.sizes, whole_number(properties, _TARGET) or _TARGET_BYTES)
+
+
+def sizes_of(given: Mapping[str, str], own_target_bytes: int) -> RewriteSizes:
+    """Read the options of sizes. `own_target_bytes`: the table's size of such files.
+    Errors: `SettingsError` naming the option."""
+    target = positive(given, "target-file-size-bytes", own_target_bytes)
     smallest = whole_number(given, "min-file-size-bytes")
     largest = whole_number(given, "max-file-size-bytes")
     usual = RewriteSizes(target, int(target * _SMALLEST), int(target * _LARGEST))
@@ -134,9 +144,9 @@ def rewrite_sizes(options: RewriteOptions, properties: Mapping[str, str]) -> Rew
         target,
         usual.min_bytes if smallest is None else smallest,
         usual.max_bytes if largest is None else largest,
-        _positive(given, "max-file-group-size-bytes", usual.group_bytes),
-        _positive(given, "min-input-files", usual.input_files),
-        _positive(given, "delete-file-threshold", usual.delete_files),
+        positive(given, "max-file-group-size-bytes", usual.group_bytes),
+        positive(given, "min-input-files", usual.input_files),
+        positive(given, "delete-file-threshold", usual.delete_files),
         _ratio(given, "delete-ratio-threshold", usual.delete_ratio),
         choice(given, "rewrite-all", ("false", "true")) == "true",
     )
@@ -146,13 +156,6 @@ def rewrite_sizes(options: RewriteOptions, properties: Mapping[str, str]) -> Rew
             f" `max-file-size-bytes`, found {sizes.min_bytes}, {target} and {sizes.max_bytes}"
         )
     return sizes
-
-
-def _positive(given: Mapping[str, str], name: str, usual: int) -> int:
-    found = whole_number(given, name)
-    if found == 0:
-        raise SettingsError(f"option `{name}`: expected a whole number from 1 on, found `0`")
-    return usual if found is None else found
 
 
 def _ratio(given: Mapping[str, str], name: str, usual: float) -> float:

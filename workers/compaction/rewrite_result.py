@@ -22,11 +22,29 @@ class FailedGroup:
 class RewriteResult:
     """What a compaction did: files and bytes before and after, of the groups that landed.
 
-    `snapshot_ids`: of the snapshots that it made, in their order.
+    `snapshot_ids`: of the snapshots that it made, in their order. `removed_delete_files`: how many
+    applied to nothing any more, and went (option `remove-dangling-deletes`).
     """
 
     rewritten_files: int = 0
     added_files: int = 0
+    rewritten_bytes: int = 0
+    added_bytes: int = 0
+    failed_groups: tuple[FailedGroup, ...] = ()
+    snapshot_ids: tuple[int, ...] = ()
+    removed_delete_files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeletesResult:
+    """What a rewrite of delete files did, of the groups that landed: the delete files and bytes
+    that went, and those that came. Of a deletion vector its own bytes count.
+
+    `snapshot_ids`: of the snapshots that it made, in their order.
+    """
+
+    rewritten_delete_files: int = 0
+    added_delete_files: int = 0
     rewritten_bytes: int = 0
     added_bytes: int = 0
     failed_groups: tuple[FailedGroup, ...] = ()

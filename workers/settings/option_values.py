@@ -79,6 +79,14 @@ def whole_number(given: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
+def positive(given: Mapping[str, str], name: str, default: int) -> int:
+    """Read a number from 1 on."""
+    found = whole_number(given, name)
+    if found == 0:
+        raise SettingsError(f"option `{name}`: expected a whole number from 1 on, found `0`")
+    return default if found is None else found
+
+
 def seconds(given: Mapping[str, str], name: str, default_s: float) -> float:
     """Read a number of seconds."""
     text = given.get(name)

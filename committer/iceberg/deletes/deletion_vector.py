@@ -63,8 +63,13 @@ class DeletionVector:
         """How many rows are deleted."""
         return len(self._bitmap)
 
-    def __contains__(self, position: int) -> bool:
-        return 0 <= position <= POSITION_MAX and position in self._bitmap
+    def __len__(self) -> int:
+        return len(self._bitmap)
+
+    def __contains__(self, position: object) -> bool:
+        return (
+            isinstance(position, int) and 0 <= position <= POSITION_MAX and position in self._bitmap
+        )
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._bitmap)

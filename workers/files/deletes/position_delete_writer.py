@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -103,9 +104,7 @@ class PositionDeleteWriter:
             file_size_in_bytes=size_bytes,
             spec_id=first.spec_id,
         )
-        return describe_position_deletes(
-            file, {path: tuple(vector) for path, vector in positions.items()}
-        )
+        return describe_position_deletes(file, positions)
 
     def _location(self, path: str, ending: str) -> str:
         name = self._names.name(len(self._locations) + 1).removesuffix(".parquet") + ending
@@ -131,7 +130,7 @@ class PositionDeleteWriter:
 
 
 def _rows(file_path: str, vector: DeletionVector, schema: pa.Schema) -> Sequence[pa.Table]:
-    positions = pa.array(vector, pa.int64())
+    positions = pa.array(np.frombuffer(vector.to_array(), np.int64))
     paths = pa.array([file_path], pa.string())
     tables = []
     for start in range(0, len(positions), _ROWS_AT_ONCE):

@@ -1,0 +1,102 @@
+"""One Spark task's part of a rewrite of delete files: data files in, delete files out.
+
+Runs on executors: knows the table format and the task, neither catalog nor inbox nor request.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.scan.scan_task import FileScanTask
+from workers.compaction.deletes.delete_positions import positions_to_write, replaced_deletes
+from workers.compaction.group_writer import MESSAGE_SCHEMA, SPLIT, RewriteTarget
+from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
+from workers.files.file_system import StoredFiles
+from workers.files.file_writer import FileNames
+from workers.read.shared_read import TableRead
+from workers.spark.reported_files import ReportedFiles
+from workers.spark.task_input import TaskInput, ending_in_order
+
+__all__ = ["MESSAGE_SCHEMA", "DeletesWriter", "DeletesWritten"]
+_SALT_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DeletesWritten:
+    """A task's message. `files`: the new delete files. `replaced`: delete files of single data
+    files whose place they take. `referenced`: the data files that they delete rows of."""
+
+    files: tuple[DataFile, ...] = ()
+    replaced: tuple[DataFile, ...] = ()
+    referenced: tuple[str, ...] = ()
+    positions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeletesWriter:
+    """Writes the deletes of the data files that a task is given. `parts`: pickled, by number."""
+
+    target: RewriteTarget
+    read: TableRead
+    form: DeleteForm
+    attempt: str
+    reported: ReportedFiles
+    parts: tuple[bytes, ...]
+
+    def write(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one message. A task that fails, or that Spark gives up meanwhile, deletes its own
+        files only. Errors: `PublishError` for rows that stop before their end; those of
+        `read_task`."""
+        with ending_in_order():
+            message = self._written(batches, TaskInput.of_running_task())
+        self.reported.add(file.file_path for file in message.files)
+        yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(message)])})
+
+    def _written(self, batches: Iterator[pa.RecordBatch], rows: TaskInput) -> DeletesWritten:
+        numbers = [number.as_py() for batch in batches for number in batch.column(SPLIT)]
+        rows.require_whole()
+        tasks = (task for number in numbers for task in _unpacked(self.parts[number]))
+        files = StoredFiles(self.target.access)
+        found = [
+            (task, positions)
+            for task in tasks
+            if (positions := positions_to_write(self.read, task, self.form, files))
+        ]
+        specs = {spec.spec_id: spec for spec in self.read.specs}
+        with PositionDeleteWriter(self.target, specs, self._names(), self.form) as deletes:
+            written = deletes.write([(task.file, positions) for task, positions in found])
+            rows.require_listener()
+        return DeletesWritten(
+            tuple(written),
+            tuple(file for task, _ in found for file in replaced_deletes(task, self.form)),
+            tuple(task.file.file_path for task, _ in found),
+            sum(positions.cardinality for _, positions in found),
+        )
+
+    def _names(self) -> FileNames:
+        task = TaskContext.get()
+        salt = os.urandom(_SALT_BYTES).hex()
+        return FileNames(task.partitionId(), task.taskAttemptId(), self.attempt, salt)
+
+
+def packed_tasks(tasks: Iterable[FileScanTask]) -> bytes:
+    return pickle.dumps(tuple(tasks))
+
+
+def _unpacked(content: bytes) -> tuple[FileScanTask, ...]:
+    """Read what `packed_tasks` made: the driver of this very application, and nobody else."""
+    tasks: tuple[FileScanTask, ...] = pickle.loads(content)  # noqa: S301
+    return tasks
+
+
+def unpacked_written(content: bytes) -> DeletesWritten:
+    """Read a message: from a task of this very application."""
+    message: DeletesWritten = pickle.loads(content)  # noqa: S301
+    return message
