@@ -1,7 +1,8 @@
-"""For Spark applications: `configure` for the session, `create_table` for a DataFrame, a `sink` for
-`foreachBatch`, streaming upserts by `upsert_stream`, `delete_from`, `update` and `merge_into` for
-the rows of a table, `rewrite_data_files` for its compaction, `rewrite_position_deletes` and
-`convert_equality_deletes` for its deletes, and `keep_in_shape`.
+"""For Spark applications: `configure` for the session, `create_table` for a DataFrame, `distribute`
+for its rows before a write, a `sink` for `foreachBatch`, streaming upserts by `upsert_stream`,
+`delete_from`, `update` and `merge_into` for the rows of a table, `rewrite_data_files` for its
+compaction, `rewrite_position_deletes` and `convert_equality_deletes` for its deletes, and
+`keep_in_shape`.
 
 Importing this imports neither PySpark nor pyarrow: they are imported where a session is used.
 """
@@ -19,6 +20,7 @@ from workers.compaction.spark_compaction import (
     rewrite_position_deletes,
 )
 from workers.creation.spark_table import create_table
+from workers.distribution.distribute import distribute
 from workers.session import configure
 from workers.spark.foreach_batch import sink
 from workers.spark.java import find_java_home
@@ -34,6 +36,7 @@ __all__ = [
     "convert_equality_deletes",
     "create_table",
     "delete_from",
+    "distribute",
     "find_java_home",
     "keep_in_shape",
     "merge_into",

@@ -80,6 +80,11 @@ class ChangesHarness:
         by_age = sorted(snapshots, key=lambda one: (one.sequence_number, one.timestamp_ms))
         return [one.summary.get("operation", "") for one in by_age if one.summary]
 
+    def settings(self) -> dict[str, str]:
+        """Return what a write has to be told, as its planner runs in a process of its own."""
+        found = self.real.environment()
+        return {"home": found["FRAZIL_HOME"], "queue.url": found["FRAZIL_QUEUE__URL"]}
+
     def frame(self, rows: Sequence[tuple[Any, ...]], schema: str) -> Any:
         return self.spark.createDataFrame(list(rows), schema)
 

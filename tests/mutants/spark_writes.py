@@ -179,4 +179,18 @@ SPARK_WRITES = (
         "    return array\n\n\ndef",
         ("tests/workers/files/test_file_writer.py -k required_fields",),
     ),
+    Mutant(
+        "unpartitioned_table_is_distributed_by_hash",
+        "workers/distribution/distribution_mode.py",
+        '    has_keys = is_partitioned or (mode == "range" and is_sorted)\n',
+        "    has_keys = is_partitioned or is_sorted\n",
+        ("tests/workers/distribution/test_distribution_mode.py",),
+    ),
+    Mutant(
+        "write_takes_rows_of_another_distribution_than_its_option",
+        "workers/distribution/distribution_mode.py",
+        '    if asked not in ("none", mark):\n',
+        '    if asked != "none" and mark is None:\n',
+        ("tests/workers/distribution/test_distribution_mode.py",),
+    ),
 )

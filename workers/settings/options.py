@@ -50,6 +50,7 @@ _OURS = frozenset(
         "backlog_max",
         "backlog_wait_s",
         "branch",
+        "distribution-mode",
         "union-by-name",
         "merge-schema",
         "check-ordering",
@@ -97,6 +98,7 @@ class WriteOptions:
     overwrite: OverwriteOptions | None = None
     upsert: Upsert | None = None
     on_conflict: OnConflict = "quarantine"
+    distribution_mode: str | None = None
 
 
 def parse_options(
@@ -152,6 +154,7 @@ def parse_options(
         overwrite=replaced,
         upsert=upsert,
         on_conflict=on_conflict,
+        distribution_mode=given.get("distribution-mode"),
     )
 
 

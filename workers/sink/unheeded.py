@@ -16,6 +16,7 @@ from committer.iceberg.values.transforms import UnknownTransform
 _log = logging.getLogger("frazil.workers")
 
 _FORMAT = "write.format.default"
+_DISTRIBUTION = "write.distribution-mode"
 # Followed by the writer, or without effect on it: it checks each row group, and fans out.
 _HEEDED = frozenset(
     {
@@ -54,7 +55,7 @@ _OF_OTHERS = (
 )
 # Values that ask for nothing, of properties that begin so.
 _NOTHING = (
-    ("write.distribution-mode", "none"),
+    (_DISTRIBUTION, "none"),
     ("write.parquet.shred-variants", "false"),
     ("write.parquet.stats-enabled.", "true"),
     ("write.spark.accept-any-schema", "false"),
@@ -66,9 +67,12 @@ _TABLES_MAX = 1_000
 _warned: set[tuple[str, str, str]] = set()
 
 
-def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
+def warn_of_unheeded(
+    table: str, metadata: TableMetadata, query: str, *, is_distributed: bool = False
+) -> None:
     """Name the ignored properties in one warning: once for each query (a text that identifies it,
-    such as its checkpoint), and again when they change.
+    such as its checkpoint), and again when they change. `is_distributed`: the rows come as they
+    shall, so no distribution is missed.
 
     Errors: `UnsupportedError` for an encrypted table, whose rows would be readable for everybody.
     """
@@ -77,7 +81,8 @@ def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
             f"table `{table}` is to be encrypted (`encryption.key-id` is `{key}`): only plain files"
             " are written here; write to it with an Iceberg engine"
         )
-    asked = ", ".join(unheeded(metadata))
+    found = unheeded(metadata, is_distributed=is_distributed)
+    asked = ", ".join(found)
     if not asked or (table, asked, query) in _warned:
         return
     if len(_warned) >= _TABLES_MAX:
@@ -85,14 +90,22 @@ def warn_of_unheeded(table: str, metadata: TableMetadata, query: str) -> None:
     _warned.add((table, asked, query))
     _log.warning(
         "table `%s` asks its writers for what this one does not do: %s. The rows are written all"
-        " the same, as Parquet files in the partitions that they come in; an Iceberg"
-        " engine's `rewrite_data_files` puts that right. This is said once for each query.",
+        " the same, as Parquet files in the partitions that they come in;%s"
+        " `frazil.spark.rewrite_data_files` puts that right. This is said once for each query.",
         table,
         asked,
+        _call(table) if any(_DISTRIBUTION in one for one in found) else "",
     )
 
 
-def unheeded(metadata: TableMetadata) -> list[str]:
+def _call(table: str) -> str:
+    return (
+        f' `distribute(df, "{table}")` of `frazil.spark` distributes them before the write, and'
+        " afterwards"
+    )
+
+
+def unheeded(metadata: TableMetadata, *, is_distributed: bool = False) -> list[str]:
     """List the sort order, if rows cannot be sorted by it, and the properties with their values."""
     order = next(
         (one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id),
@@ -108,6 +121,7 @@ def unheeded(metadata: TableMetadata) -> list[str]:
         f"`{name}={value}`"
         for name, value in sorted(metadata.properties.items())
         if name.startswith("write.") and _asks(name, value)
+        if not (is_distributed and name == _DISTRIBUTION)
     ]
     return found
 

@@ -21,6 +21,7 @@ from committer.request.table_identifier import TableIdentifier
 from workers.arrow.arrow_schema import MatchedColumns
 from workers.arrow.column_checks import check_nullability, check_order
 from workers.creation.frame_schema import arrow_schema_of, check_fits
+from workers.distribution.distribution_mode import check_option
 from workers.files.file_writer import FileNames, PartitionedWriter
 from workers.files.vended_keys import access_of_tasks
 from workers.requests.blocking_publisher import BlockingPublisher, borrow_publisher
@@ -55,7 +56,8 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
 
         check_filter(options.overwrite, target.schema)
     query = options.checkpoint or options.query_name or options.producer or ""
-    warn_of_unheeded(options.table, metadata, query)
+    distribution = check_option(options.distribution_mode, schema)
+    warn_of_unheeded(options.table, metadata, query, is_distributed=distribution is not None)
     return target
 
 

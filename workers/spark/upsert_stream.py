@@ -34,6 +34,8 @@ def upsert_stream(
         "upsert-keys": ", ".join(quoted),
         "upsert-delete-column": delete_column,
         "upsert-sequence-column": sequence_column,
+        # By key, whatever the table asks for.
+        "distribution-mode": "none",
     }
     writer = dataframe.repartition(partitions, *quoted).writeStream.format("frazil")
     for name, value in options.items():

@@ -119,6 +119,18 @@ def test_all_of_it_is_one_warning_once_a_query_and_again_when_it_changes(
     assert len(caplog.messages) == 4
 
 
+def test_the_call_that_distributes_rows_is_named_until_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asks = table({"write.distribution-mode": "hash"})
+    with caplog.at_level(logging.WARNING):
+        warn_of_unheeded("db.t", asks, "checkpoint-1")
+        assert '`distribute(df, "db.t")` of `frazil.spark`' in caplog.messages[0]
+        warn_of_unheeded("db.t", asks, "checkpoint-2", is_distributed=True)
+        warn_of_unheeded("db.t", table({"write.wap.enabled": "true"}), "checkpoint-1")
+    assert len(caplog.messages) == 2 and "distribute(" not in caplog.messages[1]
+
+
 def test_an_encrypted_table_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"encryption\.key-id"):
         warn_of_unheeded("db.t", table({"encryption.key-id": "k1"}), "")

@@ -1,0 +1,1 @@
+"""Rows brought to the tasks that write them, as a table's `write.distribution-mode` asks."""

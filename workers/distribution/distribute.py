@@ -1,0 +1,75 @@
+"""What users call: rows distributed to the tasks that write them, as Iceberg's Spark does it.
+
+A Python data source cannot ask Spark for a distribution of the rows that it writes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from committer.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from committer.iceberg.metadata.table_metadata import TableMetadata
+    from workers.distribution.distribution_mode import DistributionMode
+
+
+def distribute(
+    dataframe: DataFrame,
+    table: str,
+    *,
+    mode: str | None = None,
+    partitions: int | None = None,
+    **options: str,
+) -> DataFrame:
+    """Return the rows distributed as a write to the table shall have them: write the result.
+
+    `mode`: `hash` brings the rows of a partition to one task, so that few files are made; `range`
+    deals them by partition and sort order to tasks of about equal size, so that files have narrow
+    bounds; `none` leaves them. Without one, the table's `write.distribution-mode`, else `range` for
+    a sorted table and `hash` for a partitioned one, as in Iceberg. Where the table has a sort order
+    each task's rows are in it; of a streaming DataFrame the writer sorts each row group instead.
+    `partitions`: how many tasks write, Spark's own choice without. `options`: the settings of
+    `format("frazil")`. Errors: `SettingsError`, those of reading the table; `UnsupportedError` for
+    a transform that this version does not know.
+    """
+    from committer.request.table_identifier import TableIdentifier
+    from committer.table_reader import open_reader
+    from workers.distribution.distribution_mode import mode_of
+    from workers.settings.option_values import refuse_unknown, table_name
+    from workers.settings.worker_settings import load_settings
+
+    given = None if mode is None else mode_of(mode, "distribute: `mode`")
+    if partitions is not None and partitions < 1:
+        raise SettingsError(f"distribute: `partitions`: expected 1 or more, found {partitions}")
+    settings = {name.lower(): str(value) for name, value in options.items()}
+    refuse_unknown(settings, (), ())
+    with open_reader(load_settings(settings).catalog) as reader:
+        metadata = reader.load(TableIdentifier.parse(table_name(table))).metadata
+    return distributed(dataframe, metadata, given, partitions)
+
+
+def distributed(
+    frame: Any,
+    metadata: TableMetadata,
+    given: DistributionMode | None = None,
+    partitions: int | None = None,
+) -> Any:
+    """Distribute rows as `distribute` says. Errors: `SettingsError`, `UnsupportedError`."""
+    from workers.distribution.distribution_keys import partition_keys, sort_keys
+    from workers.distribution.distribution_mode import default_order, marked, wanted_mode
+
+    mode = wanted_mode(metadata, given)
+    schema = metadata.current_schema
+    by_partition = partition_keys(metadata.default_spec, schema, frame)
+    in_order = sort_keys(default_order(metadata), schema, frame)
+    number = () if partitions is None else (partitions,)
+    if mode == "hash" and by_partition:
+        frame = frame.repartition(*number, *by_partition)
+    if mode == "range" and (by_partition or in_order):
+        frame = frame.repartitionByRange(*number, *by_partition, *in_order)
+    if mode != "none" and in_order and not frame.isStreaming:
+        frame = frame.sortWithinPartitions(*by_partition, *in_order)
+    return marked(frame, mode)
