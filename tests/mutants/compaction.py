@@ -9,6 +9,7 @@ _ORDER = ("tests/workers/compaction/test_zorder.py",)
 _ENDED = ("tests/workers/compaction/test_publish_rewrite.py",)
 _TURNS = ("tests/workers/compaction/test_partition_turns.py",)
 _DELETES = ("tests/workers/compaction/deletes/test_delete_groups.py",)
+_PUBLISHED_DELETES = ("tests/workers/compaction/deletes/test_publish_deletes.py",)
 _SRC = "workers/compaction/rewrite_groups.py"
 _DELETES_SRC = "workers/compaction/deletes/delete_groups.py"
 
@@ -147,5 +148,19 @@ COMPACTION = (
         "            if id(entry.data_file) not in used and not is_position_file(entry.data_file)\n"
         "        )\n",
         _DELETES,
+    ),
+    Mutant(
+        "converted_positions_of_a_partition_name_no_data_file_that_has_to_be_live",
+        "workers/compaction/deletes/publish_deletes.py",
+        '    if table.form != "partitions" or table.options.purpose != "convert equality":\n',
+        '    if table.form == "partitions":\n',
+        _PUBLISHED_DELETES,
+    ),
+    Mutant(
+        "delete_files_of_a_rewrite_that_may_be_replayed_are_deleted",
+        "workers/compaction/deletes/publish_deletes.py",
+        "    if is_told:\n",
+        "    if receipt.reason:\n",
+        _PUBLISHED_DELETES,
     ),
 )
