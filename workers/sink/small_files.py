@@ -30,8 +30,8 @@ def hint_at_small_files(table: str, query_id: str, files: Sequence[DataFile]) ->
     _log.warning(
         "table `%s`: a micro-batch of query %s wrote %d data files of %d bytes on average. Readers"
         " are slow with files below 1 MB: give the query a longer trigger"
-        ' (`.trigger(processingTime="1 minute")`), fewer partitions, or compact the table with an'
-        " Iceberg engine (`rewrite_data_files`). This is said once for each query.",
+        ' (`.trigger(processingTime="1 minute")`), fewer partitions, or compact the table'
+        " (`frazil.spark.rewrite_data_files`). This is said once for each query.",
         table,
         query_id,
         len(files),
