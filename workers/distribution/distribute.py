@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from committer.errors import SettingsError
 
+_KEY = "_frazil_key_"
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -58,18 +60,31 @@ def distributed(
     partitions: int | None = None,
 ) -> Any:
     """Distribute rows as `distribute` says. Errors: `SettingsError`, `UnsupportedError`."""
-    from workers.distribution.distribution_keys import partition_keys, sort_keys
+    from pyspark.sql import functions as F  # noqa: N812  # its usual name
+
+    from workers.distribution.distribution_keys import directed, partition_keys, sort_keys
     from workers.distribution.distribution_mode import default_order, marked, wanted_mode
 
     mode = wanted_mode(metadata, given)
+    if mode == "none":
+        return marked(frame, mode)
     schema = metadata.current_schema
-    by_partition = partition_keys(metadata.default_spec, schema, frame)
-    in_order = sort_keys(default_order(metadata), schema, frame)
+    partition = partition_keys(metadata.default_spec, schema, frame)
+    order = sort_keys(default_order(metadata), schema, frame)
+    # Computed once, however often they are compared.
+    names = [f"{_KEY}{at}" for at in range(len(partition) + len(order))]
+    keys = (*partition, *(key for key, _ in order))
+    keyed = frame.withColumns(dict(zip(names, keys, strict=True))) if names else frame
+    by_partition, by_order = names[: len(partition)], names[len(partition) :]
+    in_order = [directed(F.col(n), field) for n, (_, field) in zip(by_order, order, strict=True)]
     number = () if partitions is None else (partitions,)
-    if mode == "hash" and by_partition:
-        frame = frame.repartition(*number, *by_partition)
-    if mode == "range" and (by_partition or in_order):
-        frame = frame.repartitionByRange(*number, *by_partition, *in_order)
-    if mode != "none" and in_order and not frame.isStreaming:
-        frame = frame.sortWithinPartitions(*by_partition, *in_order)
-    return marked(frame, mode)
+    if mode == "range" and names:
+        keyed = keyed.repartitionByRange(*number, *by_partition, *in_order)
+    elif by_partition and (number or frame.isStreaming):
+        keyed = keyed.repartition(*number, *by_partition)
+    elif by_partition:
+        # Spark may join small partitions, and split one that is far larger than the others.
+        keyed = keyed.hint("rebalance", *by_partition)
+    if in_order and not frame.isStreaming:
+        keyed = keyed.sortWithinPartitions(*by_partition, *in_order)
+    return marked(keyed.drop(*names), mode)

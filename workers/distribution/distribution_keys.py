@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from committer.errors import UnsupportedError
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import SortOrder
+from committer.iceberg.schema.sort_order import SortField, SortOrder
 from committer.iceberg.values.transforms import IdentityTransform, Transform, VoidTransform
 from committer.iceberg.values.types import NestedField
 from workers.arrow.arrow_schema import arrow_schema, match_columns
@@ -56,18 +56,18 @@ def partition_keys(spec: PartitionSpec, schema: Schema, frame: Any) -> list[Any]
     return [key for key in keys if key is not None]
 
 
-def sort_keys(order: SortOrder, schema: Schema, frame: Any) -> list[Any]:
-    """Return what rows are sorted by. Errors: as `_key`."""
-    keys = []
-    for field in order.fields:
-        key = _key(field.source_id, field.transform, schema, frame)
-        if key is not None:
-            keys.append(_directed(key, field.direction == "desc", field.null_order == "nulls-last"))
-    return keys
+def sort_keys(order: SortOrder, schema: Schema, frame: Any) -> list[tuple[Any, SortField]]:
+    """Return what rows are sorted by, with the field that says how. Errors: as `_key`."""
+    keys = (
+        (_key(field.source_id, field.transform, schema, frame), field) for field in order.fields
+    )
+    return [(key, field) for key, field in keys if key is not None]
 
 
-def _directed(key: Any, descends: bool, nulls_last: bool) -> Any:
-    if descends:
+def directed(key: Any, field: SortField) -> Any:
+    """Return a key in the direction of a sort field."""
+    nulls_last = field.null_order == "nulls-last"
+    if field.direction == "desc":
         return key.desc_nulls_last() if nulls_last else key.desc_nulls_first()
     return key.asc_nulls_last() if nulls_last else key.asc_nulls_first()
 
