@@ -239,6 +239,28 @@ def test_a_conversion_of_rows_that_a_compaction_moves_meanwhile_is_lost_and_done
     assert {*folder.rglob("*.puffin")} <= {local_path(path) for (path,) in listed}
 
 
+def test_rows_that_others_delete_meanwhile_stay_deleted_and_no_file_is_left_behind(
+    harness: ChangesHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, _ = upserted(harness, "united", 3, "")
+    run = DeletesJob.run
+
+    def beside(job: DeletesJob) -> list[DeletesWritten]:
+        written = run(job)
+        harness.sql(f"DELETE FROM {CATALOG}.{table} WHERE id < 5")
+        return written
+
+    expected = [row for row in harness.rows(table) if row[0] >= 5]
+    with monkeypatch.context() as patched:
+        patched.setattr(DeletesJob, "run", beside)
+        assert convert_equality_deletes(harness.spark, table).failed_groups == ()
+    assert harness.rows(table) == expected and kinds(harness, table)[1:] == (0, 0)
+    assert rows_by_duckdb(harness.real, table, COLUMNS) == sorted(expected)
+    listed = harness.sql(f"SELECT file_path FROM {CATALOG}.{table}.all_delete_files")
+    folder = local_path(harness.metadata(table).location) / "data"
+    assert {*folder.rglob("*.puffin")} <= {local_path(path) for (path,) in listed}
+
+
 def test_a_compaction_leaves_no_delete_behind_where_it_is_asked_to(
     harness: ChangesHarness,
 ) -> None:

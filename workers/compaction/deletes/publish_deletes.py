@@ -21,8 +21,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from committer.errors import AccessError, InvariantError, PublishError, TransientError
-from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile, ManifestContent
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
 from committer.reason import Reason
 from committer.request.commit_request import Fingerprint
 from committer.request.needs import FILES_NAMED_MAX, Needs, RemovedDeleteFile
@@ -170,6 +172,8 @@ def _ended(
 ) -> PublishedDeletes:
     """Tell what an answer means, and delete the files that it says are lost."""
     if receipt.state != ReceiptState.QUARANTINED:
+        if table.form == "vectors":
+            _discard_united(table, receipt, groups)
         return PublishedDeletes(tuple(groups), (), receipt.snapshot_id)
     # Only what is told alone is never kept, nor lands later.
     is_told = receipt.reason == Reason.CONFLICT
@@ -184,3 +188,26 @@ def _ended(
 def discard(groups: Iterable[WrittenDeletes], table: DeletesTable) -> None:
     """Delete files that no request names, nor ever will."""
     delete_files((file.file_path for each in groups for file in each.files), table.access, WHAT)
+
+
+def _discard_united(
+    table: DeletesTable, receipt: Receipt, groups: Iterable[WrittenDeletes]
+) -> None:
+    """Delete Puffin files whose vectors the commit has all written anew, because others had deleted
+    rows of the same data files meanwhile: no snapshot lists them, nor ever will.
+
+    Errors: those of reading the table.
+    """
+    metadata = table.reader.load(TableIdentifier.parse(table.options.table)).metadata
+    snapshot = metadata.snapshot_by_id(receipt.snapshot_id or 0)
+    if snapshot is None:
+        return  # it has expired, which tells nothing
+    read = table.reader.read
+    listed = {
+        entry.data_file.file_path
+        for row in snapshot_manifests(snapshot, read)
+        if row.content == ManifestContent.DELETES and row.added_snapshot_id == snapshot.snapshot_id
+        for entry in decode_manifest(read(row.manifest_path), manifest_file=row).entries
+    }
+    paths = {file.file_path for each in groups for file in each.files}
+    delete_files(sorted(paths - listed), table.access, "vectors that were united with others")
