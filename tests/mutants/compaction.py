@@ -136,7 +136,7 @@ COMPACTION = (
     Mutant(
         "position_deletes_that_are_left_beside_vectors_stay",
         _DELETES_SRC,
-        "        packed = [entries] if become_vectors else _worthwhile(entries, sizes)\n",
+        '        packed = [entries] if form == "vectors" else _worthwhile(entries, sizes)\n',
         "        packed = _worthwhile(entries, sizes)\n",
         _DELETES,
     ),

@@ -22,6 +22,7 @@ from workers.compaction.deletes.live_deletes import (
     stored_bytes,
 )
 from workers.compaction.rewrite_groups import RewriteSizes
+from workers.files.deletes.position_delete_writer import DeleteForm
 
 Chooses = Callable[[DataFile], bool]
 # Of one group, so that a request names them beside the files that its new deletes replace.
@@ -48,12 +49,12 @@ class DeletesGroup:
 
 
 def group_positions(
-    live: LiveDeletes, sizes: RewriteSizes, chooses: Chooses, *, become_vectors: bool
+    live: LiveDeletes, sizes: RewriteSizes, chooses: Chooses, form: DeleteForm
 ) -> list[DeletesGroup]:
-    """Group position delete files by their partition.
+    """Group position delete files by their partition. `form`: of what they become.
 
-    Where they become vectors all of a partition are taken, as a vector hides whatever is left of
-    them. Else those of the wrong size, packed: few small ones stay.
+    Of vectors all of a partition are taken, as a vector hides whatever is left of them. Else those
+    of the wrong size, packed: few small ones stay, and those that would become no fewer.
     """
     by_partition: defaultdict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
     for entry in live.entries:
@@ -62,9 +63,11 @@ def group_positions(
     tasks = _by_partition(live.tasks)
     groups: list[DeletesGroup] = []
     for key, entries in by_partition.items():
-        packed = [entries] if become_vectors else _worthwhile(entries, sizes)
+        packed = [entries] if form == "vectors" else _worthwhile(entries, sizes)
         groups += (_group(found, tasks.get(key, ())) for found in packed)
-    return groups
+    if form != "files" or sizes.rewrites_all:
+        return groups
+    return [group for group in groups if len(group.tasks) < len(group.removed)]
 
 
 def _by_partition(tasks: Iterable[FileScanTask]) -> dict[PartitionKey, list[FileScanTask]]:

@@ -64,8 +64,7 @@ class DeletesTable:
         if options.purpose == "convert equality":
             return group_equalities(live, self._chooses(), options.files_min)
         sizes = options.sizes(self.metadata.properties)
-        become_vectors = self.form == "vectors"
-        return group_positions(live, sizes, self._chooses(), become_vectors=become_vectors)
+        return group_positions(live, sizes, self._chooses(), self.form)
 
     def _chooses(self) -> _Chooser:
         asked = ScanFilter(self.metadata, self.metadata.current_schema, self.options.where)

@@ -35,10 +35,8 @@ def conversions(table: Table, **about: Any) -> list[DeletesGroup]:
     return group_equalities(table.live(), every, **about)
 
 
-def joined(table: Table, *, become_vectors: bool = False, **sizes: Any) -> list[DeletesGroup]:
-    return group_positions(
-        table.live(), replace(SIZES, **sizes), every, become_vectors=become_vectors
-    )
+def joined(table: Table, form: DeleteForm = "partitions", **sizes: Any) -> list[DeletesGroup]:
+    return group_positions(table.live(), replace(SIZES, **sizes), every, form)
 
 
 def kinds(table: Table) -> tuple[int, int, int]:
@@ -177,6 +175,20 @@ def test_few_files_and_those_of_the_right_size_stay(tmp_path: Path) -> None:
     assert len(joined(table, group_bytes=1, rewrites_all=True)) == 2
 
 
+def test_files_of_single_data_files_stay_unless_there_are_several_of_one(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    first, second = table.append([1, 2, 3]), table.append([4, 5, 6])
+    for file in (first, second):
+        table.delete_positions({file.file_path: [0]})
+    assert joined(table, "files") == [] and len(joined(table)) == 1
+    assert len(joined(table, "files", rewrites_all=True)) == 1
+    table.delete_positions({first.file_path: [1]})
+    before = table.rows()
+    [group] = joined(table, "files")
+    table.rewrite(group, "files")
+    assert table.rows() == before and kinds(table) == (0, 2, 0)
+
+
 def test_all_position_deletes_of_a_partition_become_vectors_but_for_hidden_ones(
     tmp_path: Path,
 ) -> None:
@@ -189,7 +201,7 @@ def test_all_position_deletes_of_a_partition_become_vectors_but_for_hidden_ones(
     table.vector(third, 2, 3)
     before = table.rows()
     # However few they are.
-    [group] = joined(table, become_vectors=True, input_files=100)
+    [group] = joined(table, "vectors", input_files=100)
     written = table.rewrite(group, "vectors")
     assert table.rows() == before and kinds(table) == (3, 0, 0)
     assert [file.record_count for file in written] == [1, 2]
@@ -242,7 +254,7 @@ def test_no_rewrite_of_any_deletes_changes_a_row(
         elif what == "rewrite":
             _keeps_rows(table, conversions(table, files_max=chance.choice([1, 2, 9])), form)
         elif what == "join":
-            _keeps_rows(table, joined(table, become_vectors=form == "vectors"), form)
+            _keeps_rows(table, joined(table, form), form)
     _keeps_rows(table, conversions(table), form)
     assert kinds(table)[2] == 0
 
