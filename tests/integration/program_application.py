@@ -181,14 +181,24 @@ class Application:
             hidden.rename(source / hidden.name[1:])
 
     def _compact(self, step: Step) -> object:
-        from frazil.spark import rewrite_data_files
+        from frazil.spark import (
+            convert_equality_deletes,
+            rewrite_data_files,
+            rewrite_position_deletes,
+        )
 
         own = f"owner = {self._place.application}" if step.chance < 0.5 else None
         options = {"partial-progress.enabled": "true", "min-input-files": "2"}
         if step.chance < 0.75:
             options["rewrite-all"] = "true"
         sorted_ = {"strategy": "sort", "sort_order": "amount desc"} if step.chance < 0.3 else {}
-        return rewrite_data_files(self._spark, TABLE, where=own, options=options, **sorted_)
+        told: list[object] = []
+        if step.chance < 0.6:
+            told.append(convert_equality_deletes(self._spark, TABLE))
+        told.append(rewrite_data_files(self._spark, TABLE, where=own, options=options, **sorted_))
+        if step.chance > 0.4:
+            told.append(rewrite_position_deletes(self._spark, TABLE))
+        return told
 
     def _read(self, step: Step) -> None:
         own = f"owner = {self._place.application}"
