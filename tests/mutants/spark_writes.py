@@ -125,8 +125,15 @@ SPARK_WRITES = (
     Mutant(
         "keys_of_two_tasks_are_published",
         "workers/sink/publication.py",
-        "    if options.upsert is not None:\n        _require_keys_apart(",
-        "    if options.upsert is None:\n        _require_keys_apart(",
+        "    if upsert is None or shared_by(",
+        "    if upsert is not None or shared_by(",
+        _PUBLICATION,
+    ),
+    Mutant(
+        "files_of_an_upsert_that_was_refused_stay",
+        "workers/sink/publication.py",
+        '    delete_files(files, target.access, "an upsert that was refused")\n',
+        "",
         _PUBLICATION,
     ),
     Mutant(

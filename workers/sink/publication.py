@@ -28,8 +28,8 @@ from workers.sink.operation import WriteOperation, operation_of
 from workers.sink.small_files import hint_at_small_files
 from workers.sink.target import TargetTable
 from workers.sink.task_writer import FilesWritten
+from workers.spark.discarded_files import delete_files
 from workers.upserts.key_digests import shared_by
-from workers.upserts.upsert import Upsert
 
 _NAME_CHARACTERS_MAX = 100
 
@@ -52,6 +52,7 @@ def publish_micro_batch(
     written = _publishable(messages, operation)
     if not written:
         return None
+    _require_keys_apart(options, target, written)
     micro_batch = written[0].micro_batch
     if micro_batch is None or micro_batch.batch_id != batch_id:
         raise InvariantError(f"commit of batch {batch_id}, but the tasks ran for {micro_batch}")
@@ -77,6 +78,7 @@ def publish_batch(
     written = _publishable(messages, operation)
     if not written:
         return None
+    _require_keys_apart(options, target, written)
     settings = load_settings(options.settings)
     identity = _batch_identity(options, written[0], settings.access, operation)
     return _publish(options, settings, written, identity, operation)
@@ -144,8 +146,6 @@ def _publish(
         raise InvariantError("tasks of one write disagree about its identity or table")
     if any(each.union != first.union for each in written):
         raise InvariantError("tasks of one write disagree about its columns")
-    if options.upsert is not None:
-        _require_keys_apart(options.table, options.upsert, written)
     epoch = WrittenEpoch(
         identifier=TableIdentifier.parse(options.table),
         table_uuid=first.table_uuid,
@@ -171,15 +171,22 @@ def _publish(
         return publisher.publish(epoch, policy)
 
 
-def _require_keys_apart(table: str, upsert: Upsert, written: Sequence[FilesWritten]) -> None:
-    """Refuse rows of one key from two tasks: both would live, as neither task knew of the other."""
-    if shared_by([each.key_digests for each in written]) is None:
+def _require_keys_apart(
+    options: WriteOptions, target: TargetTable, written: Sequence[FilesWritten]
+) -> None:
+    """Refuse rows of one key from two tasks: both would live, as neither task knew of the other.
+    Their files are deleted: a commit of these messages never publishes them, now or later."""
+    upsert = options.upsert
+    if upsert is None or shared_by([each.key_digests for each in written]) is None:
         return
+    files = [file.file_path for each in written for file in each.files]
+    delete_files(files, target.access, "an upsert that was refused")
     keys = ", ".join(repr(name) for name in upsert.keys)
     raise PublishError(
-        f"upsert into table `{table}`: two tasks have rows of one key, so nothing was published."
-        " All rows of a key belong into one task: start the query with"
-        " `frazil.spark.upsert_stream`, or repartition the rows by the key before they are written:"
+        f"upsert into table `{options.table}`: two tasks have rows of one key, so nothing was"
+        " published, and the files are deleted. All rows of a key belong into one task: start the"
+        " query with `frazil.spark.upsert_stream`, or repartition the rows by the key before they"
+        " are written:"
         f" df.repartition(4, {keys})"
     )
 

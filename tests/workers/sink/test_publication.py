@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from uuid import UUID
 
 import pyarrow as pa
@@ -60,21 +61,26 @@ def test_epochs_that_remove_rows_land_in_order(
 
 
 @pytest.mark.parametrize("first", [7, 8])
-def test_a_key_of_two_tasks_is_refused_before_anything_is_asked(first: int) -> None:
+def test_a_key_of_two_tasks_is_refused_before_anything_is_asked(tmp_path: Path, first: int) -> None:
     # Nothing answers at these addresses: a publication fails there at the latest.
     settings = {"catalog.uri": "sqlite:////nowhere/c.db", "inbox": "file:/nowhere"}
     options = WriteOptions("db.t", settings, upsert=Upsert(("id", "a b")))
     target = TargetTable.of("db.t", build_table(warehouse="memory://w").metadata, USUAL_ACCESS)
     identity = WriteIdentity.of(options, BATCH)
-    file = DataFile(file_path="file:/a", record_count=1, file_size_in_bytes=1)
-    messages = [
-        FilesWritten(BATCH, identity, target.table_uuid, 0, (file,), key_digests=digests)
-        for digests in (digests_of(pa.record_batch([[key]], ["id"]), b"s") for key in (first, 7))
-    ]
+    messages = []
+    for number, key in enumerate((first, 7)):
+        (tmp_path / f"{number}").touch()
+        location = f"file:{tmp_path / str(number)}"
+        file = DataFile(file_path=location, record_count=1, file_size_in_bytes=1)
+        digests = digests_of(pa.record_batch([[key]], ["id"]), b"s")
+        message = FilesWritten(BATCH, identity, target.table_uuid, 0, (file,), key_digests=digests)
+        messages.append(message)
     is_refused = r"two tasks have rows of one key.*repartition\(4, 'id', 'a b'\)"
     expected = is_refused if first == 7 else "catalog"
     with pytest.raises(FrazilError, match=expected):
         publish_micro_batch(options, target, messages, BATCH.batch_id)
+    # Of those that are refused no request was made, nor will one be.
+    assert len(list(tmp_path.iterdir())) == (0 if first == 7 else 2)
 
 
 @pytest.mark.parametrize("sink", ["x" * 200, "bell\a"])
