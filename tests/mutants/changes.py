@@ -70,6 +70,21 @@ CHANGES = (
         "True",
         _TABLE,
     ),
+    # --- Files ---
+    Mutant(
+        "rows_of_several_files_are_written_by_one_task",
+        "workers/changes/layout/row_layout.py",
+        "    return max(1, -(-size_bytes // target_bytes))\n",
+        "    return max(1, size_bytes // target_bytes)\n",
+        ("tests/workers/changes/test_row_layout.py",),
+    ),
+    Mutant(
+        "partitions_of_two_specs_count_as_one",
+        "workers/changes/layout/row_layout.py",
+        "partitions[task.file.spec_id, task.file.partition]",
+        "partitions[task.file.partition]",
+        ("tests/workers/changes/test_row_layout.py",),
+    ),
     # --- Conditions ---
     Mutant(
         "half_of_a_disjunction_is_taken_for_exact",

@@ -22,10 +22,9 @@ from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.schema.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER as NEWEST
 from committer.iceberg.schema.metadata_columns import ROW_ID as LINEAGE
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.values.transforms import IdentityTransform
-from workers.changes.assignments import quoted
 from workers.changes.change_options import Command
 from workers.changes.changed_table import ChangedTable
+from workers.changes.layout.row_layout import Spread, all_columns, by_file
 from workers.changes.publish_change import (
     AttemptIdentity,
     PreparedChange,
@@ -34,15 +33,7 @@ from workers.changes.publish_change import (
 )
 from workers.changes.spark_conditions import RowFilter
 from workers.changes.target_rows import facts, table_read
-from workers.changes.tasks.row_kinds import (
-    FACT,
-    FILE,
-    KIND,
-    LAST_UPDATED,
-    POSITION,
-    ROW_ID,
-    RowKind,
-)
+from workers.changes.tasks.row_kinds import TYPES, RowKind
 from workers.changes.tasks.row_writer import (
     MESSAGE_SCHEMA,
     ChangeTarget,
@@ -53,14 +44,6 @@ from workers.changes.tasks.row_writer import (
 from workers.files.deletes.position_delete_writer import DeleteForm
 from workers.spark.reported_files import ReportedFiles
 
-_TYPES = {
-    KIND: "int",
-    FILE: "string",
-    POSITION: "bigint",
-    ROW_ID: "bigint",
-    LAST_UPDATED: "bigint",
-    FACT: "binary",
-}
 _OURS = re.compile(r"committer\.errors\.(\w+): (.*)")
 
 
@@ -119,11 +102,12 @@ class ChangeRun:
         form: DeleteForm,
         *,
         matches_once: bool = False,
+        spread: Spread | None = None,
     ) -> PreparedChange | None:
         """Write deleted positions and new rows. `tasks`: of all files that rows may be deleted of.
         None where there are none of both."""
         known = rows.unionByName(facts(self.spark, tasks), allowMissingColumns=True)
-        placed = with_places(known).repartition(cluster(rows, self.table))
+        placed = by_file(with_places(known), self.table, spread or all_columns(rows))
         written = self.write(placed, form, matches_once=matches_once)
         if not any(each.files for each in written):
             return None
@@ -191,29 +175,9 @@ def _place(file: DataFile) -> dict[str, object]:
 
 def with_places(rows: Any) -> Any:
     """Return rows with all columns of `row_kinds`, null where they had none."""
-    missing = {name: F.lit(None).cast(kind) for name, kind in _TYPES.items()}
+    missing = {name: F.lit(None).cast(kind) for name, kind in TYPES.items()}
     present = set(rows.columns)
     return rows.withColumns({k: v for k, v in missing.items() if k not in present})
-
-
-def cluster(rows: Any, table: ChangedTable) -> Any:
-    """Return what brings the rows of a data file to one task, and a partition's new ones to few."""
-    columns = [name for name in rows.columns if name not in _TYPES]
-    names = _partition_columns(table) or columns
-    values = [F.col(quoted(name)) for name in names if name in columns]
-    spread = F.xxhash64(*values) if values else F.lit(0)
-    return F.when(F.col(FILE).isNotNull(), F.xxhash64(FILE)).otherwise(spread)
-
-
-def _partition_columns(table: ChangedTable) -> list[str]:
-    """Return the columns at the top that say, as they are, in which partition a row lies."""
-    return [
-        column.name
-        for field in table.metadata.default_spec.fields
-        if isinstance(field.transform, IdentityTransform)
-        for column in table.schema.fields
-        if column.field_id == field.source_id
-    ]
 
 
 def application_name(spark: Any) -> str | None:

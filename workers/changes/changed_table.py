@@ -26,6 +26,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import TableReader, open_reader
 from workers.changes.change_options import ChangeOptions, Command
 from workers.files.deletes.position_delete_writer import DeleteForm
+from workers.files.parquet_options import parquet_options
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
 from workers.settings.worker_settings import WorkerSettings, load_settings
@@ -73,6 +74,11 @@ class ChangedTable:
         # Iceberg's Spark has one file for each data file where the table says nothing.
         granularity = self._choice("write.delete.granularity", "file", "partition")
         return "files" if granularity == "file" else "partitions"
+
+    @property
+    def target_file_bytes(self) -> int:
+        """How large a data file should be: `write.target-file-size-bytes`."""
+        return parquet_options(self.metadata.properties, self.schema).target_file_bytes
 
     def isolation(self, command: Command) -> Isolation:
         name = f"write.{command}.isolation-level"

@@ -19,13 +19,13 @@ from workers.changes.change_options import ChangeOptions
 from workers.changes.change_run import (
     ChangeRun,
     application_name,
-    cluster,
     kind_of,
     matched_twice,
     run,
     with_places,
 )
 from workers.changes.changed_table import ChangedTable
+from workers.changes.layout.row_layout import by_partition, rewrite_size
 from workers.changes.merge_clauses import Clause, Clauses, Side
 from workers.changes.publish_change import AttemptIdentity, PreparedChange, run_change
 from workers.changes.spark_conditions import ALL_ROWS, RowFilter, filter_of
@@ -200,9 +200,8 @@ class _MergeTry:
         moved = with_places(stay.withColumn(KIND, kind_of(RowKind.MOVE)))
         is_new = F.col(KIND).isin(int(RowKind.UPDATE), int(RowKind.INSERT))
         rows = moved.unionByName(with_places(changes.filter(is_new)), allowMissingColumns=True)
-        if table.metadata.default_spec.fields:
-            rows = rows.repartition(cluster(rows, table))
-        prepared = self._run.copy_on_write(rows, removed, scope)
+        size = rewrite_size(tasks, removed, counts.updated + counts.inserted)
+        prepared = self._run.copy_on_write(by_partition(rows, table, size), removed, scope)
         return replace(
             prepared,
             deleted_rows=counts.deleted,

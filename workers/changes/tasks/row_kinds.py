@@ -13,6 +13,15 @@ POSITION = "_frazil_pos"
 ROW_ID = "_frazil_row_id"
 LAST_UPDATED = "_frazil_last_updated"
 FACT = "_frazil_fact"
+# As Spark calls their types.
+TYPES = {
+    KIND: "int",
+    FILE: "string",
+    POSITION: "bigint",
+    ROW_ID: "bigint",
+    LAST_UPDATED: "bigint",
+    FACT: "binary",
+}
 # Of each row that was read, in this order, by the names that readers know them by.
 READ_AS = {
     FILE: "_file",
