@@ -10,6 +10,7 @@ _POSITIONS = ("tests/workers/changes/test_matched_positions.py",)
 _DELETES = ("tests/workers/files/deletes/test_position_delete_writer.py",)
 _CONDITIONS = ("tests/integration/test_change_conditions.py",)
 _ROWS = "tests/integration/test_changes.py -k "
+_KEYS = "tests/integration/test_merge_keys.py -k "
 
 CHANGES = (
     # --- The table's word ---
@@ -69,6 +70,28 @@ CHANGES = (
         "task.residual == ALWAYS_TRUE or all_match(task.file)",
         "True",
         _TABLE,
+    ),
+    # --- Keys of a source ---
+    Mutant(
+        "null_safe_equality_is_a_range_without_nulls",
+        "workers/changes/keys/equal_keys.py",
+        'if _name(predicate) != "EqualTo":',
+        'if _name(predicate) not in ("EqualTo", "EqualNullSafe"):',
+        (_KEYS + "equalities",),
+    ),
+    Mutant(
+        "collated_texts_are_compared_by_their_bytes",
+        "workers/changes/keys/key_filter.py",
+        "T.StringType()) if kind == T.StringType():",
+        "T.StringType()):",
+        (_KEYS + "few_values",),
+    ),
+    Mutant(
+        "decimal_of_another_scale_is_a_key",
+        "workers/changes/keys/key_filter.py",
+        "if (kind.precision, kind.scale) == (precision, scale) else None",
+        "",
+        (_KEYS + "few_values",),
     ),
     # --- Files ---
     Mutant(

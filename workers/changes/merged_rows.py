@@ -6,13 +6,14 @@ pair the first whose condition holds counts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from committer.errors import PublishError
+from committer.iceberg.expressions.expression import And, Expression
 from committer.iceberg.scan.scan_task import FileScanTask
 from workers.changes.assignments import SOURCE, TARGET, Assigner, as_column
 from workers.changes.change_options import ChangeOptions
@@ -25,6 +26,8 @@ from workers.changes.change_run import (
     with_places,
 )
 from workers.changes.changed_table import ChangedTable
+from workers.changes.keys.equal_keys import equal_keys
+from workers.changes.keys.key_filter import KeyColumn, read_keys
 from workers.changes.layout.row_layout import by_partition, rewrite_size
 from workers.changes.merge_clauses import Clause, Clauses, Side
 from workers.changes.publish_change import AttemptIdentity, PreparedChange, run_change
@@ -37,6 +40,10 @@ from workers.spark.spark_schema import spark_schema
 _IN_SOURCE = "_frazil_in_source"
 _CHOICE = "_frazil_choice"
 _NOTHING = -1
+_OTHER_ROWS = (
+    "merge: the source has other rows each time that Spark computes it (another key than before):"
+    " write it to a table, or cache it, and merge that"
+)
 _KINDS = {"update": RowKind.UPDATE, "delete": RowKind.DELETE, "insert": RowKind.INSERT}
 
 
@@ -62,7 +69,11 @@ def merge_rows(merge: Merge, options: ChangeOptions) -> Changed:
 
 def prepare_merge(change: ChangeRun, merge: Merge) -> PreparedChange | None:
     """Write what one try of a merge needs; None where nothing changes."""
-    return _MergeTry(change, merge).prepared()
+    merging = _MergeTry(change, merge)
+    try:
+        return merging.prepared()
+    finally:
+        merging.release()
 
 
 class _MergeTry:
@@ -71,9 +82,15 @@ class _MergeTry:
     def __init__(self, change: ChangeRun, merge: Merge) -> None:
         self._run, self._table, self._merge = change, change.table, merge
         self._clauses = merge.clauses
-        marked = merge.source.withColumn(_IN_SOURCE, F.lit(True))
-        self._source = marked.alias(SOURCE)
+        self._marked = merge.source.withColumn(_IN_SOURCE, F.lit(True))
+        self._source = self._marked.alias(SOURCE)
+        self._is_held = False
         self._on = as_column(merge.on)
+
+    def release(self) -> None:
+        """Drop what was kept of the source."""
+        if self._is_held:
+            self._marked.unpersist()
 
     def prepared(self) -> PreparedChange | None:
         table, spark, clauses = self._table, self._run.spark, self._clauses
@@ -98,7 +115,25 @@ class _MergeTry:
         if self._clauses.of("not_matched_by_source"):
             return ALL_ROWS
         joined = probe.join(self._source, self._on, "inner")
-        return filter_of(joined, self._table.schema, FILE)
+        scope = filter_of(joined, self._table.schema, FILE)
+        keys = equal_keys(joined, self._source, self._table.schema)
+        if not keys or self._table.snapshot is None:
+            return scope
+        return RowFilter(And.of(scope.expression, self._read_keys(keys)))
+
+    def _read_keys(self, keys: Sequence[KeyColumn]) -> Expression:
+        """Return what the keys of the source say of the table's rows. The source is kept, so that
+        the merge has these very rows; should it be computed again with others, the merge fails."""
+        self._marked.persist()
+        self._is_held = True
+        found = read_keys(self._source, keys)
+        if found.is_within is not None:
+            problem = F.raise_error(F.lit(_OTHER_ROWS)).cast("boolean")
+            # Of a deterministic column Spark might infer the same of the table's rows.
+            is_true = F.monotonically_increasing_id() >= 0
+            is_there = F.when(found.is_within, is_true).otherwise(problem)
+            self._source = self._source.withColumn(_IN_SOURCE, is_there).alias(SOURCE)
+        return found.expression
 
     # --- What becomes of a pair of rows ----------------------------------------------------------
 

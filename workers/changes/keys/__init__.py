@@ -1,0 +1,1 @@
+"""The keys of a source as a filter of the table: which rows of it they may match."""
