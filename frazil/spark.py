@@ -22,9 +22,9 @@ from workers.compaction.spark_compaction import (
 from workers.creation.spark_table import create_table
 from workers.distribution.distribute import distribute
 from workers.session import configure
-from workers.spark.foreach_batch import sink
 from workers.spark.java import find_java_home
-from workers.spark.upsert_stream import upsert_stream
+from workers.streams.foreach_batch import sink
+from workers.streams.upsert_stream import upsert_stream
 
 __all__ = [
     "Changed",

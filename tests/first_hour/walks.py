@@ -331,6 +331,10 @@ _CHANGES = (
     """'{"id": 1, "name": "Ada", "op": "u", "at": "2026-01-02T00:00:00Z"}'""",
     """'{"id": 2, "op": "d", "at": "2026-01-02T00:00:00Z"}'""",
 )
+_READ_CHANGES = (
+    "columns = 'id LONG, name STRING, op STRING, at TIMESTAMP'\n"
+    "changes = spark.readStream.schema(columns).json('data')\n"
+)
 
 UPSERT_A_STREAM = Walk(
     f"{_HOW_TO}/upsert-a-stream.md",
@@ -354,10 +358,17 @@ UPSERT_A_STREAM = Walk(
         _rows("db.customers"),
         Run(
             block=2,
+            put={"/checkpoints/by_position": "{home}/checkpoint-by-position"},
+            before=_SPARK + _READ_CHANGES,
+            after=_ONE_BATCH,
+            shown="none",
+        ),
+        _SETTLED,
+        _rows("db.customers"),
+        Run(
+            block=3,
             put={"/checkpoints/by_batch": "{home}/checkpoint-of-foreach"},
-            before=_SPARK
-            + "columns = 'id LONG, name STRING, op STRING, at TIMESTAMP'\n"
-            + "changes = spark.readStream.schema(columns).json('data')\n",
+            before=_SPARK + _READ_CHANGES,
             after=_ONE_BATCH,
             shown="none",
         ),

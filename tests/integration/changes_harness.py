@@ -70,6 +70,10 @@ class ChangesHarness:
     def metadata(self, name: str) -> TableMetadata:
         return asyncio.run(self.real.load(name)).metadata
 
+    def metadata_location(self, name: str) -> str:
+        """Return where the table's current metadata file lies."""
+        return asyncio.run(self.real.load(name)).metadata_location
+
     def tasks(self, name: str, ref: str | None = None) -> list[FileScanTask]:
         """Return the live files of a table, with their deletes."""
         return list(plan_files(self.metadata(name), read=_read, ref=ref))

@@ -31,12 +31,13 @@ _INTERRUPTED_S = 1.0
 class Stream:
     """The state that survives every driver: input, one file a micro-batch, and checkpoint.
 
-    `upserts`: whether the query upserts its rows, by all of their columns.
+    `upserts`: how the query deletes the old rows of its upserts; without it, it appends. All
+    columns are the key.
     """
 
     folder: Path
     table: str
-    upserts: bool = False
+    upserts: str = ""
 
     @property
     def checkpoint(self) -> Path:
@@ -103,7 +104,7 @@ def spark_driver(
     harness: RealHarness, stream: Stream, *, master: str = "local[2]"
 ) -> Iterator[Driver]:
     """Start the application; at the end it is gone, with everything that it started."""
-    arguments = stream.table, str(stream.folder), master, "upsert" if stream.upserts else "append"
+    arguments = stream.table, str(stream.folder), master, stream.upserts or "append"
     log_file = stream.folder / "spark.log"
     with spark_program(harness, __name__, *arguments, log_file=log_file) as process:
         yield Driver(process)
@@ -147,7 +148,8 @@ class _Application:
         reader = self._spark.readStream.schema("id long, carrier string")
         rows = reader.option("maxFilesPerTrigger", 1).json(str(self._stream.source))
         if self._stream.upserts:
-            writer = upsert_stream(rows, ["id", "carrier"], partitions=2)
+            keys, deletes = ["id", "carrier"], self._stream.upserts
+            writer = upsert_stream(rows, keys, partitions=2, deletes=deletes)
         else:
             writer = rows.writeStream.format("frazil")
         writer = writer.option("wait", wait).option(
@@ -176,7 +178,7 @@ class _Application:
 
 
 def main(table: str, folder: str, master: str, mode: str) -> None:
-    stream = Stream(Path(folder), table, upserts=mode == "upsert")
+    stream = Stream(Path(folder), table, upserts="" if mode == "append" else mode)
     application = _Application(stream, master)
     for line in sys.stdin:
         command, *arguments = line.split()

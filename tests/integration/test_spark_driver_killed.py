@@ -115,7 +115,7 @@ async def test_a_micro_batch_of_upserts_of_a_killed_driver_lands_once(tmp_path: 
     with real_harness() as harness:
         table = await harness.create_table(TABLE)
         await harness.start()
-        stream = Stream(tmp_path, TABLE, upserts=True)
+        stream = Stream(tmp_path, TABLE, upserts="equality")
         experiment = Experiment(harness, stream, str(table.metadata.table_uuid))
         experiment.next_epoch()
         landed = await _kill_after_publish(experiment)
@@ -124,6 +124,28 @@ async def test_a_micro_batch_of_upserts_of_a_killed_driver_lands_once(tmp_path: 
             await _replay(experiment, driver, waiting)
         await until(harness.is_settled, "an empty inbox")
         await _check_upserts(experiment, [landed, waiting])
+        assert await _operations(harness) == {"overwrite"}
+
+
+@pytest.mark.heavy
+async def test_a_micro_batch_that_a_killed_driver_had_looked_up_lands_once(tmp_path: Path) -> None:
+    with real_harness() as harness:
+        table = await harness.create_table(TABLE)
+        await harness.start()
+        stream = Stream(tmp_path, TABLE, upserts="positions")
+        experiment = Experiment(harness, stream, str(table.metadata.table_uuid))
+        experiment.next_epoch()
+        landed = await _kill_while_it_waits(experiment)
+        experiment.resume()
+        await until(lambda: experiment.is_landed(landed), "the epoch in the table")
+        waiting = await _kill_while_it_waits(experiment)
+        with spark_driver(harness, stream) as driver:
+            await _replay(experiment, driver, waiting)
+        await until(harness.is_settled, "an empty inbox")
+        await _check_upserts(experiment, [waiting])
+        # Spark runs it again, and it finds that it has landed.
+        assert experiment.duplicates(landed) == 0
+        assert await _operations(harness) == {"append", "overwrite"}
 
 
 async def _kill_after_publish(experiment: Experiment) -> int:
@@ -223,11 +245,15 @@ async def _check_upserts(experiment: Experiment, replayed: list[int]) -> None:
     harness = experiment.harness
     snapshots = (await harness.load(TABLE)).metadata.snapshots
     assert len(snapshots) == experiment.epochs
-    assert {(one.summary or {})["operation"] for one in snapshots} == {"overwrite"}
     rows = await asyncio.to_thread(rows_by_duckdb, harness, TABLE, "id")
     assert rows == [(each,) for each in range(experiment.epochs * ROWS)]
     assert await harness.quarantined() == []
     assert all(experiment.duplicates(epoch) >= 1 for epoch in replayed)
+
+
+async def _operations(harness: RealHarness) -> set[str]:
+    snapshots = (await harness.load(TABLE)).metadata.snapshots
+    return {(one.summary or {})["operation"] for one in snapshots}
 
 
 async def _rows_by_attempt(harness: RealHarness) -> list[int]:

@@ -10,6 +10,7 @@ _POSITIONS = ("tests/workers/changes/test_matched_positions.py",)
 _DELETES = ("tests/workers/files/deletes/test_position_delete_writer.py",)
 _CONDITIONS = ("tests/integration/test_change_conditions.py",)
 _ROWS = "tests/integration/test_changes.py -k "
+_UPSERTS = "tests/integration/test_position_upserts.py -k "
 _KEYS = "tests/integration/test_merge_keys.py -k "
 
 CHANGES = (
@@ -70,6 +71,63 @@ CHANGES = (
         "task.residual == ALWAYS_TRUE or all_match(task.file)",
         "True",
         _TABLE,
+    ),
+    # --- Upserts that look their keys up ---
+    Mutant(
+        "key_of_an_upsert_may_have_come_meanwhile",
+        "workers/changes/changed_table.py",
+        '        if command == "upsert":\n',
+        "        if False:\n",
+        _TABLE,
+    ),
+    Mutant(
+        "epoch_that_landed_with_other_rows_is_taken_for_this_one",
+        "workers/requests/receipts.py",
+        "(one for one in entry.latest if _is_same(one, epoch)), None)",
+        "(one for one in entry.latest if one.epoch == epoch.epoch), None)",
+        ("tests/workers/requests/test_receipts.py",),
+    ),
+    Mutant(
+        "conflict_that_is_kept_is_an_answer_too",
+        "workers/requests/publisher.py",
+        "            if is_told_only and policy.answers_conflicts:\n",
+        "            if policy.answers_conflicts:\n",
+        ("tests/workers/requests/test_publisher.py -k tries_again",),
+    ),
+    Mutant(
+        "row_that_deletes_comes_as_one_that_is_kept",
+        "workers/changes/tasks/winning_batches.py",
+        "        columns[-1] = pa.repeat(pa.scalar(True), keys.num_rows)\n",
+        "        columns[-1] = pa.repeat(pa.scalar(False), keys.num_rows)\n",
+        ("tests/workers/changes/test_winning_batches.py",),
+    ),
+    Mutant(
+        "data_source_takes_upserts_by_positions",
+        "workers/sink/datasource.py",
+        'if options.upsert is not None and options.upsert.deletes == "positions":',
+        "if False:",
+        ("tests/workers/settings/test_upsert_options.py",),
+    ),
+    Mutant(
+        "old_row_is_deleted_once_however_often_its_key_is_there",
+        "workers/changes/upserts/upserted_rows.py",
+        "F.when(F.col(FILE).isNotNull(), kind_of(RowKind.DELETE))",
+        "F.when(F.col(_NUMBER) == 1, F.when(F.col(FILE).isNotNull(), kind_of(RowKind.DELETE)))",
+        (_UPSERTS + "appended_twice",),
+    ),
+    Mutant(
+        "key_that_is_there_twice_is_written_twice",
+        "workers/changes/upserts/upserted_rows.py",
+        "(F.col(_NUMBER) == 1) & ~F.col(IS_DELETED)",
+        "~F.col(IS_DELETED)",
+        (_UPSERTS + "appended_twice",),
+    ),
+    Mutant(
+        "upsert_that_conflicts_keeps_its_look_at_the_table",
+        "workers/streams/position_upserts.py",
+        "if receipt.reason != Reason.CONFLICT:",
+        "if receipt.state:",
+        (_UPSERTS + "another_stream_writes",),
     ),
     # --- Keys of a source ---
     Mutant(

@@ -11,7 +11,7 @@ from committer.iceberg.metadata.snapshot import MAIN
 from workers.settings.option_values import refuse_unknown, seconds, table_name, whole_number
 from workers.settings.worker_setting_names import is_setting
 
-Command = Literal["delete", "update", "merge"]
+Command = Literal["delete", "update", "merge", "upsert"]
 _OURS = frozenset({"branch", "retries", "wait_timeout_s"})
 _WAIT_TIMEOUT_S = 300.0
 _RETRIES_MAX = 100

@@ -117,7 +117,8 @@ class ChangeRun:
             "removed_delete_files": tuple(map(_place, removed)),
             # Those of one data file say so themselves.
             "referenced_data_files": tuple(referenced if form == "partitions" else ()),
-            "updates_rows": self.command != "delete",
+            # A row that others have deleted meanwhile is replaced all the same by an upsert.
+            "updates_rows": self.command in ("update", "merge"),
         }
         return PreparedChange(
             "row-delta",

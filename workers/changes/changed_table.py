@@ -69,6 +69,11 @@ class ChangedTable:
         mode = self._choice(f"write.{command}.mode", "copy-on-write", "merge-on-read")
         if mode == "copy-on-write" or self.metadata.format_version < _POSITION_DELETES:
             return None
+        return self.position_form
+
+    @property
+    def position_form(self) -> DeleteForm:
+        """How deleted positions are written. A format version 1 has none."""
         if self.has_lineage:
             return "vectors"
         # Iceberg's Spark has one file for each data file where the table says nothing.
@@ -81,6 +86,10 @@ class ChangedTable:
         return parquet_options(self.metadata.properties, self.schema).target_file_bytes
 
     def isolation(self, command: Command) -> Isolation:
+        """Return what others must not have done meanwhile. Were an upsert to miss a row that has
+        come since, its key would have two."""
+        if command == "upsert":
+            return "serializable"
         name = f"write.{command}.isolation-level"
         return cast("Isolation", self._choice(name, "serializable", "snapshot"))
 

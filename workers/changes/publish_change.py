@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 from uuid import UUID
 
 from committer.errors import PublishError
@@ -31,6 +32,8 @@ from workers.spark.discarded_files import delete_files
 
 _log = logging.getLogger("frazil.workers")
 
+_ONLY_EPOCH = Fingerprint(kind="epoch", value="0")
+
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
@@ -46,19 +49,23 @@ class PreparedChange:
 
 @dataclass(frozen=True, slots=True)
 class AttemptIdentity:
-    """Who publishes one try of a change. Each try is a one-shot producer of its own."""
+    """Who publishes one try of a change, and as which epoch."""
 
     nonce: UUID
-    application: str | None
+    producer: Producer
+    epoch: int = 0
+    fingerprint: Fingerprint = _ONLY_EPOCH
 
-    @property
-    def producer(self) -> Producer:
-        return Producer(id=str(self.nonce), name=self.application, one_shot=True)
+    @classmethod
+    def one_shot(cls, application: str | None) -> Self:
+        """Make a producer of its own, for one try."""
+        nonce = fresh_nonce()
+        return cls(nonce, Producer(id=str(nonce), name=application, one_shot=True))
 
     def attempt(self, table: ChangedTable) -> str:
         """Return the attempt, which the names of its files carry."""
         uuid, branch = table.metadata.require_uuid(), table.options.branch
-        return str(attempt_of(uuid, branch, self.producer.id, 0, self.nonce))
+        return str(attempt_of(uuid, branch, self.producer.id, self.epoch, self.nonce))
 
 
 Prepare = Callable[[ChangedTable, AttemptIdentity], PreparedChange | None]
@@ -70,12 +77,13 @@ def run_change(options: ChangeOptions, application: str | None, prepare: Prepare
     Errors: `PublishError` for a conflict, with what it is; those of `prepare` and `publish`.
     """
     for left in range(options.retries, -1, -1):
-        identity = AttemptIdentity(_fresh_nonce(), application)
+        identity = AttemptIdentity.one_shot(application)
         with open_changed_table(options) as table:
             prepared = prepare(table, identity)
             if prepared is None:
                 return Changed()
-            receipt = _publish(table, identity, prepared)
+            policy = PublishPolicy("continue", "committed", options.wait_timeout_s)
+            receipt = publish_change(table, identity, prepared, policy)
             if receipt.state == ReceiptState.COMMITTED:
                 return _changed(prepared, receipt)
             # Only what is told alone is never kept, nor lands later.
@@ -88,7 +96,8 @@ def run_change(options: ChangeOptions, application: str | None, prepare: Prepare
     raise AssertionError("the last round returns or raises")
 
 
-def _fresh_nonce() -> UUID:
+def fresh_nonce() -> UUID:
+    """Draw the nonce of a try."""
     world = RealWorld()
     return timed_nonce(world.now_ms(), world.uuid())
 
@@ -108,8 +117,14 @@ def _changed(prepared: PreparedChange, receipt: Receipt) -> Changed:
     )
 
 
-def _publish(table: ChangedTable, identity: AttemptIdentity, prepared: PreparedChange) -> Receipt:
-    options = table.options
+def publish_change(
+    table: ChangedTable,
+    identity: AttemptIdentity,
+    prepared: PreparedChange,
+    policy: PublishPolicy,
+) -> Receipt:
+    """Publish one try, and return its receipt. Errors: as `Publisher.publish`, and `PublishError`
+    for more files than a request names."""
     for name in ("removed_data_files", "removed_delete_files", "referenced_data_files"):
         named = prepared.needs.get(name, ())
         if isinstance(named, Sequence) and len(named) > FILES_NAMED_MAX:
@@ -118,23 +133,28 @@ def _publish(table: ChangedTable, identity: AttemptIdentity, prepared: PreparedC
                 f"the change of table `{table.name}` touches {len(named)} files, a request names"
                 f" {FILES_NAMED_MAX} at most: change it in parts, by a condition for each"
             )
+    with borrow_publisher(table.settings) as publisher:
+        return publisher.publish(written_epoch(table, identity, prepared), policy)
+
+
+def written_epoch(
+    table: ChangedTable, identity: AttemptIdentity, prepared: PreparedChange
+) -> WrittenEpoch:
+    """Return what a try asks for, as a publisher takes it."""
     needs = {**table.base(), **prepared.needs, "on_conflict": "fail"}
-    epoch = WrittenEpoch(
+    return WrittenEpoch(
         identifier=TableIdentifier.parse(table.name),
         table_uuid=table.metadata.require_uuid(),
         schema_id=table.schema.schema_id,
         producer=identity.producer,
-        epoch=0,
+        epoch=identity.epoch,
         nonce=identity.nonce,
-        fingerprint=Fingerprint(kind="epoch", value="0"),
+        fingerprint=identity.fingerprint,
         files=[file for each in prepared.written for file in each.files],
         operation=prepared.operation,
         needs=Needs.model_validate(needs),
-        branch=options.branch,
+        branch=table.options.branch,
     )
-    policy = PublishPolicy("continue", "committed", options.wait_timeout_s)
-    with borrow_publisher(table.settings) as publisher:
-        return publisher.publish(epoch, policy)
 
 
 def delete_reported(locations: Iterable[str], table: ChangedTable) -> None:

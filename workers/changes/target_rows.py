@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from committer.iceberg.reading.pack_splits import SplitSizes, pack_splits
 from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.schema.schema import Schema
 from workers.changes.changed_table import ChangedTable, for_tasks
 from workers.changes.tasks.row_kinds import (
     FACT,
@@ -35,15 +36,20 @@ _PLACES = {FILE: StringType(), POSITION: LongType(), ROW_ID: LongType(), LAST_UP
 _PARTS = "parts"
 
 
-def target_rows(spark: Any, table: ChangedTable, tasks: Sequence[FileScanTask]) -> Any:
-    """Return the rows of these tasks. Errors: `UnsupportedError` for a column that Spark has no
-    type for."""
+def target_rows(
+    spark: Any,
+    table: ChangedTable,
+    tasks: Sequence[FileScanTask],
+    columns: Sequence[str] | None = None,
+) -> Any:
+    """Return the rows of these tasks, with these columns of the table, all by default.
+    Errors: `UnsupportedError` for a column that Spark has no type for."""
     splits = list(pack_splits(map(for_tasks, tasks), SplitSizes()))
     packed = [(at, pack_parts(split)) for at, split in enumerate(splits)]
     frame = spark.createDataFrame(packed, f"split int, {_PARTS} binary")
     # Each part has a number of its own, so each partition gets one.
     parts = frame.repartitionByRange(max(1, len(packed)), "split") if packed else frame
-    return _read(parts.select(_PARTS), table)
+    return _read(parts.select(_PARTS), table, columns)
 
 
 def no_rows(spark: Any, table: ChangedTable) -> Any:
@@ -51,24 +57,28 @@ def no_rows(spark: Any, table: ChangedTable) -> Any:
     return _read(spark.range(0).select(F.lit(b"").alias(_PARTS)), table)
 
 
-def _read(parts: Any, table: ChangedTable) -> Any:
-    schema = rows_schema(table)
-    source = RowSource(table_read(table), table.access, spark_arrow_schema(schema))
+def _read(parts: Any, table: ChangedTable, columns: Sequence[str] | None = None) -> Any:
+    schema = rows_schema(table, columns)
+    source = RowSource(table_read(table, columns), table.access, spark_arrow_schema(schema))
     return parts.mapInArrow(source.read, schema)
 
 
-def rows_schema(table: ChangedTable) -> StructType:
+def rows_schema(table: ChangedTable, columns: Sequence[str] | None = None) -> StructType:
     """Return the columns of the rows."""
-    fields = [StructField(name, _PLACES[name]) for name in _place_names(table)]
-    return StructType([*spark_schema(table.schema).fields, *fields])
+    places = [StructField(name, _PLACES[name]) for name in _place_names(table)]
+    if columns is None:
+        return StructType([*spark_schema(table.schema).fields, *places])
+    fields = [field for field in table.schema.fields if field.name in columns]
+    return StructType([*spark_schema(Schema(tuple(fields))).fields, *places])
 
 
 def _place_names(table: ChangedTable) -> list[str]:
     return [FILE, POSITION, *((ROW_ID, LAST_UPDATED) if table.has_lineage else ())]
 
 
-def table_read(table: ChangedTable) -> TableRead:
-    names = [field.name for field in table.schema.fields]
+def table_read(table: ChangedTable, columns: Sequence[str] | None = None) -> TableRead:
+    found = [field.name for field in table.schema.fields]
+    names = [name for name in found if columns is None or name in columns]
     places = [READ_AS[name] for name in _place_names(table)]
     return TableRead.of(table.metadata, schema=table.schema, names=[*names, *places])
 

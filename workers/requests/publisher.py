@@ -66,12 +66,16 @@ _FEWER_FILES = (
 
 @dataclass(frozen=True, slots=True)
 class PublishPolicy:
-    """Reaction to an earlier epoch in quarantine, the state to wait for, and when to slow down."""
+    """Reaction to an earlier epoch in quarantine, the state to wait for, and when to slow down.
+
+    `answers_conflicts`: a conflict that is only told is a receipt like any other, and no error.
+    """
 
     on_quarantine: Literal["fail", "continue"] = "fail"
     wait: Literal["durable", "committed"] = "durable"
     wait_timeout_s: float = 300.0
     backlog: BacklogPolicy = USUAL_BACKLOG
+    answers_conflicts: bool = False
 
 
 class Publisher:
@@ -306,6 +310,8 @@ class Publisher:
             )
         if receipt.state == ReceiptState.QUARANTINED:
             is_told_only = receipt.reason == Reason.CONFLICT and request.needs.on_conflict == "fail"
+            if is_told_only and policy.answers_conflicts:
+                return receipt
             message = f"{where} went to quarantine: {_why(receipt)}"
             if is_told_only:
                 message = f"{where} did not land, and is not kept: {receipt.message}"

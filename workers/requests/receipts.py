@@ -8,6 +8,8 @@ so that many waiting writers do not ask at one moment.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
+from uuid import UUID
 
 from committer.errors import (
     InvalidRequestError,
@@ -25,7 +27,7 @@ from committer.ledger_entry import (
     short_fingerprint,
 )
 from committer.ports.world import World, spread_s
-from committer.request.commit_request import CommitRequest
+from committer.request.commit_request import CommitRequest, Fingerprint, Producer
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from workers.requests.mailbox import Mailbox
@@ -117,7 +119,32 @@ class ReceiptWaiter:
         return await self.inbox.holds(key) or await self.quarantine.holds(key)
 
 
-def _entry(metadata: TableMetadata, request: CommitRequest) -> ProducerEntry | None:
+class PublishedEpoch(Protocol):
+    """An epoch of a producer: a request of it, or the files that one will name."""
+
+    @property
+    def table_uuid(self) -> UUID: ...
+    @property
+    def branch(self) -> str: ...
+    @property
+    def producer(self) -> Producer: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def fingerprint(self) -> Fingerprint: ...
+    @property
+    def attempt(self) -> UUID: ...
+
+
+def landed_before(metadata: TableMetadata, epoch: PublishedEpoch) -> Landed | None:
+    """Return where an epoch has landed, if the ledger proves that it was this very content."""
+    entry = _entry(metadata, epoch)
+    if entry is None or epoch.epoch not in entry.epochs:
+        return None
+    return next((one for one in entry.latest if _is_same(one, epoch)), None)
+
+
+def _entry(metadata: TableMetadata, request: PublishedEpoch) -> ProducerEntry | None:
     """Return the producer's entry in this table's ledger."""
     text = metadata.properties.get(property_key(request.producer.id, request.branch))
     entry = parse_entry(text) if text is not None else None
@@ -138,7 +165,7 @@ def _landed_receipt(entry: ProducerEntry, target: Target) -> Receipt | None:
     )
 
 
-def _is_same(landed: Landed, request: CommitRequest) -> bool:
+def _is_same(landed: Landed, request: PublishedEpoch) -> bool:
     """Return whether the landed epoch has the request's content, compared as the committer does."""
     fingerprint = request.fingerprint
     if landed.epoch != request.epoch:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import cast
 
 from committer.errors import InvalidFilterError, SettingsError
 from committer.iceberg.expressions.expression import EqualTo, In, Reference
 from committer.iceberg.expressions.where_text import parse_where
-from workers.upserts.upsert import DeleteMark, Upsert
+from workers.settings.option_values import choice, whole_number
+from workers.upserts.upsert import DeleteMark, Upsert, UpsertDeletes
 
 KEYS, DELETE, SEQUENCE = "upsert-keys", "upsert-delete-column", "upsert-sequence-column"
-DELETES = "upsert-deletes"
-UPSERT_OPTIONS = frozenset({KEYS, DELETE, SEQUENCE, DELETES})
+DELETES, PARTITIONS = "upsert-deletes", "upsert-partitions"
+UPSERT_OPTIONS = frozenset({KEYS, DELETE, SEQUENCE, DELETES, PARTITIONS})
 
 _NAME = re.compile(r"`(?:[^`]|``)+`|[^\W\d]\w*")
 _DELETE_FORMS = "expected a boolean column, or the values that delete: `op in ('d', 'D')`"
@@ -25,18 +27,38 @@ def upsert_options(given: Mapping[str, str]) -> Upsert | None:
         if others := sorted(UPSERT_OPTIONS.intersection(given) - {KEYS}):
             raise SettingsError(f"option `{others[0]}`: expected `{KEYS}` with it")
         return None
-    if (deletes := given.get(DELETES, "equality").lower()) != "equality":
+    deletes = choice(given, DELETES, ("equality", "positions"))
+    partitions = whole_number(given, PARTITIONS)
+    if partitions is not None and (partitions < 1 or deletes == "equality"):
         raise SettingsError(
-            f"option `{DELETES}`: found `{deletes}`, expected `equality`: to delete old rows by"
-            " their positions, a writer would have to look the keys up in the table"
+            f"option `{PARTITIONS}`: expected 1 or more, with `{DELETES}` `positions`: else the"
+            " tasks that write are those of the DataFrame"
         )
     keys = tuple(_name(text.strip(), KEYS) for text in given[KEYS].split(","))
+    if deletes == "positions":
+        _check_waits(given)
     sequence = given.get(SEQUENCE)
     return Upsert(
         keys,
         _delete_mark(given[DELETE].strip()) if given.get(DELETE) else None,
         _name(sequence.strip(), SEQUENCE) if sequence else None,
+        cast("UpsertDeletes", deletes),
+        partitions or 1,
     )
+
+
+def _check_waits(given: Mapping[str, str]) -> None:
+    """Refuse options that an upsert by positions has no choice of."""
+    if given.get("wait", "committed").lower() != "committed":
+        raise SettingsError(
+            f"option `wait`: expected `committed` with `{DELETES}` `positions`: a micro-batch looks"
+            " for its keys among the rows of the one before"
+        )
+    if "on_conflict" in given:
+        raise SettingsError(
+            f"option `on_conflict`: found with `{DELETES}` `positions`, where a micro-batch that"
+            " conflicts is looked up again"
+        )
 
 
 def _name(text: str, option: str) -> str:

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
-from workers.settings.options import parse_options
+from committer.errors import SettingsError
+from workers.settings.options import WriteOptions, parse_options
+from workers.settings.upsert_options import DELETES
 from workers.sink.batch_writer import FrazilBatchWriter
 from workers.sink.stream_writer import FrazilStreamWriter
 from workers.sink.wanted_table import load_target
@@ -21,6 +23,7 @@ def make_batch_writer(
     """Make a batch writer. `overwrite`: as the mode of the write says.
     Errors: `SettingsError` for options, `PublishError` for a table or rows that do not fit."""
     parsed = parse_options(options, streaming=False, overwrite=overwrite)
+    _require_no_look_up(parsed)
     return FrazilBatchWriter(parsed, load_target(parsed, schema))
 
 
@@ -30,4 +33,16 @@ def make_stream_writer(
     """Make a stream writer. `overwrite`: each micro-batch has all rows of the result.
     Errors: as `make_batch_writer`."""
     parsed = parse_options(options, streaming=True, overwrite=overwrite)
+    _require_no_look_up(parsed)
     return FrazilStreamWriter(parsed, load_target(parsed, schema))
+
+
+def _require_no_look_up(options: WriteOptions) -> None:
+    """Refuse what takes jobs of Spark before the write: a data source in Python runs none."""
+    if options.upsert is not None and options.upsert.deletes == "positions":
+        raise SettingsError(
+            f"option `{DELETES}`: `positions` looks keys up by jobs of their own: start the query"
+            ' with frazil.spark.upsert_stream(rows, keys, deletes="positions"), or use'
+            " frazil.spark.sink(table, ...) in foreachBatch. For batches there is"
+            " frazil.spark.merge_into"
+        )

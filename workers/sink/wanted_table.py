@@ -108,7 +108,10 @@ def _fitting_upsert(
 
     try:
         bound = bind_upsert(upsert, source, target.schema)
-        UpsertWriter(bound, target, _NO_FILES).close()
+        if upsert.deletes == "positions":
+            PartitionedWriter(target, bound.rows.schema, _NO_FILES).close()
+        else:
+            UpsertWriter(bound, target, _NO_FILES).close()
     except PublishError as error:
         raise PublishError(f"table `{target.name}`: {error}") from None
     return bound.rows, bound.row_schema(source)

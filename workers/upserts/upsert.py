@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+# By what old rows are deleted: by their keys, or by their positions in data files.
+UpsertDeletes = Literal["equality", "positions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +21,11 @@ class DeleteMark:
 @dataclass(frozen=True, slots=True)
 class Upsert:
     """`keys`: columns whose values name a row. `sequence`: of the rows of one key the one with the
-    highest value counts."""
+    highest value counts. `deletes`: how old rows are deleted; `partitions`: of deletes by
+    position, the tasks that write."""
 
     keys: tuple[str, ...]
     delete: DeleteMark | None = None
     sequence: str | None = None
+    deletes: UpsertDeletes = "equality"
+    partitions: int = 1

@@ -28,10 +28,12 @@ _KEYS_SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Winners:
-    """`keys`: of all rows that count. `rows`: those of them that are not deleted."""
+    """`keys`: of all rows that count. `rows`: those of them that are not deleted, in their order.
+    `is_deleted`: for each of the keys."""
 
     keys: pa.RecordBatch
     rows: pa.RecordBatch
+    is_deleted: pa.Array
 
 
 class WinningRows:
@@ -73,10 +75,9 @@ class WinningRows:
         best = self._best(batch)
         self._check_ties(batch, best)
         counting = batch.take(pa.array(np.sort(best.order[best.is_last])))
-        kept = pc.invert(self._columns.is_deleted(counting))
-        return Winners(
-            self._columns.keys_of(counting), self._columns.rows_of(counting.filter(kept))
-        )
+        is_deleted = self._columns.is_deleted(counting)
+        kept = counting.filter(pc.invert(is_deleted))
+        return Winners(self._columns.keys_of(counting), self._columns.rows_of(kept), is_deleted)
 
     def _drop(self) -> None:
         """Drop rows that have lost. Those that tie stay: a later row may win over all of them."""

@@ -105,6 +105,15 @@ def test_what_others_must_not_have_done_is_the_tables_word_and_the_scope_of_the_
         "conflict_filter": {"type": "eq", "term": "id", "value": 7},
     }
     assert isolation_needs(snapshot, "delete", scope)["isolation_level"] == "serializable"
+    # No property lets a key have two rows.
+    snapshot = table(write_upsert_isolation__level="snapshot")
+    assert isolation_needs(snapshot, "upsert", scope)["isolation_level"] == "serializable"
+
+
+def test_positions_are_deleted_in_the_form_of_the_table_whatever_the_mode_of_its_merges() -> None:
+    assert table(3, write_merge_mode="copy-on-write").position_form == "vectors"
+    assert table().position_form == "files"
+    assert table(write_delete_granularity="partition").position_form == "partitions"
 
 
 def test_the_base_is_the_snapshot_that_was_read() -> None:

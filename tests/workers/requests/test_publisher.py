@@ -381,6 +381,20 @@ async def test_a_conflict_that_is_only_told_is_not_said_to_be_in_quarantine() ->
         await bench.publisher.publish(told, COMMITTED)
 
 
+async def test_a_conflict_that_is_only_told_is_an_answer_to_who_tries_again() -> None:
+    storage = _Committer()
+    storage.reason = "conflict"
+    bench = await build_bench(with_queue=False, storage=storage)
+    told = replace(bench.written(epoch=1), needs=Needs(on_conflict="fail"))
+    trying = replace(COMMITTED, answers_conflicts=True)
+    receipt = await bench.publisher.publish(told, trying)
+    assert (receipt.state, receipt.reason) == (ReceiptState.QUARANTINED, "conflict")
+    # What is kept for an operator is none.
+    bench = await build_bench(with_queue=False, storage=storage)
+    with pytest.raises(PublishError, match="went to quarantine: conflict"):
+        await bench.publisher.publish(bench.written(epoch=2), trying)
+
+
 async def test_an_epoch_that_landed_long_ago_is_committed_once_its_request_has_left() -> None:
     """The committer finds the proof in a manifest list; or none, and refuses it."""
     storage = _Committer()

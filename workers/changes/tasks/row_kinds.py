@@ -13,6 +13,8 @@ POSITION = "_frazil_pos"
 ROW_ID = "_frazil_row_id"
 LAST_UPDATED = "_frazil_last_updated"
 FACT = "_frazil_fact"
+# Of the rows of an upsert, before they are looked up.
+IS_DELETED = "_frazil_is_deleted"
 # As Spark calls their types.
 TYPES = {
     KIND: "int",

@@ -4,7 +4,7 @@ import pytest
 from pyspark.errors import PySparkNotImplementedError
 
 from committer.errors import SettingsError
-from workers.spark.foreach_batch import sink
+from workers.streams.foreach_batch import sink
 
 
 class _ConnectSession:

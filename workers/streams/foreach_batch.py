@@ -1,4 +1,5 @@
-"""A sink for `foreachBatch`: for PySpark 4.0, and for queries that write to several tables.
+"""A sink for `foreachBatch`: for PySpark 4.0, for queries that write to several tables, and for
+upserts that look their keys up.
 
 `format("frazil")` is faster and knows the query by itself, on Spark Connect too; prefer it where
 one query writes to one table.
@@ -6,10 +7,11 @@ one query writes to one table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from committer.errors import SettingsError
+from workers.settings.upsert_options import DELETES
 
 _QUERY_ID = "sql.streaming.queryId"
 _CHECKPOINT, _NAME = "checkpointLocation", "queryName"
@@ -25,14 +27,39 @@ def sink(
     to one table. `options` are those of `format("frazil")`.
     """
 
-    def append(dataframe: Any, batch_id: int) -> None:
-        writer = dataframe.write.format("frazil").mode("append").option("table", table)
+    def write(dataframe: Any, batch_id: int) -> None:
         identity = _identity(dataframe, batch_id, producer)
-        for name, value in {"sink": sink, **identity, **options}.items():
-            writer = writer.option(name, value)
-        writer.save()
+        given = {"table": table, "sink": sink, **identity, **options}
+        if by_positions(given):
+            _upsert(dataframe, given)
+        else:
+            _append(dataframe, given)
 
-    return append
+    return write
+
+
+def by_positions(options: Mapping[str, str]) -> bool:
+    """Return whether these options are of an upsert that looks its keys up."""
+    found = {name.lower(): value for name, value in options.items()}.get(DELETES, "")
+    return found.lower() == "positions"
+
+
+def _append(dataframe: Any, options: Mapping[str, str]) -> None:
+    writer = dataframe.write.format("frazil").mode("append")
+    for name, value in options.items():
+        writer = writer.option(name, value)
+    writer.save()
+
+
+def _upsert(dataframe: Any, options: Mapping[str, str]) -> None:
+    from workers.settings.options import parse_options
+    from workers.sink.identity import read_micro_batch
+    from workers.streams.position_upserts import upsert_micro_batch
+
+    parsed = parse_options(options, streaming=False)
+    context = _context(dataframe)
+    micro_batch = None if context is None else read_micro_batch(context.getLocalProperty)
+    upsert_micro_batch(dataframe, parsed, micro_batch)
 
 
 def _identity(dataframe: Any, batch_id: int, producer: str | None) -> dict[str, str]:

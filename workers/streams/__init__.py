@@ -1,0 +1,1 @@
+"""Streaming queries as users start them: a sink for `foreachBatch`, and upserts."""
