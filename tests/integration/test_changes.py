@@ -216,6 +216,19 @@ def test_all_columns_are_found_by_name_and_those_of_the_source_alone_are_left_ou
         merge_into("merges.all", source.drop("REGION"), on).when_matched_update_all().execute()
 
 
+def test_rows_of_types_that_spark_has_no_hash_of_are_merged(harness: ChangesHarness) -> None:
+    harness.create("merges.maps", "m MAP<STRING, INT>", write_merge_mode="merge-on-read")
+    harness.sql(f"INSERT INTO {CATALOG}.merges.maps VALUES (map('a', 1))")
+    source = harness.frame([({"b": 2},)], "m map<string, int>")
+    merge = merge_into("merges.maps", source, "target.m['a'] = source.m['b'] - 1")
+    changed = merge.when_matched_delete().execute()
+    assert changed.deleted_rows == 1
+    merge_into("merges.maps", source, "false").when_not_matched_insert_all().execute()
+    new = merge_into("merges.maps", source, "target.m['b'] = source.m['b']")
+    assert new.when_matched_update_all().execute().updated_rows == 1
+    assert harness.rows("merges.maps") == [({"b": 2},)]
+
+
 def test_inserts_alone_are_an_append(harness: ChangesHarness) -> None:
     harness.create("merges.inserts")
     source = harness.frame([(1, "a", 1), (2, "b", 2)], "id int, region string, amount bigint")

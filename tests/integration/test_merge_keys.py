@@ -258,6 +258,16 @@ def test_rows_that_others_add_are_a_conflict_only_among_the_keys(
     assert dict(harness.rows(name, "id, amount"))[0] == 2
 
 
+def test_other_keys_of_a_file_are_none_of_the_sources(harness: ChangesHarness) -> None:
+    """What is asked of the source's keys must not be asked of the table's, which they equal."""
+    name = "keys.others"
+    three_files(harness, name)
+    source = harness.frame([(0,), (7,)], "id int")
+    merge = merge_into(name, source, "target.id = source.id")
+    assert merge.when_matched_delete().execute().deleted_rows == 1
+    assert harness.rows(name, "id") == [(1,), (100,), (101,), (200,), (201,)]
+
+
 def test_keys_that_come_in_another_row_each_time_stop_no_merge(harness: ChangesHarness) -> None:
     name = "keys.chance"
     three_files(harness, name)

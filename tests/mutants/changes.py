@@ -138,6 +138,13 @@ CHANGES = (
         (_KEYS + "equalities",),
     ),
     Mutant(
+        "spark_asks_of_the_tables_keys_what_is_asked_of_the_sources",
+        "workers/changes/merged_rows.py",
+        "is_true = F.monotonically_increasing_id() >= 0",
+        "is_true = F.lit(True)",
+        (_KEYS + "other_keys",),
+    ),
+    Mutant(
         "collated_texts_are_compared_by_their_bytes",
         "workers/changes/keys/key_filter.py",
         "T.StringType()) if kind == T.StringType():",
@@ -165,6 +172,16 @@ CHANGES = (
         "partitions[task.file.spec_id, task.file.partition]",
         "partitions[task.file.partition]",
         ("tests/workers/changes/test_row_layout.py",),
+    ),
+    Mutant(
+        "rows_of_a_partition_are_written_by_several_tasks",
+        "workers/changes/merged_rows.py",
+        "by_partition(rows, table, size)",
+        "rows",
+        (
+            "tests/integration/test_changes.py::test_changes_leave_what_the_same_statements_of"
+            "_iceberg_leave[v3-copy-truncate]",
+        ),
     ),
     # --- Conditions ---
     Mutant(
