@@ -147,7 +147,7 @@ class FileAdoption:
         parts = self._parts
         return Publisher(
             catalog_name=parts.settings.catalog.name,
-            tables=TableCache(catalog=parts.catalog, storage=parts.storage),
+            tables=TableCache(catalog=parts.catalog, storage=parts.storage, world=parts.world),
             inbox=parts.inbox,
             quarantine=parts.quarantine,
             queue=parts.queue,

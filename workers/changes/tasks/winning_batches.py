@@ -12,15 +12,13 @@ import pyarrow as pa
 
 from committer.iceberg.schema.schema import Schema
 from workers.changes.tasks.row_kinds import IS_DELETED
-from workers.spark.invalidate_caches import patch_zipimporter
 from workers.spark.spark_batches import as_spark_batch
+from workers.spark.worker_process import begin_call
 from workers.upserts.upsert import Upsert
 from workers.upserts.upsert_columns import bind_upsert
 from workers.upserts.winning_rows import Winners, WinningRows
 
 _ROWS_AT_ONCE = 10_000
-
-patch_zipimporter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +34,7 @@ class WinningBatches:
 
         Errors: `PublishError` for rows that do not fit the table, or that nothing orders.
         """
+        begin_call()
         first = next(batches, None)
         if first is None:
             return
