@@ -258,10 +258,24 @@ ADAPTERS = (
     ),
     Mutant(
         "driver_is_told_of_no_setting_where_there_is_no_catalog",
-        "workers/requests/connections.py",
+        "workers/requests/open_tables.py",
         "            raise SettingsError(str(error)) from error\n",
         "            raise NotFoundError(str(error)) from error\n",
         ("tests/workers/requests/test_connections.py",),
+    ),
+    Mutant(
+        "worker_of_spark_collects_what_was_imported",
+        "workers/spark/worker_process.py",
+        "        gc.freeze()\n",
+        "        gc.collect()\n",
+        ("tests/workers/spark/test_worker_process.py",),
+    ),
+    Mutant(
+        "row_of_spark_waits_for_its_acknowledgment",
+        "workers/spark/task_input.py",
+        "                found._acknowledge()\n",
+        "",
+        ("tests/workers/spark/test_task_input.py",),
     ),
     Mutant(
         "lost_answer_of_dynamodb_counts_as_not_applied",

@@ -64,8 +64,9 @@ def test_versions_that_do_not_need_it_are_left_alone(monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Count calls from the first on, and give the heap back to the collector afterwards."""
+    """Count calls from the first on, with the whole heap in the hands of the collector."""
     monkeypatch.setattr(worker_process, "_calls", 0)
+    gc.unfreeze()
     yield
     gc.unfreeze()
 
