@@ -198,10 +198,12 @@ def test_equality_deletes_become_positions_and_every_reader_reads_the_same_rows(
     assert asyncio.run(harness.real.quarantined()) == []
 
 
+@pytest.mark.parametrize("version", [2, 3])
 def test_a_conversion_of_rows_that_a_compaction_moves_meanwhile_is_lost_and_done_again(
-    harness: ChangesHarness, monkeypatch: pytest.MonkeyPatch
+    harness: ChangesHarness, monkeypatch: pytest.MonkeyPatch, version: int
 ) -> None:
-    table, writer = upserted(harness, "moved", 3, "region")
+    about = {"write.delete.granularity": "partition"}
+    table, writer = upserted(harness, f"moved{version}", version, "region", **about)
     before = harness.rows(table)
     run = DeletesJob.run
 
@@ -236,7 +238,7 @@ def test_a_conversion_of_rows_that_a_compaction_moves_meanwhile_is_lost_and_done
     assert rows_by_duckdb(harness.real, table, COLUMNS) == expected
     listed = harness.sql(f"SELECT file_path FROM {CATALOG}.{table}.all_delete_files")
     folder = local_path(harness.metadata(table).location) / "data"
-    assert {*folder.rglob("*.puffin")} <= {local_path(path) for (path,) in listed}
+    assert {*folder.rglob("0*-deletes.*")} <= {local_path(path) for (path,) in listed}
 
 
 def test_rows_that_others_delete_meanwhile_stay_deleted_and_no_file_is_left_behind(
