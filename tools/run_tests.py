@@ -58,7 +58,7 @@ PARTS = (
         "spark43",
         PYTHON_SPARK43,
         (
-            *SERIAL,
+            *BY_FILE,
             "tests/integration/test_spark_writer.py",
             "tests/integration/test_spark_reads.py",
             "tests/workers/source",

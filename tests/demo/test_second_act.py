@@ -21,6 +21,7 @@ pytestmark = [
 SMALL = ("--upsert", "--rows", "4000", "--batches", "1", "--apps", "1")
 
 
+@pytest.mark.heavy
 def test_upserts_a_merge_and_a_compaction_make_one_table_that_both_readers_find_whole(
     tmp_path: Path,
 ) -> None:
