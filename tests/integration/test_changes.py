@@ -216,6 +216,24 @@ def test_all_columns_are_found_by_name_and_those_of_the_source_alone_are_left_ou
         merge_into("merges.all", source.drop("REGION"), on).when_matched_update_all().execute()
 
 
+@pytest.mark.parametrize("partitioned_by", ["", "region", "bucket(2, id)"])
+def test_few_rows_are_written_into_one_file_of_each_partition(
+    harness: ChangesHarness, partitioned_by: str
+) -> None:
+    name = f"merges.files_{partitioned_by.partition('(')[0] or 'whole'}"
+    harness.create(name, partitioned_by=partitioned_by)
+    for first in (0, 10, 20):
+        harness.insert(name, f"({first}, 'a', 1), ({first + 1}, 'b', 1), ({first + 2}, 'a', 1)")
+    before = {task.file.file_path for task in harness.tasks(name)}
+    source = harness.spark.range(0, 40).selectExpr("cast(id as int) id", "'a' region", "id amount")
+    merge = merge_into(name, source.repartition(4), "target.id = source.id AND source.id % 3 = 0")
+    set_ = {"amount": "source.amount"}
+    merge.when_matched_update(set=set_).when_not_matched_insert_all("source.id % 3 = 0").execute()
+    written = [task.file for task in harness.tasks(name) if task.file.file_path not in before]
+    assert set(Counter(file.partition for file in written).values()) == {1}
+    assert len(harness.rows(name)) == 9 + 11
+
+
 def test_rows_of_types_that_spark_has_no_hash_of_are_merged(harness: ChangesHarness) -> None:
     harness.create("merges.maps", "m MAP<STRING, INT>", write_merge_mode="merge-on-read")
     harness.sql(f"INSERT INTO {CATALOG}.merges.maps VALUES (map('a', 1))")

@@ -178,10 +178,7 @@ CHANGES = (
         "workers/changes/merged_rows.py",
         "by_partition(rows, table, size)",
         "rows",
-        (
-            "tests/integration/test_changes.py::test_changes_leave_what_the_same_statements_of"
-            "_iceberg_leave[v3-copy-truncate]",
-        ),
+        (_ROWS + "few_rows",),
     ),
     # --- Conditions ---
     Mutant(
