@@ -33,10 +33,12 @@ class Case:
     version: int
     mode: str
     partitioned_by: str
+    format: str = "parquet"
 
     def __str__(self) -> str:
         where = self.partitioned_by.partition("(")[0] or "whole"
-        return f"v{self.version}-{self.mode.partition('-')[0]}-{where}"
+        name = f"v{self.version}-{self.mode.partition('-')[0]}-{where}"
+        return name if self.format == "parquet" else f"{name}-{self.format}"
 
 
 def all_cases() -> Iterator[Case]:
@@ -55,14 +57,23 @@ FEW = (
 )
 
 
+# Each format of data files and position delete files.
+OF_FORMATS = tuple(
+    Case(version, mode, by, name)
+    for name in ("avro",)
+    for version, mode, by in ((2, "merge-on-read", "region"), (3, "copy-on-write", ""))
+)
+
+
 def create_pair(harness: ChangesHarness, case: Case) -> tuple[str, str]:
     """Create two equal tables: one for Frazil's changes, and one for Iceberg's."""
     stem = str(case).replace("-", "_")
     names = f"pairs.{stem}_frazil", f"pairs.{stem}_java"
     for name in names:
         modes = {f"write_{each}_mode": case.mode for each in ("delete", "update", "merge")}
+        properties = {**modes, "write_format_default": case.format}
         harness.create(
-            name, COLUMNS, partitioned_by=case.partitioned_by, version=case.version, **modes
+            name, COLUMNS, partitioned_by=case.partitioned_by, version=case.version, **properties
         )
         for rows in ROWS:
             harness.insert(name, rows)

@@ -68,6 +68,11 @@ class JavaEngine:
         """
         self._ask({"expire": table})
 
+    def records(self, metadata_location: str) -> list[list[Any]]:
+        """Read the rows of a table by Iceberg's own library, without Spark, which lacks some of its
+        types. Values are texts, and bytes in hex."""
+        return self._ask({"records": metadata_location})
+
     def _ask(self, question: object) -> list[list[Any]]:
         assert self._process.stdin and self._process.stdout
         self._process.stdin.write(json.dumps(question) + "\n")
@@ -145,11 +150,36 @@ def _log_commits(spark: Any) -> None:
 def _answer(spark: Any, question: Any) -> list[list[Any]]:
     if isinstance(question, str):
         return [list(row) for row in spark.sql(question).collect()]
+    if "records" in question:
+        return _records(spark, question["records"])
     java = spark._jvm
     load = java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable
     table = load(spark._jsparkSession, f"{CATALOG}.{question['expire']}")
     table.expireSnapshots().expireOlderThan(java.System.currentTimeMillis()).commit()
     return []
+
+
+def _records(spark: Any, metadata_location: str) -> list[list[Any]]:
+    iceberg, conf = spark._jvm.org.apache.iceberg, spark._jsc.hadoopConfiguration()
+    file_io = iceberg.hadoop.HadoopFileIO(conf)
+    operations = iceberg.StaticTableOperations(metadata_location, file_io)
+    table = iceberg.BaseTable(operations, "table")
+    columns = range(table.schema().columns().size())
+    records = iceberg.data.IcebergGenerics.read(table).build().iterator()
+    found = []
+    while records.hasNext():
+        record = records.next()
+        found.append([_text(record.get(at)) for at in columns])
+    return found
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes | bytearray):
+        return value.hex()
+    if "java.nio.HeapByteBuffer" in str(value):
+        start = value.arrayOffset() + value.position()
+        return bytes(value.array())[start : start + value.remaining()].hex()
+    return None if value is None else str(value)
 
 
 def main(confs_of_catalog: str) -> None:

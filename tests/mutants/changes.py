@@ -244,8 +244,8 @@ CHANGES = (
     Mutant(
         "rows_of_a_position_delete_file_are_not_sorted",
         "workers/files/deletes/position_delete_writer.py",
-        "                for file_path in sorted(positions):\n",
-        "                for file_path in positions:\n",
+        "            for file_path in sorted(positions):\n",
+        "            for file_path in positions:\n",
         _DELETES,
     ),
     # --- Rows ---

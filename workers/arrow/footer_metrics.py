@@ -68,16 +68,16 @@ _NOT_SEEN = SeenRows()
 
 @dataclass(frozen=True, slots=True)
 class FileMetrics:
-    """The metrics of columns in `data_file`. Maps are keyed by field id."""
+    """The metrics of columns in `data_file`. Maps are keyed by field id; None: not collected."""
 
     record_count: int
-    column_sizes: Mapping[int, int]
-    value_counts: Mapping[int, int]
-    null_value_counts: Mapping[int, int]
-    nan_value_counts: Mapping[int, int]
-    lower_bounds: Mapping[int, bytes]
-    upper_bounds: Mapping[int, bytes]
-    split_offsets: tuple[int, ...]
+    column_sizes: Mapping[int, int] | None = None
+    value_counts: Mapping[int, int] | None = None
+    null_value_counts: Mapping[int, int] | None = None
+    nan_value_counts: Mapping[int, int] | None = None
+    lower_bounds: Mapping[int, bytes] | None = None
+    upper_bounds: Mapping[int, bytes] | None = None
+    split_offsets: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,16 @@
-"""One Parquet data file, from its name to its `DataFile`. No buffering, no partitioning."""
+"""One data file, from its name to its `DataFile`. No buffering, no partitioning."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from committer.iceberg.entry.data_file import DataFile
-from workers.arrow.column_metrics import MetricsCollector
-from workers.arrow.footer_metrics import Leaf
 from workers.arrow.sorting import Sorter
 from workers.files.file_system import FileSystem
-from workers.files.parquet_options import ParquetOptions
+from workers.files.formats.file_format import FileFormat
 
 # The order id of unsorted data. Source: docs/reference/iceberg-notes.md 2.2.
 _UNSORTED = 0
@@ -24,9 +20,7 @@ _UNSORTED = 0
 class FileShape:
     """The shape of all data files of one writer. `sorter`: None where rows stay as they come."""
 
-    schema: pa.Schema
-    leaves: Sequence[Leaf]
-    options: ParquetOptions
+    format: FileFormat
     spec_id: int
     sorter: Sorter | None = None
 
@@ -40,29 +34,17 @@ class DataFileWriter:
         location: str,
         partition: tuple[object, ...],
         shape: FileShape,
-        *,
-        dictionaries: Sequence[str],
-        row_group_rows: int,
+        first_rows: pa.Table,
     ) -> None:
-        """Claim the name. `dictionaries`: the Parquet paths of columns that have one.
-        `row_group_rows`: of the first row group, which bloom filters are sized for."""
+        """Claim the name. `first_rows`: those of the first row group, not written yet."""
         self.location = location
         self._partition = partition
         self._shape = shape
-        self._metrics = MetricsCollector(shape.leaves)
-        self._footers: list[pq.FileMetaData] = []
         self._last_row: pa.Table | None = None
         self._is_in_order = shape.sorter is not None
         self._sink = files.create(location)
         try:
-            self._parquet = pq.ParquetWriter(
-                self._sink,
-                shape.schema,
-                metadata_collector=self._footers,
-                use_dictionary=list(dictionaries) or False,
-                **shape.options.writer_arguments(),
-                **shape.options.bloom_filters.writer_arguments(row_group_rows),
-            )
+            self._file = shape.format.open(self._sink, first_rows)
         except BaseException:
             self._sink.close()
             files.delete(location)
@@ -76,8 +58,7 @@ class DataFileWriter:
     def write(self, rows: pa.Table) -> None:
         if self._shape.sorter is not None:
             rows = self._in_order(self._shape.sorter, rows)
-        self._metrics.add(rows)
-        self._parquet.write_table(rows, row_group_size=rows.num_rows)
+        self._file.write(rows)
 
     def _in_order(self, sorter: Sorter, rows: pa.Table) -> pa.Table:
         """Sort a row group, and look whether the file stays sorted as a whole with it."""
@@ -92,12 +73,12 @@ class DataFileWriter:
         return sorter.order_id if sorter is not None and self._is_in_order else _UNSORTED
 
     def close(self) -> DataFile:
-        self._parquet.close()
+        metrics = self._file.close()
         size = self.size_bytes
         self._sink.close()
-        metrics = self._metrics.finish(self._footers[0])
         return DataFile(
             file_path=self.location,
+            file_format=self._shape.format.name.upper(),
             partition=self._partition,
             record_count=metrics.record_count,
             file_size_in_bytes=size,
@@ -115,6 +96,6 @@ class DataFileWriter:
     def abandon(self) -> None:
         """Close what is open. The file stays, perhaps without a footer, until it is deleted."""
         with contextlib.suppress(Exception):
-            self._parquet.close()
+            self._file.abandon()
         with contextlib.suppress(Exception):
             self._sink.close()

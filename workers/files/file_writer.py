@@ -20,20 +20,18 @@ import pyarrow as pa
 
 from committer.errors import AlreadyExistsError, InvariantError
 from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.schema.metrics_config import metrics_config
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import SortOrder
 from committer.iceberg.values.locations import data_file_location, data_folder
-from workers.arrow.column_metrics import metrics_leaves
 from workers.arrow.partitioning import Partition, bind_partitioner, partition_key
 from workers.arrow.sorting import bind_sorter
 from workers.files.data_file_writer import DataFileWriter, FileShape
-from workers.files.dictionary_choice import DictionaryChoice
 from workers.files.file_system import FileSystem, open_file_system
-from workers.files.parquet_options import MIB, parquet_options
+from workers.files.formats.choose_format import choose_format
 from workers.files.row_buffer import RowBuffer, batch_bytes, owned_bytes
 from workers.files.store_access import StoreAccess
+from workers.files.write_properties import MIB
 
 # A file this close to its target is finished: another row group would be a tiny one.
 _FULL = 0.95
@@ -66,7 +64,7 @@ class WriteTarget(Protocol):
 @dataclass(frozen=True, slots=True)
 class FileNames:
     """How a task's files are called:
-    `<partition>-<task>-<attempt uuid>-<salt>-<count><suffix>.parquet`.
+    `<partition>-<task>-<attempt uuid>-<salt>-<count><suffix>.<format>`.
 
     A task that is run again has another task attempt id, but those restart with the application;
     `salt` is what makes a name unique for sure. A callable is asked once per file. Two writers of
@@ -79,10 +77,10 @@ class FileNames:
     salt: str | Callable[[], str]
     suffix: str = ""
 
-    def name(self, count: int) -> str:
+    def name(self, count: int, ending: str) -> str:
         salt = self.salt if isinstance(self.salt, str) else self.salt()
         task = f"{self.partition_id:05d}-{self.task_attempt_id}"
-        return f"{task}-{self.attempt}-{salt}-{count:05d}{self.suffix}.parquet"
+        return f"{task}-{self.attempt}-{salt}-{count:05d}{self.suffix}{ending}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +125,12 @@ class PartitionedWriter:
         self._schema = file_schema
         self._names = names
         self._limits = limits or WriterLimits()
-        self._options = parquet_options(target.properties, target.schema)
+        self._format = choose_format(target.properties, file_schema, target.schema)
         self._partitioner = bind_partitioner(target.spec, target.schema, file_schema)
         folder = data_folder(target.location, target.properties)
         self._files = files or open_file_system(folder, target.access)
-        modes = metrics_config(target.properties, target.schema)
-        leaves = metrics_leaves(file_schema, target.schema, modes)
         sorter = bind_sorter(target.sort_order, target.schema, file_schema)
-        self._shape = FileShape(file_schema, leaves, self._options, target.spec.spec_id, sorter)
-        self._dictionaries = DictionaryChoice(self._options.dictionary_bytes)
+        self._shape = FileShape(self._format, target.spec.spec_id, sorter)
         self._lanes: dict[Partition, _Lane] = {}
         self._staged = RowBuffer()
         self._staged_bytes_max = min(self._limits.staged_bytes, self._limits.buffered_bytes // 4)
@@ -213,8 +208,8 @@ class PartitionedWriter:
         """Return how many bytes a buffer may hold:
         a row group, or less if the file is nearly full."""
         written = lane.file.size_bytes if lane.file else 0
-        left = self._in_memory(self._options.target_file_bytes - written)
-        group = self._in_memory(self._options.row_group_bytes)
+        left = self._in_memory(self._format.target_file_bytes - written)
+        group = self._in_memory(self._format.row_group_bytes)
         return min(group, self._limits.row_group_bytes, self._limits.buffered_bytes, left)
 
     def _in_memory(self, size: int) -> int:
@@ -232,7 +227,7 @@ class PartitionedWriter:
         self._open[file.location] = self._open.pop(file.location)
         self._arrow_bytes += size
         self._disk_bytes += file.size_bytes - before
-        if file.size_bytes >= self._options.target_file_bytes * _FULL:
+        if file.size_bytes >= self._format.target_file_bytes * _FULL:
             self._finish(lane)
 
     def _open_file(self, lane: _Lane, rows: pa.Table) -> DataFileWriter:
@@ -243,14 +238,7 @@ class PartitionedWriter:
         # Before the name is claimed: an interruption between the two deletes the file.
         self._locations.append(location)
         try:
-            lane.file = DataFileWriter(
-                self._files,
-                location,
-                lane.partition,
-                self._shape,
-                dictionaries=self._dictionaries.columns(rows),
-                row_group_rows=rows.num_rows,
-            )
+            lane.file = DataFileWriter(self._files, location, lane.partition, self._shape, rows)
         except AlreadyExistsError:
             self._locations.pop()  # another's
             raise
@@ -260,7 +248,7 @@ class PartitionedWriter:
     def _location(self, partition: Partition) -> str:
         target = self._target
         path = partition_path(target.spec, target.schema, partition)
-        name = self._names.name(len(self._locations) + 1)
+        name = self._names.name(len(self._locations) + 1, f".{self._format.name}")
         return data_file_location(target.location, target.properties, path, name)
 
     def _finish(self, lane: _Lane) -> None:

@@ -37,7 +37,8 @@ Wait = Literal["durable", "committed"]
 OnQuarantine = Literal["fail", "continue"]
 OnConflict = Literal["quarantine", "fail"]
 
-_FORMAT, _PARQUET = "write-format", "parquet"
+_FORMAT = "write-format"
+_FORMATS = ("parquet", "avro")
 _OURS = frozenset(
     {
         "table",
@@ -75,7 +76,8 @@ BACKLOG_WAIT_S = 60.0
 class WriteOptions:
     """The checked options. `settings` are those that say where catalog, inbox and queue are;
     `create`: what to create if the table is not there; None: nothing. `overwrite`, `upsert`: which
-    rows the new ones replace; an append has neither.
+    rows the new ones replace; an append has neither. `write_format`: of the files, by the word of
+    `write.format.default`; empty: as the table says.
     """
 
     table: str
@@ -99,6 +101,7 @@ class WriteOptions:
     upsert: Upsert | None = None
     on_conflict: OnConflict = "quarantine"
     distribution_mode: str | None = None
+    write_format: str = ""
 
 
 def parse_options(
@@ -109,7 +112,6 @@ def parse_options(
     given = {name.lower(): value for name, value in options.items()}
     properties = filter(is_table_property, given)
     refuse_unknown(given, _OURS, {*_SPARKS, *_UNION, *properties})
-    _refuse_other_formats(given)
     producer, epoch = given.get("producer") or None, whole_number(given, "epoch")
     backlog_max = whole_number(given, "backlog_max")
     if streaming and epoch is not None:
@@ -155,16 +157,17 @@ def parse_options(
         upsert=upsert,
         on_conflict=on_conflict,
         distribution_mode=given.get("distribution-mode"),
+        write_format=_format(given),
     )
 
 
-def _refuse_other_formats(given: Mapping[str, str]) -> None:
-    found = given.get(_FORMAT, _PARQUET)
-    if found.lower() != _PARQUET:
+def _format(given: Mapping[str, str]) -> str:
+    found = given.get(_FORMAT, "").lower()
+    if found and found not in _FORMATS:
         raise SettingsError(
-            f"option `{_FORMAT}`: only `{_PARQUET}` files are written, and every table takes them"
-            f" beside others; found `{found}`"
+            f"option `{_FORMAT}`: expected one of {', '.join(_FORMATS)}, found `{found}`"
         )
+    return found
 
 
 def _replaced(

@@ -15,7 +15,6 @@ from committer.iceberg.values.transforms import UnknownTransform
 
 _log = logging.getLogger("frazil.workers")
 
-_FORMAT = "write.format.default"
 _DISTRIBUTION = "write.distribution-mode"
 # Followed by the writer, or without effect on it: it checks each row group, and fans out.
 _HEEDED = frozenset(
@@ -36,8 +35,8 @@ _HEEDED = frozenset(
         "write.target-file-size-bytes",
     }
 )
-# Properties of commits, deletes, updates, or formats that are not written, and those of bloom
-# filters, which are written.
+# Properties of commits, deletes, updates and single columns, or of a format that is perhaps not the
+# table's.
 _OF_OTHERS = (
     "write.avro.",
     "write.delete.",
@@ -61,7 +60,8 @@ _NOTHING = (
     ("write.spark.accept-any-schema", "false"),
     ("write.upsert.enabled", "false"),
     ("write.wap.enabled", "false"),
-    (_FORMAT, "parquet"),
+    ("write.format.default", "parquet"),
+    ("write.format.default", "avro"),
 )
 _TABLES_MAX = 1_000
 _warned: set[tuple[str, str, str]] = set()
@@ -90,8 +90,8 @@ def warn_of_unheeded(
     _warned.add((table, asked, query))
     _log.warning(
         "table `%s` asks its writers for what this one does not do: %s. The rows are written all"
-        " the same, as Parquet files in the partitions that they come in;%s"
-        " `frazil.spark.rewrite_data_files` puts that right. This is said once for each query.",
+        " the same, in the partitions that they come in;%s `frazil.spark.rewrite_data_files` puts"
+        " that right. This is said once for each query.",
         table,
         asked,
         _call(table) if any(_DISTRIBUTION in one for one in found) else "",

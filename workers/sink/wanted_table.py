@@ -24,6 +24,7 @@ from workers.creation.frame_schema import arrow_schema_of, check_fits
 from workers.distribution.distribution_mode import check_option
 from workers.files.file_writer import FileNames, PartitionedWriter
 from workers.files.vended_keys import access_of_tasks
+from workers.files.write_properties import FORMAT
 from workers.requests.blocking_publisher import BlockingPublisher, borrow_publisher
 from workers.settings.create_options import CreateOptions
 from workers.settings.options import WriteOptions
@@ -46,6 +47,9 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
         vended = publisher.credential(data_folder(metadata.location, metadata.properties))
     access = access_of_tasks(settings.access, vended)
     target = TargetTable.of(options.table, metadata, access, options.branch)
+    if options.write_format:
+        properties = {**target.properties, FORMAT: options.write_format}
+        target = replace(target, properties=properties)
     if options.union_by_name:
         target = _widened(target, metadata, schema)
     _check_writable(target, options, schema)

@@ -1,7 +1,8 @@
-"""The schemas of manifests and manifest lists, format versions 1 to 3, as data and as Avro.
+"""The schemas of manifests and manifest lists, format versions 1 to 3, as data and as Avro; any
+other struct as Avro, such as that of a data file.
 
-No encoding of records. Source: the specification, "Manifests" and "Manifest Lists";
-docs/reference/iceberg-notes.md 6.3, 6.4 (names, docs and order).
+No encoding of records. Source: the specification, "Manifests", "Manifest Lists" and Appendix A,
+"Avro"; docs/reference/iceberg-notes.md 6.3, 6.4 (names, docs and order).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from committer.iceberg.values.types import (
     TimeType,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 
 AvroSchema = dict[str, object] | list[object] | str
@@ -267,7 +269,11 @@ def _field(field: NestedField, names: set[str]) -> dict[str, object]:
 
 def _field_type(field: NestedField, names: set[str]) -> AvroSchema:
     kind = _type(field.field_type, f"r{field.field_id}", names)
-    return kind if field.required or kind == "null" else ["null", kind]
+    return _optional_type(kind, required=field.required)
+
+
+def _optional_type(kind: AvroSchema, *, required: bool) -> AvroSchema:
+    return kind if required or kind == "null" else ["null", kind]
 
 
 def _type(kind: IcebergType, record_name: str, names: set[str]) -> AvroSchema:
@@ -275,10 +281,20 @@ def _type(kind: IcebergType, record_name: str, names: set[str]) -> AvroSchema:
         case StructType():
             return _record(kind, record_name, names)
         case ListType():
-            items = _type(kind.element_type, f"r{kind.element_id}", names)
+            element = _type(kind.element_type, f"r{kind.element_id}", names)
+            items = _optional_type(element, required=kind.element_required)
             return {"type": "array", "items": items, "element-id": kind.element_id}
+        case MapType(key_type=StringType()):
+            value = _type(kind.value_type, f"r{kind.value_id}", names)
+            values = _optional_type(value, required=kind.value_required)
+            ids = {"key-id": kind.key_id, "value-id": kind.value_id}
+            return {"type": "map", "values": values, **ids}
         case MapType():
-            return _map(kind, names)
+            return _pairs(kind, names)
+        case VariantType():
+            parts = [{"name": part, "type": "bytes"} for part in ("metadata", "value")]
+            named: dict[str, object] = {"type": "record", "name": record_name, "fields": parts}
+            return {**named, "logicalType": "variant"}
         case DecimalType():
             name, size = f"decimal_{kind.precision}_{kind.scale}", decimal_bytes(kind.precision)
             extra = {"logicalType": "decimal", "precision": kind.precision, "scale": kind.scale}
@@ -291,12 +307,12 @@ def _type(kind: IcebergType, record_name: str, names: set[str]) -> AvroSchema:
             return _primitive(kind)
 
 
-def _map(kind: MapType, names: set[str]) -> dict[str, object]:
+def _pairs(kind: MapType, names: set[str]) -> dict[str, object]:
     """Return a map's schema as an array of pairs: Avro's own maps have string keys only."""
     pair = StructType(
         (
             _required(kind.key_id, "key", kind.key_type),
-            _required(kind.value_id, "value", kind.value_type),
+            NestedField(kind.value_id, "value", kind.value_type, kind.value_required),
         )
     )
     items = _record(pair, f"k{kind.key_id}_v{kind.value_id}", names)
@@ -338,7 +354,7 @@ def _primitive(kind: IcebergType) -> AvroSchema:
     try:
         printed = _PRIMITIVES[type(kind)]
     except KeyError:
-        raise UnsupportedError(f"type {kind} in a manifest") from None
+        raise UnsupportedError(f"type {kind} in an Avro file") from None
     return dict(printed) if isinstance(printed, dict) else printed
 
 

@@ -13,7 +13,11 @@ from committer.iceberg.values.types import LongType, StringType
 from tests.workers.tables import optional, schema
 from tests.workers.write_target import Target, path_of, write_rows
 from workers.arrow.arrow_schema import arrow_schema
-from workers.files.dictionary_choice import SAMPLE_ROWS, DictionaryChoice, estimated_distinct
+from workers.files.formats.dictionary_choice import (
+    SAMPLE_ROWS,
+    DictionaryChoice,
+    estimated_distinct,
+)
 
 LIMIT_BYTES = 2 * 1024 * 1024
 ROWS = 16 * SAMPLE_ROWS

@@ -26,8 +26,8 @@ from workers.files.adls_files import AdlsAccess, AdlsFiles, VendedSignature, adl
 from workers.files.file_system import StoredFiles, open_file_system, open_object_store
 from workers.files.file_writer import WriterLimits
 from workers.files.gcs_files import GcsAccess, GcsFiles, VendedToken, gcs_path
-from workers.files.parquet_options import MIB
 from workers.files.store_access import USUAL_ACCESS, StoreAccess
+from workers.files.write_properties import MIB
 from workers.sink.fingerprint import epoch_fingerprint, fingerprint_of
 
 TABLE = schema(required(1, "id", LongType()), optional(2, "carrier", StringType()))

@@ -20,9 +20,9 @@ from tests.workers.write_target import Target, spec_of, write_rows, writer_of
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_system import StoredFiles, open_file_system
 from workers.files.file_writer import WriterLimits
-from workers.files.parquet_options import MIB
 from workers.files.s3_files import S3Access, S3Files, VendedKeys, s3_path
 from workers.files.store_access import USUAL_ACCESS, StoreAccess
+from workers.files.write_properties import MIB
 
 TABLE = schema(required(1, "id", LongType()), optional(2, "carrier", StringType()))
 BY_CARRIER = spec_of((2, "carrier", "identity"))

@@ -100,7 +100,9 @@ def test_a_write_may_name_a_branch_and_ask_for_order_and_no_nulls() -> None:
     assert (parsed.branch, parsed.check_ordering, parsed.check_nullability) == ("audit", True, True)
 
 
-def test_only_parquet_is_written() -> None:
-    parse_options({"table": "db.t", "write-format": "Parquet"}, streaming=True)
-    with pytest.raises(SettingsError, match=r"`write-format`: only `parquet` .* found `orc`"):
-        parse_options({"table": "db.t", "write-format": "orc"}, streaming=False)
+def test_a_write_may_name_the_format_of_its_files() -> None:
+    for given, found in (("Parquet", "parquet"), ("AVRO", "avro"), ("", "")):
+        options = parse_options({"table": "db.t", "write-format": given}, streaming=True)
+        assert options.write_format == found
+    with pytest.raises(SettingsError, match=r"`write-format`: expected one of .*, found `csv`"):
+        parse_options({"table": "db.t", "write-format": "csv"}, streaming=False)

@@ -56,7 +56,6 @@ def table(
         ("write.distribution-mode", "hash"),
         ("write.distribution-mode", "range"),
         ("write.format.default", "orc"),
-        ("write.format.default", "AVRO"),
         ("write.parquet.stats-enabled.column.id", "false"),
         ("write.location-provider.impl", "com.example.Places"),
         ("write.folder-storage.path", "s3://elsewhere/data"),
@@ -74,6 +73,7 @@ def test_a_property_that_is_not_heeded_is_named_with_its_value(name: str, value:
     [
         ("write.distribution-mode", "none"),
         ("write.format.default", "Parquet"),
+        ("write.format.default", "AVRO"),
         ("write.parquet.compression-codec", "zstd"),
         ("write.parquet.row-group-size-bytes", "1000"),
         ("write.target-file-size-bytes", "1000"),

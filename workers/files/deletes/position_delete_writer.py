@@ -14,7 +14,6 @@ from typing import Literal, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
@@ -29,12 +28,14 @@ from workers.arrow.arrow_schema import arrow_schema
 from workers.files.deletes.equality_delete_writer import delete_properties
 from workers.files.file_system import open_file_system
 from workers.files.file_writer import FileNames, WriteTarget
-from workers.files.parquet_options import parquet_options
+from workers.files.formats.choose_format import choose_format
+from workers.files.formats.file_format import OpenFile
 
 # How positions are stored: a vector for each data file, a file for each, or one for each partition.
 DeleteForm = Literal["vectors", "files", "partitions"]
 _CREATED_BY = "Frazil"
 _ROWS_AT_ONCE = 1 << 20
+_SCHEMA = arrow_schema(POSITION_DELETE_SCHEMA)
 
 Deleted = tuple[DataFile, DeletionVector]
 
@@ -53,7 +54,8 @@ class PositionDeleteWriter:
         form: DeleteForm,
     ) -> None:
         self._target, self._specs, self._names, self._form = target, specs, names, form
-        self._properties = delete_properties(target.properties)
+        properties = delete_properties(target.properties)
+        self._format = choose_format(properties, _SCHEMA, POSITION_DELETE_SCHEMA)
         folder = data_folder(target.location, target.properties)
         self._files = open_file_system(folder, target.access)
         self._locations: list[str] = []
@@ -83,22 +85,24 @@ class PositionDeleteWriter:
         return list(encoded.delete_files)
 
     def _file(self, deleted: Sequence[Deleted]) -> DataFile:
-        """Write one Parquet file, sorted by path and position."""
+        """Write one file, sorted by path and position."""
         first = deleted[0][0]
         spec = self._specs[first.spec_id]
         path = partition_path(spec, self._target.schema, first.partition)
-        location = self._location(path, "-deletes.parquet")
+        location = self._location(path, f"-deletes.{self._format.name}")
         positions = {file.file_path: vector for file, vector in deleted}
-        schema = arrow_schema(POSITION_DELETE_SCHEMA)
-        options = parquet_options(self._properties, POSITION_DELETE_SCHEMA).writer_arguments()
         with self._files.create(location) as sink:
-            with pq.ParquetWriter(sink, schema, **options) as parquet:
-                for file_path in sorted(positions):
-                    for rows in _rows(file_path, positions[file_path], schema):
-                        parquet.write_table(rows)
+            content: OpenFile | None = None
+            for file_path in sorted(positions):
+                for rows in _rows(file_path, positions[file_path]):
+                    content = content or self._format.open(sink, rows)
+                    content.write(rows)
+            if content is not None:
+                content.close()
             size_bytes = int(sink.tell())
         file = DataFile(
             file_path=location,
+            file_format=self._format.name.upper(),
             partition=first.partition,
             record_count=0,
             file_size_in_bytes=size_bytes,
@@ -107,7 +111,7 @@ class PositionDeleteWriter:
         return describe_position_deletes(file, positions)
 
     def _location(self, path: str, ending: str) -> str:
-        name = self._names.name(len(self._locations) + 1).removesuffix(".parquet") + ending
+        name = self._names.name(len(self._locations) + 1, ending)
         location = data_file_location(self._target.location, self._target.properties, path, name)
         # Before the file is made: an interruption between the two deletes it.
         self._locations.append(location)
@@ -129,12 +133,12 @@ class PositionDeleteWriter:
                 self._files.delete(location)
 
 
-def _rows(file_path: str, vector: DeletionVector, schema: pa.Schema) -> Sequence[pa.Table]:
+def _rows(file_path: str, vector: DeletionVector) -> Sequence[pa.Table]:
     positions = pa.array(np.frombuffer(vector.to_array(), np.int64))
     paths = pa.array([file_path], pa.string())
     tables = []
     for start in range(0, len(positions), _ROWS_AT_ONCE):
         part = positions.slice(start, _ROWS_AT_ONCE)
         names = paths.take(pa.nulls(len(part), pa.int32()).fill_null(0))
-        tables.append(pa.Table.from_arrays([names, part], schema=schema))
+        tables.append(pa.Table.from_arrays([names, part], schema=_SCHEMA))
     return tables

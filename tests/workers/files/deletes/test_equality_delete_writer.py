@@ -11,7 +11,15 @@ from committer.iceberg.entry.data_file import DataFileContent
 from committer.iceberg.schema.partition_spec import UNPARTITIONED
 from committer.iceberg.values.types import LongType, StringType
 from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import ATTEMPT, Target, files_below, names, read_file, spec_of
+from tests.workers.write_target import (
+    ATTEMPT,
+    Target,
+    files_below,
+    names,
+    path_of,
+    read_file,
+    spec_of,
+)
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.deletes.equality_delete_writer import EqualityDeleteWriter, delete_properties
 
@@ -84,13 +92,26 @@ def test_delete_files_have_properties_of_their_own() -> None:
     assert found["write.parquet.page-size-bytes"] == "9"
 
 
-def test_the_format_of_deletes_is_parquet_where_the_table_asks_for_another(tmp_path: Path) -> None:
-    properties = {"write.delete.format.default": "avro"}
+@pytest.mark.parametrize(
+    ("properties", "written"),
+    [
+        ({"write.delete.format.default": "avro"}, "avro"),
+        ({"write.format.default": "avro"}, "avro"),
+        ({"write.format.default": "avro", "write.delete.format.default": "parquet"}, "parquet"),
+    ],
+)
+def test_deletes_have_their_own_format_or_that_of_the_data(
+    tmp_path: Path, properties: dict[str, str], written: str
+) -> None:
     target = Target(f"file:{tmp_path}/t", TABLE, properties=properties)
     with EqualityDeleteWriter(target, (UNPARTITIONED,), KEYS, names()) as writer:
         writer.write(keys((1, "a")))
         (file,) = writer.close()
-    assert file.file_format == "PARQUET"
+    assert (file.file_format, path_of(file).suffix) == (written.upper(), f".{written}")
+
+
+def test_a_property_of_deletes_that_no_writer_knows_is_refused(tmp_path: Path) -> None:
+    target = Target(f"file:{tmp_path}/t", TABLE)
     broken = replace(target, properties={"write.delete.parquet.compression-codec": "zip"})
     with pytest.raises(UnsupportedError, match="compression-codec"):
         EqualityDeleteWriter(broken, (UNPARTITIONED,), KEYS, names())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import fastavro
 import pyarrow.parquet as pq
 import pytest
 
@@ -30,8 +33,10 @@ FILES = {
 POSITIONS = {"b": (5, 3), "a": (1 << 33, 2), "c": (0,)}
 
 
-def write(folder: Path, form: DeleteForm) -> list[DataFile]:
-    target = Target(f"file:{folder}", SCHEMA, SPEC)
+def write(
+    folder: Path, form: DeleteForm, properties: Mapping[str, str] | None = None
+) -> list[DataFile]:
+    target = Target(f"file:{folder}", SCHEMA, SPEC, properties or {})
     deleted = [(FILES[name], DeletionVector(found)) for name, found in POSITIONS.items()]
     with PositionDeleteWriter(target, {1: SPEC}, names(), form) as writer:
         written = writer.write(deleted)
@@ -43,6 +48,11 @@ def write(folder: Path, form: DeleteForm) -> list[DataFile]:
     return written
 
 
+def avro_rows(file: DataFile) -> list[Any]:
+    with path_of(file).open("rb") as content:
+        return [*fastavro.reader(content)]
+
+
 def rows(file: DataFile) -> list[tuple[str, int]]:
     table = pq.ParquetFile(path_of(file)).read()
     assert [field.metadata[b"PARQUET:field_id"] for field in table.schema] == [
@@ -50,6 +60,17 @@ def rows(file: DataFile) -> list[tuple[str, int]]:
         b"2147483545",
     ]
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@pytest.mark.parametrize("name", ["write.delete.format.default", "write.format.default"])
+def test_positions_are_written_in_the_format_of_deletes(tmp_path: Path, name: str) -> None:
+    written = write(tmp_path, "partitions", {name: "avro"})
+    assert {(file.file_format, path_of(file).suffix) for file in written} == {("AVRO", ".avro")}
+    found = [[*row.values()] for file in written for row in avro_rows(file)]
+    path = {name: FILES[name].file_path for name in FILES}
+    both = [[path["a"], 2], [path["a"], 1 << 33], [path["b"], 3], [path["b"], 5]]
+    assert sorted(found) == [*both, [path["c"], 0]]
+    assert sorted(file.record_count for file in written) == [1, 4]
 
 
 def test_each_data_file_has_a_file_of_its_own_where_the_table_says_so(tmp_path: Path) -> None:

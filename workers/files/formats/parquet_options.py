@@ -14,11 +14,8 @@ import pyarrow.parquet as pq
 from committer.errors import UnsupportedError
 from committer.iceberg.schema.schema import Schema
 from workers.arrow.bloom_filters import BloomFilters, bloom_filters
+from workers.files.write_properties import MIB, choice, level, positive, target_file_bytes
 
-MIB = 1 << 20
-
-_FORMAT = "write.format.default"
-_TARGET = "write.target-file-size-bytes"
 _ROW_GROUP = "write.parquet.row-group-size-bytes"
 _PAGE = "write.parquet.page-size-bytes"
 _DICTIONARY = "write.parquet.dict-size-bytes"
@@ -27,7 +24,6 @@ _PAGE_VERSION = "write.parquet.page-version"
 _CODEC = "write.parquet.compression-codec"
 _LEVEL = "write.parquet.compression-level"
 
-_FORMATS = ("parquet", "orc", "avro")
 # The property's words, and pyarrow's for them.
 _CODECS = {
     "zstd": "zstd",
@@ -77,18 +73,16 @@ class ParquetOptions:
 
 def parquet_options(properties: Mapping[str, str], table: Schema | None = None) -> ParquetOptions:
     """Read the table's properties; without its schema there are no bloom filters.
-    Parquet is written for any default format: a table may mix formats.
 
     Errors: `UnsupportedError` names the property that asks for what no writer knows.
     """
-    _choice(properties, _FORMAT, "parquet", dict.fromkeys(_FORMATS, ""))
-    codec = _choice(properties, _CODEC, "zstd", _CODECS)
+    codec = choice(properties, _CODEC, "zstd", _CODECS)
     return ParquetOptions(
-        target_file_bytes=_size(properties, _TARGET, 512 * MIB),
-        row_group_bytes=_size(properties, _ROW_GROUP, 128 * MIB),
-        page_bytes=_size(properties, _PAGE, MIB),
-        dictionary_bytes=_size(properties, _DICTIONARY, 2 * MIB),
-        page_version=_choice(properties, _PAGE_VERSION, "v1", _PAGE_VERSIONS),
+        target_file_bytes=target_file_bytes(properties),
+        row_group_bytes=positive(properties, _ROW_GROUP, 128 * MIB),
+        page_bytes=positive(properties, _PAGE, MIB),
+        dictionary_bytes=positive(properties, _DICTIONARY, 2 * MIB),
+        page_version=choice(properties, _PAGE_VERSION, "v1", _PAGE_VERSIONS),
         codec=codec,
         level=_level(properties, codec),
         page_rows=_page_rows(properties),
@@ -101,32 +95,11 @@ def _page_rows(properties: Mapping[str, str]) -> int | None:
         return None
     if "max_rows_per_page" not in inspect.signature(pq.ParquetWriter.__init__).parameters:
         raise UnsupportedError(f"`{_PAGE_ROWS}` needs pyarrow 26 on every executor")
-    return _size(properties, _PAGE_ROWS, 1)
-
-
-def _size(properties: Mapping[str, str], name: str, default: int) -> int:
-    text = properties.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise UnsupportedError(f"`{name}` is `{text}`: expected a positive number")
-    return int(text)
-
-
-def _choice(
-    properties: Mapping[str, str], name: str, default: str, choices: Mapping[str, str]
-) -> str:
-    text = properties.get(name, default)
-    if text.lower() not in choices:
-        raise UnsupportedError(f"`{name}` is `{text}`: expected one of {', '.join(choices)}")
-    return choices[text.lower()]
+    return positive(properties, _PAGE_ROWS, 1)
 
 
 def _level(properties: Mapping[str, str], codec: str) -> int | None:
-    text = properties.get(_LEVEL)
     if codec not in _LEVELLED:
         return None
-    if text is None or text == "null":
-        return _ZSTD_LEVEL if codec == "zstd" else None
-    try:
-        return int(text)
-    except ValueError as error:
-        raise UnsupportedError(f"`{_LEVEL}` is `{text}`: expected a number") from error
+    found = level(properties, _LEVEL)
+    return _ZSTD_LEVEL if found is None and codec == "zstd" else found

@@ -1,0 +1,1 @@
+"""The formats of data files: how rows of each become the bytes of a file, and their metrics."""
