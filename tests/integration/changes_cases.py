@@ -60,7 +60,7 @@ FEW = (
 # Each format of data files and position delete files.
 OF_FORMATS = tuple(
     Case(version, mode, by, name)
-    for name in ("avro",)
+    for name in ("avro", "orc")
     for version, mode, by in ((2, "merge-on-read", "region"), (3, "copy-on-write", ""))
 )
 

@@ -27,7 +27,7 @@ pytestmark = [
 
 COLUMNS = "id INT, region STRING, at TIMESTAMP, tags ARRAY<STRING>"
 SCHEMA = "id int, region string, at timestamp, tags array<string>"
-FORMATS = ("avro",)
+FORMATS = ("avro", "orc")
 
 
 @pytest.fixture(scope="module")

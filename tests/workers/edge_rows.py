@@ -41,3 +41,12 @@ def edge_rows() -> pa.RecordBatch:
     }
     arrays = [to_array(values[column.name], column.field_type) for column in table.fields]
     return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(table))
+
+
+def whole_seconds(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Cut the times of the edge rows to seconds."""
+    for name in ("timestamp", "timestamptz"):
+        at = rows.schema.get_field_index(name)
+        times = pa.array([-1_000_000, 0, 1_700_000_000_000_001, None], pa.int64())
+        rows = rows.set_column(at, rows.schema.field(at), times.cast(rows.schema.field(at).type))
+    return rows

@@ -43,3 +43,11 @@ def test_an_executor_needs_the_table_format_only(module: str) -> None:
     allowed = below(modules, *ours)
     assert below(modules, "committer") - allowed - {"committer", "committer.request"} == set()
     assert not below(modules, "redis", "sqlalchemy", "pydantic")
+
+
+@pytest.mark.thorough
+def test_a_writer_of_parquet_imports_no_other_format() -> None:
+    modules = imported_by("import workers.files.file_writer")
+    formats = "workers.files.formats"
+    assert f"{formats}.parquet_format" in modules
+    assert not below(modules, "pyarrow.orc", f"{formats}.orc_format", f"{formats}.avro_format")

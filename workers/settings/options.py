@@ -38,7 +38,7 @@ OnQuarantine = Literal["fail", "continue"]
 OnConflict = Literal["quarantine", "fail"]
 
 _FORMAT = "write-format"
-_FORMATS = ("parquet", "avro")
+_FORMATS = ("parquet", "orc", "avro")
 _OURS = frozenset(
     {
         "table",

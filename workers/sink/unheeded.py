@@ -20,6 +20,7 @@ _DISTRIBUTION = "write.distribution-mode"
 _HEEDED = frozenset(
     {
         "write.data.path",
+        "write.format.default",
         "write.object-storage.enabled",
         "write.object-storage.partitioned-paths",
         "write.parquet.compression-codec",
@@ -43,7 +44,11 @@ _OF_OTHERS = (
     "write.manifest",
     "write.merge.",
     "write.metadata.",
-    "write.orc.",
+    "write.orc.block-size-bytes",
+    "write.orc.bloom.filter.fpp",
+    "write.orc.compression-",
+    "write.orc.stripe-size-bytes",
+    "write.orc.write-batch-size",
     "write.parquet.bloom-filter-adaptive-enabled",
     "write.parquet.bloom-filter-enabled.column.",
     "write.parquet.bloom-filter-fpp.",
@@ -55,13 +60,12 @@ _OF_OTHERS = (
 # Values that ask for nothing, of properties that begin so.
 _NOTHING = (
     (_DISTRIBUTION, "none"),
+    ("write.orc.bloom.filter.columns", ""),
     ("write.parquet.shred-variants", "false"),
     ("write.parquet.stats-enabled.", "true"),
     ("write.spark.accept-any-schema", "false"),
     ("write.upsert.enabled", "false"),
     ("write.wap.enabled", "false"),
-    ("write.format.default", "parquet"),
-    ("write.format.default", "avro"),
 )
 _TABLES_MAX = 1_000
 _warned: set[tuple[str, str, str]] = set()

@@ -19,12 +19,8 @@ from hypothesis import strategies as st
 from committer.errors import UnsupportedError
 from committer.iceberg.avro.container import iter_blocks, iter_raw_blocks, read_header
 from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (
-    BooleanType,
-    DateType,
-    IcebergType,
     IntegerType,
     ListType,
     LongType,
@@ -35,6 +31,15 @@ from committer.iceberg.values.types import (
 )
 from tests.support.builders.fixtures import fixtures_dir
 from tests.workers.edge_rows import edge_rows, v2_primitives
+from tests.workers.format_rows import (
+    TWO,
+    batch_of,
+    by_us,
+    many_nested_rows,
+    nested_rows,
+    typed,
+    write_file,
+)
 from tests.workers.read.reading import read_all, read_of, task_of
 from tests.workers.tables import all_primitives, nested, optional, required, schema, struct
 from tests.workers.write_target import Target, files_below, path_of, spec_of, write_rows
@@ -44,28 +49,13 @@ from workers.files.file_writer import WriterLimits
 AVRO = {"write.format.default": "avro"}
 
 
-def target_of(folder: Path, table: Schema, **properties: str) -> Target:
-    named = {f"write.avro.{name}".replace("_", "-"): text for name, text in properties.items()}
-    return Target(f"file:{folder}/t", table, properties={**AVRO, **named})
-
-
 def write(folder: Path, table: Schema, rows: pa.RecordBatch, **properties: str) -> DataFile:
-    [file] = write_rows(target_of(folder, table, **properties), rows)
-    return file
-
-
-def batch_of(table: Schema, rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(rows, schema=arrow_schema(table))
+    return write_file(folder, "avro", table, rows, **properties)
 
 
 def by_fastavro(file: DataFile) -> list[Any]:
     with path_of(file).open("rb") as content:
         return list(fastavro.reader(content))
-
-
-def by_us(file: DataFile, table: Schema, spec: PartitionSpec = UNPARTITIONED) -> list[Any]:
-    found: list[Any] = read_all(read_of(table, specs=(spec,)), task_of(file)).to_pylist()
-    return found
 
 
 def headers(path: Path) -> Mapping[str, bytes]:
@@ -109,21 +99,7 @@ def test_nanoseconds_are_written_whole(tmp_path: Path) -> None:
 
 def test_lists_maps_and_structs_may_be_null_or_empty_at_every_level(tmp_path: Path) -> None:
     table = nested()
-    rows: list[dict[str, Any]] = [
-        {
-            "id": 1,
-            "point": {"x": 0.5, "y": 3, "deep": {"text": "t"}},
-            "tags": ["a", ""],
-            "attributes": [("k", 1.0), ("m", None), ("", -math.inf)],
-            "points": [{"x": 1, "at": None}, None],
-            "matrix": [[1.0], None, [], [None, -0.0]],
-        },
-        {"id": 2, **dict.fromkeys(["point", "tags", "attributes", "points", "matrix"])},
-        {"id": 3, "point": {"x": None, "y": -1, "deep": None}, "tags": [], "attributes": [],
-         "points": [], "matrix": []},
-        {"id": 4, "point": {"x": 1.0, "y": 0, "deep": {"text": None}}, "tags": ["b"],
-         "attributes": [("z", 0.0)], "points": [None], "matrix": [None]},
-    ]  # fmt: skip
+    rows = nested_rows()
     batch = batch_of(table, rows)
     file = write(tmp_path, table, batch)
     assert repr(by_us(file, table)) == repr(batch.to_pylist())
@@ -134,18 +110,7 @@ def test_lists_maps_and_structs_may_be_null_or_empty_at_every_level(tmp_path: Pa
 
 def test_rows_that_are_a_part_of_a_batch_are_written_and_no_others(tmp_path: Path) -> None:
     table = nested()
-    rows = [
-        {
-            "id": n,
-            "point": None if n % 3 == 0 else {"x": n / 2, "y": n, "deep": None},
-            "tags": [str(n)] * (n % 4),
-            "attributes": [(str(n), float(n))] * (n % 2),
-            "points": None if n % 5 == 0 else [{"x": n, "at": None}],
-            "matrix": [[float(n)] * (n % 3)],
-        }
-        for n in range(40)
-    ]
-    batch = batch_of(table, rows)
+    batch = many_nested_rows()
     file = write(tmp_path, table, batch.slice(7, 20))
     assert by_us(file, table) == batch.to_pylist()[7:27]
 
@@ -171,49 +136,6 @@ def test_a_variant_is_a_record_of_its_two_parts(tmp_path: Path) -> None:
     assert by_us(file, table) == rows
 
 
-_LEAVES: dict[IcebergType, st.SearchStrategy[Any]] = {
-    BooleanType(): st.booleans(),
-    IntegerType(): st.integers(-(2**31), 2**31 - 1),
-    LongType(): st.integers(-(2**63), 2**63 - 1),
-    StringType(): st.text(max_size=90),
-    DateType(): st.dates(),
-}
-
-
-@st.composite
-def _typed(draw: st.DrawFn, ids: list[int], depth: int = 0) -> tuple[Any, st.SearchStrategy[Any]]:
-    """Draw a type and what makes its values; `ids` counts the field ids."""
-
-    def part() -> tuple[int, Any, st.SearchStrategy[Any], bool]:
-        ids[0] += 1
-        number, is_required = ids[0], draw(st.booleans())
-        kind, values = draw(_typed(ids, depth + 1))
-        return number, kind, values if is_required else st.none() | values, is_required
-
-    shapes = ["leaf"] if depth > 2 else ["leaf", "struct", "list", "map", "texts"]
-    match draw(st.sampled_from(shapes)):
-        case "struct":
-            parts = [part() for _ in range(draw(st.integers(1, 3)))]
-            fields = [
-                (required if needs else optional)(number, f"f{number}", kind)
-                for number, kind, _, needs in parts
-            ]
-            members = {f"f{number}": values for number, _, values, _ in parts}
-            return struct(*fields), st.fixed_dictionaries(members)
-        case "list":
-            number, kind, values, needs = part()
-            return ListType(number, kind, needs), st.lists(values, max_size=3)
-        case "map" | "texts" as shape:
-            ids[0] += 1
-            key_id = ids[0]
-            key: IcebergType = StringType() if shape == "texts" else LongType()
-            number, kind, values, needs = part()
-            pairs = st.dictionaries(_LEAVES[key], values, max_size=3)
-            return MapType(key_id, key, number, kind, needs), pairs.map(lambda one: [*one.items()])
-    leaf = draw(st.sampled_from(list(_LEAVES)))
-    return leaf, _LEAVES[leaf]
-
-
 @pytest.mark.thorough
 @given(st.data())
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
@@ -221,7 +143,7 @@ def test_random_rows_of_random_types_are_read_back(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     ids = [0]
-    kind, values = data.draw(_typed(ids))
+    kind, values = data.draw(typed(ids))
     is_required = data.draw(st.booleans())
     column = (required if is_required else optional)(ids[0] + 1, "c", kind)
     table = schema(column)
@@ -277,9 +199,6 @@ def thousands(count: int = 20_000) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [pa.array(numbers), pa.array(texts)], schema=arrow_schema(TWO)
     )
-
-
-TWO = schema(required(1, "id", LongType()), optional(2, "text", StringType()))
 
 
 @pytest.mark.parametrize(

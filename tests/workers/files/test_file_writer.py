@@ -409,7 +409,9 @@ def test_files_are_zstd_without_arrow_s_own_schema_by_default(tmp_path: Path) ->
     assert footer.metadata is None
 
 
-@pytest.mark.parametrize(("name", "written"), [("PARQUET", "parquet"), ("Avro", "avro")])
+@pytest.mark.parametrize(
+    ("name", "written"), [("PARQUET", "parquet"), ("Avro", "avro"), ("ORC", "orc")]
+)
 def test_files_have_the_format_of_the_table(tmp_path: Path, name: str, written: str) -> None:
     [file] = write_rows(target(tmp_path, properties={"write.format.default": name}), rows(0, 10))
     assert file.file_path.endswith(f".{written}")

@@ -101,7 +101,7 @@ def test_a_write_may_name_a_branch_and_ask_for_order_and_no_nulls() -> None:
 
 
 def test_a_write_may_name_the_format_of_its_files() -> None:
-    for given, found in (("Parquet", "parquet"), ("AVRO", "avro"), ("", "")):
+    for given, found in (("Parquet", "parquet"), ("ORC", "orc"), ("avro", "avro"), ("", "")):
         options = parse_options({"table": "db.t", "write-format": given}, streaming=True)
         assert options.write_format == found
     with pytest.raises(SettingsError, match=r"`write-format`: expected one of .*, found `csv`"):

@@ -55,7 +55,7 @@ def table(
     [
         ("write.distribution-mode", "hash"),
         ("write.distribution-mode", "range"),
-        ("write.format.default", "orc"),
+        ("write.orc.bloom.filter.columns", "id"),
         ("write.parquet.stats-enabled.column.id", "false"),
         ("write.location-provider.impl", "com.example.Places"),
         ("write.folder-storage.path", "s3://elsewhere/data"),
@@ -74,6 +74,9 @@ def test_a_property_that_is_not_heeded_is_named_with_its_value(name: str, value:
         ("write.distribution-mode", "none"),
         ("write.format.default", "Parquet"),
         ("write.format.default", "AVRO"),
+        ("write.format.default", "orc"),
+        ("write.orc.stripe-size-bytes", "1000"),
+        ("write.orc.compression-codec", "zstd"),
         ("write.parquet.compression-codec", "zstd"),
         ("write.parquet.row-group-size-bytes", "1000"),
         ("write.target-file-size-bytes", "1000"),
@@ -104,14 +107,14 @@ def test_a_sort_order_that_is_not_known_is_named_with_its_keys() -> None:
 def test_all_of_it_is_one_warning_once_a_query_and_again_when_it_changes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    asks = {"write.distribution-mode": "range", "write.format.default": "orc"}
+    asks = {"write.distribution-mode": "range", "write.upsert.enabled": "true"}
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
             warn_of_unheeded("db.t", table(asks, BY_CARRIER), "checkpoint-1")
         (said,) = caplog.messages
         assert "sort order 1 (" in said
         assert "`write.distribution-mode=range`" in said
-        assert "`write.format.default=orc`" in said
+        assert "`write.upsert.enabled=true`" in said
         warn_of_unheeded("db.t", table(asks, BY_CARRIER), "checkpoint-2")
         warn_of_unheeded("db.t", table(asks), "checkpoint-1")
         warn_of_unheeded("db.u", table(asks), "checkpoint-1")

@@ -29,4 +29,8 @@ def choose_format(properties: Mapping[str, str], schema: pa.Schema, table: Schem
 
         return AvroFormat(schema, table, avro_options(properties))
     leaves = metrics_leaves(schema, table, metrics_config(properties, table))
+    if format_name(properties) == "orc":
+        from workers.files.formats.orc_format import OrcFormat, orc_options
+
+        return OrcFormat(schema, leaves, orc_options(properties))
     return ParquetFormat(schema, leaves, parquet_options(properties, table))

@@ -1,0 +1,105 @@
+"""Column metrics from the rows themselves, for a format whose writer tells none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from committer.iceberg.values.single_value import encode_value
+from committer.iceberg.values.truncation import truncate_lower, truncate_upper
+from committer.iceberg.values.types import (
+    BinaryType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    StringType,
+    UUIDType,
+    VariantType,
+)
+from workers.arrow.footer_metrics import FileMetrics, Leaf
+
+_Range = tuple[Any, Any]
+# Iceberg's own writer of ORC has no bounds of these.
+_UNBOUND = (BinaryType, FixedType, UUIDType, VariantType)
+
+
+@dataclass(slots=True)
+class RowMetrics:
+    """Gathers the metrics of one file: `add` all of its rows, then `finish`."""
+
+    leaves: Sequence[Leaf]
+    _rows: int = 0
+    _nulls: dict[int, int] = field(default_factory=dict)
+    _nans: dict[int, int] = field(default_factory=dict)
+    _ranges: dict[int, _Range] = field(default_factory=dict)
+
+    def add(self, rows: pa.Table) -> None:
+        self._rows += rows.num_rows
+        for leaf in self.leaves:
+            if leaf.has_counts:
+                self._add_column(leaf, _column(rows, leaf.path))
+
+    def _add_column(self, leaf: Leaf, column: pa.ChunkedArray) -> None:
+        number = leaf.field_id
+        self._nulls[number] = self._nulls.get(number, 0) + column.null_count
+        if isinstance(leaf.kind, FloatType | DoubleType):
+            is_nan = pc.is_nan(column)
+            self._nans[number] = self._nans.get(number, 0) + (pc.sum(is_nan).as_py() or 0)
+            column = column.filter(pc.invert(is_nan))
+        if leaf.has_bounds and not isinstance(leaf.kind, _UNBOUND):
+            self._widen(leaf, column)
+
+    def _widen(self, leaf: Leaf, column: pa.ChunkedArray) -> None:
+        found = pc.min_max(_plain(column))
+        low, high = found["min"].as_py(), found["max"].as_py()
+        if low is None:
+            return
+        if isinstance(low, float):
+            # A zero has two signs, of which Arrow sees one.
+            low, high = low or -0.0, high or 0.0
+        known = self._ranges.get(leaf.field_id, (low, high))
+        self._ranges[leaf.field_id] = min(low, known[0]), max(high, known[1])
+
+    def finish(self) -> FileMetrics:
+        return FileMetrics(
+            record_count=self._rows,
+            value_counts=dict.fromkeys(self._nulls, self._rows),
+            null_value_counts=self._nulls,
+            nan_value_counts=self._nans,
+            lower_bounds=self._bounds(0),
+            upper_bounds=self._bounds(1),
+        )
+
+    def _bounds(self, side: int) -> Mapping[int, bytes]:
+        kinds = {leaf.field_id: leaf for leaf in self.leaves}
+        found: dict[int, bytes] = {}
+        for number, values in self._ranges.items():
+            value = _cut(kinds[number], side, values[side])
+            if value is not None:
+                found[number] = encode_value(kinds[number].kind, value)
+        return found
+
+
+def _cut(leaf: Leaf, side: int, value: object) -> object:
+    """Cut a text to the width of the table's bounds; None if that leaves none."""
+    width = leaf.mode.bounds_width
+    if width is None or not isinstance(leaf.kind, StringType):
+        return value
+    return (truncate_upper if side else truncate_lower)(leaf.kind, value, width)
+
+
+def _column(rows: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
+    column = rows.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return times as the numbers that Iceberg has for them."""
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        return column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    return column
