@@ -17,7 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from committer.errors import UnsupportedError
-from committer.iceberg.avro.container import iter_blocks, iter_raw_blocks, read_header
+from committer.iceberg.avro.container import (
+    BLOCK_BYTES_MAX,
+    iter_blocks,
+    iter_raw_blocks,
+    read_header,
+)
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (
@@ -245,6 +250,16 @@ def test_rows_that_are_wider_than_a_block_have_one_each(tmp_path: Path) -> None:
     file = write(tmp_path, TWO, rows)
     content = path_of(file).read_bytes()
     assert [block.count for block in iter_blocks(content, read_header(content))] == [1, 1, 2]
+    assert by_us(file, TWO) == rows.to_pylist()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "uncompressed"])
+def test_a_row_that_is_larger_than_a_block_of_a_manifest_may_be_is_read(
+    tmp_path: Path, codec: str
+) -> None:
+    rows = batch_of(TWO, [{"id": 1, "text": "x" * (BLOCK_BYTES_MAX + 1)}])
+    file = write(tmp_path, TWO, rows, compression_codec=codec)
     assert by_us(file, TWO) == rows.to_pylist()
 
 

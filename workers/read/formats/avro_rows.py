@@ -26,6 +26,8 @@ from workers.read.read_types import read_array, read_schema
 
 _CHUNK_BYTES = 1024 * 1024
 _BATCH_ROWS = 8 * 1024
+# A row is a block at least, and may hold a large text or binary.
+_BLOCK_BYTES_MAX = 1 << 30
 # Two numbers in front of a block: how many rows, how many bytes.
 _BLOCK_START_BYTES = 20
 
@@ -90,7 +92,8 @@ class AvroRows:
                 raise TruncatedAvroError("Avro: the file ends inside a block")
             if block[-SYNC_BYTES:] != self._header.sync:
                 raise InvalidMetadataError("Avro: a block does not end with the file's sync marker")
-            yield count, decompress(self._header.codec, block[position:-SYNC_BYTES])
+            content = block[position:-SYNC_BYTES]
+            yield count, decompress(self._header.codec, content, _BLOCK_BYTES_MAX)
 
 
 class _ReadAhead:
