@@ -26,9 +26,9 @@ from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import TableReader, open_reader
 from workers.changes.change_options import ChangeOptions, Command
 from workers.files.deletes.position_delete_writer import DeleteForm
-from workers.files.parquet_options import parquet_options
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
+from workers.files.write_properties import target_file_bytes
 from workers.settings.worker_settings import WorkerSettings, load_settings
 
 Isolation = Literal["serializable", "snapshot"]
@@ -83,7 +83,7 @@ class ChangedTable:
     @property
     def target_file_bytes(self) -> int:
         """How large a data file should be: `write.target-file-size-bytes`."""
-        return parquet_options(self.metadata.properties, self.schema).target_file_bytes
+        return target_file_bytes(self.metadata.properties)
 
     def isolation(self, command: Command) -> Isolation:
         """Return what others must not have done meanwhile. Were an upsert to miss a row that has
