@@ -272,8 +272,8 @@ class RealHarness:
             return await catalog.load(TableIdentifier.parse(name))
 
     def read(self, location: str) -> bytes:
-        """Return an object of the warehouse, whole."""
-        return Path(location.removeprefix("file://")).read_bytes()
+        """Return an object of the warehouse, whole; Iceberg Java writes `file:/` for `file:///`."""
+        return Path(location.removeprefix("file:")).read_bytes()
 
     async def outstanding(self) -> list[str]:
         """Return the keys of the requests in the inbox."""
