@@ -29,8 +29,8 @@ _GRACE_S = 90.0
 _POLL_S = 0.02
 # More than any committer takes, fewer than memory minds.
 _REQUESTS_A_SECOND_MAX = 2_500
-_VARIABLES = {
-    # As a user runs it: the defaults, which the tests' harness shortens.
+# As a user runs it: the defaults, which the tests' harness shortens.
+USUAL_VARIABLES = {
     "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "30",
     "FRAZIL_SERVICE__RECONCILE_AGE_S": "30",
     "FRAZIL_QUEUE__RECLAIM_IDLE_S": "300",
@@ -53,7 +53,7 @@ class Frazil:
         self._with_profiles = with_profiles
         self._numbers = iter(range(1_000_000))
         self._folder = tempfile.TemporaryDirectory(prefix="frazil-", ignore_cleanup_errors=True)
-        variables = dict(_VARIABLES)
+        variables = dict(USUAL_VARIABLES)
         if interval_ms is not None:
             variables["FRAZIL_COMMIT__MIN_INTERVAL_MS"] = str(interval_ms)
         program = ("-m", "bench.serve", str(delay_ms)) if delay_ms else ("-m", "committer", "serve")

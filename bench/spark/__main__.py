@@ -4,103 +4,140 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
+from bench.frazil import USUAL_VARIABLES
+from bench.spark.delayed_s3 import DELAY_MS, measure_delayed
+from bench.spark.goals import AT_ONCE, PEERS, Found, goals, median_of, speed
 from bench.spark.micro_batches import Batches, Streams, measure_alone, measure_together
-from bench.spark.systems import open_systems
+from bench.spark.systems import Frazil, open_systems
 from bench.spark.writes import CASES, Write, measure_writes
-from bench.statistics import Spread, ratio
+from bench.statistics import ratio
+from bench.targets import Target
 from tests.integration.real_harness import real_harness
 
-_PEERS = ("iceberg", "parquet")
+_LOCAL_PARTS = ("writes", "batches", "streams")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    with real_harness() as harness:
-        asyncio.run(harness.start())
-        with open_systems(harness) as (spark, systems):
-            checkpoints = harness.folder / "checkpoints"
-            if "writes" in options.parts:
-                cases = [case for case in CASES if options.case in case.title]
-                _print_writes(measure_writes(spark, systems, cases, options.rows, options.rounds))
-            if "batches" in options.parts:
-                _print_batches(
-                    measure_alone(spark, systems, checkpoints, options.batches, options.rounds)
-                )
-            if "streams" in options.parts:
-                peers = [system for system in systems if system.name != "parquet"]
-                _print_streams(
-                    measure_together(spark, peers, checkpoints, options.streams, options.window_s)
-                )
+    found = Found()
+    if set(_LOCAL_PARTS) & set(options.parts):
+        _measure_here(options, found)
+    if "delay" in options.parts:
+        # A JVM has the jars and the environment that it started with: this needs one of its own.
+        with ProcessPoolExecutor(1, get_context("spawn")) as child:
+            found.delayed.extend(
+                child.submit(measure_delayed, options.streams, options.window_s).result()
+            )
+        for one in found.delayed:
+            _print_streams(one, f"streams with {DELAY_MS} ms added to each call of the storage")
+    for goal in goals(found):
+        if goal.scenario in options.parts:
+            _print_goal(goal)
     return 0
 
 
-def _print_writes(writes: Iterable[Write]) -> None:
-    by_case: defaultdict[str, defaultdict[str, list[Write]]] = defaultdict(
-        lambda: defaultdict(list)
+def _measure_here(options: argparse.Namespace, found: Found) -> None:
+    """Measure all parts that need local files only."""
+    with real_harness(**USUAL_VARIABLES) as harness:
+        asyncio.run(harness.start())
+        with open_systems(harness) as (spark, systems):
+            frazil, iceberg, parquet = systems
+            checkpoints = harness.folder / "checkpoints"
+            if "writes" in options.parts:
+                cases = [case for case in CASES if options.case in case.title]
+                writes = measure_writes(spark, systems, cases, options.rows, options.rounds)
+                for write in writes:
+                    _print_write(write)
+                    found.writes.append(write)
+                _compare_writes(found.writes)
+            if "batches" in options.parts:
+                at_once = Frazil(harness, AT_ONCE, {"frazil.commit.min-interval-ms": "0"})
+                each = (frazil, at_once, iceberg, parquet)
+                for batches in measure_alone(
+                    spark, each, checkpoints, options.batches, options.rounds
+                ):
+                    _print_batches(batches)
+                    found.batches.append(batches)
+                _compare_batches(found.batches)
+            if "streams" in options.parts:
+                for streams in measure_together(
+                    spark, (frazil, iceberg), checkpoints, options.streams, options.window_s
+                ):
+                    _print_streams(streams, "streams on one table")
+                    found.streams.append(streams)
+
+
+def _print_write(one: Write) -> None:
+    print(
+        f"{one.case}, {one.system}: {one.wall_s:.2f} s, {one.cpu_s:.2f} s of CPU,"
+        f" {one.size_bytes:,} bytes",
+        flush=True,
     )
-    for one in writes:
-        print(
-            f"{one.case}, {one.system}: {one.wall_s:.2f} s, {one.cpu_s:.2f} s of CPU,"
-            f" {one.size_bytes:,} bytes",
-            flush=True,
-        )
-        by_case[one.case][one.system].append(one)
-    for case, found in by_case.items():
-        for peer in _PEERS:
+
+
+def _compare_writes(writes: Sequence[Write]) -> None:
+    for case in dict.fromkeys(one.case for one in writes):
+        for peer in PEERS:
             wall, cpu, size = (
-                _times(found, peer, name) for name in ("wall_s", "cpu_s", "size_bytes")
+                speed(writes, case, peer, name) for name in ("wall_s", "cpu_s", "size_bytes")
             )
             print(
-                f"{case}: {wall} times the speed of {peer}, {cpu} times by CPU,"
-                f" {ratio(1.0, size):.3f} of its bytes"
+                f"{case}: {wall:.2f} times the speed of {peer}, {cpu:.2f} times by CPU,"
+                f" {1 / size:.3f} of its bytes"
             )
 
 
-def _times(found: Mapping[str, Sequence[Write]], peer: str, name: str) -> float:
-    ours, theirs = (
-        Spread.of([float(getattr(one, name)) for one in found[each]]).median
-        for each in ("frazil", peer)
+def _print_batches(one: Batches) -> None:
+    fresh = one.freshness_p50_ms
+    print(
+        f"micro-batches, {one.system}: addBatch p50 {one.add_batch_p50_ms:.0f} ms,"
+        f" {one.cpu_ms:.0f} ms of CPU each"
+        + ("" if math.isnan(fresh) else f", in the table {fresh:.0f} ms after the trigger (p50)")
+        + f" ({one.count})",
+        flush=True,
     )
-    return round(ratio(theirs, ours), 2)
 
 
-def _print_batches(batches: Iterable[Batches]) -> None:
-    found: defaultdict[str, list[Batches]] = defaultdict(list)
-    for one in batches:
-        print(
-            f"micro-batches, {one.system}: addBatch p50 {one.add_batch_p50_ms:.0f} ms,"
-            f" {one.cpu_ms:.0f} ms of CPU each ({one.count})",
-            flush=True,
-        )
-        found[one.system].append(one)
-    for peer in _PEERS:
+def _compare_batches(batches: Sequence[Batches]) -> None:
+    for peer in PEERS:
         add_batch, cpu = (
-            ratio(
-                Spread.of([getattr(one, name) for one in found["frazil"]]).median,
-                Spread.of([getattr(one, name) for one in found[peer]]).median,
-            )
+            ratio(median_of(batches, "frazil", name), median_of(batches, peer, name))
             for name in ("add_batch_p50_ms", "cpu_ms")
         )
         print(f"micro-batches: addBatch {add_batch:.2f} of {peer}'s, CPU {cpu:.2f} of {peer}'s")
+    for ours in ("frazil", AT_ONCE):
+        theirs = median_of(batches, "iceberg", "freshness_p50_ms")
+        fresh = ratio(median_of(batches, ours, "freshness_p50_ms"), theirs)
+        print(f"micro-batches: in the table after {fresh:.2f} of iceberg's time, {ours}")
 
 
-def _print_streams(streams: Iterable[Streams]) -> None:
-    for one in streams:
-        print(
-            f"streams on one table, {one.system}: {one.micro_batches} micro-batches in"
-            f" {one.window_s:.0f} s, {one.failed} queries failed",
-            flush=True,
-        )
+def _print_streams(one: Streams, title: str) -> None:
+    p50, p99 = one.latency_ms(0.5), one.latency_ms(0.99)
+    print(
+        f"{title}, {one.system}: {one.landed} micro-batches landed in {one.window_s:.0f} s,"
+        f" {p50:,.0f} ms (p50) and {p99:,.0f} ms (p99) after the trigger;"
+        f" {one.failed} queries failed, p99 with them {one.p99_ms:,.0f} ms",
+        flush=True,
+    )
+
+
+def _print_goal(goal: Target) -> None:
+    print(
+        f"goal, {goal.scenario}: {goal.text}: {goal.relation} {goal.wanted:g},"
+        f" found {goal.found:.2f}: {goal.verdict}"
+    )
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.spark", description=__doc__)
-    parser.add_argument("--parts", nargs="+", default=["writes", "batches", "streams"])
+    parser.add_argument("--parts", nargs="+", default=[*_LOCAL_PARTS, "delay"])
     parser.add_argument("--case", default="", help="only writes whose title has this text")
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)

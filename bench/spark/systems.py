@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from bench.spark.landings import LandingWatch
 from frazil.spark import configure, create_table
-from tests.integration.java_engine import jdbc_catalog
+from tests.integration.java_engine import JavaCatalog, jdbc_catalog
 from tests.integration.real_harness import CATALOG, RealHarness
 from tests.support.builders.jars import JAVA_OPTIONS
 from workers.spark.java import find_java_home
@@ -49,20 +50,33 @@ class System(Protocol):
         """Return where its data files are."""
         ...
 
+    def watch(self, target: Target) -> LandingWatch | None:
+        """Return a watch on the table; None for bare files."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Frazil:
-    """`format("frazil")`: a write ends when its request is durable."""
+    """`format("frazil")`: a write ends when its request is durable.
+
+    `properties`: of its tables.
+    """
 
     harness: RealHarness
     name: str = "frazil"
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     def _table(self, target: Target) -> str:
-        return f"{NAMESPACE}.frazil_{target.name}"
+        return f"{NAMESPACE}.{self._name(target)}"
+
+    def _name(self, target: Target) -> str:
+        return f"{self.name.replace(' ', '_')}_{target.name}"
 
     def create(self, frame: Any, target: Target) -> None:
         partitions = [target.partition] if target.partition else []
-        create_table(frame, self._table(target), partition_by=partitions)
+        create_table(
+            frame, self._table(target), partition_by=partitions, properties=self.properties
+        )
 
     def write(self, frame: Any, target: Target) -> None:
         frame.write.format("frazil").mode("append").option("table", self._table(target)).save()
@@ -72,7 +86,10 @@ class Frazil:
         return writer.option("checkpointLocation", str(checkpoint)).start()
 
     def folder(self, target: Target) -> Path:
-        return self.harness.warehouse / NAMESPACE / f"frazil_{target.name}"
+        return self.harness.warehouse / NAMESPACE / self._name(target)
+
+    def watch(self, target: Target) -> LandingWatch:
+        return LandingWatch(self.harness.catalog_file, self._table(target), self.harness.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +101,10 @@ class Iceberg:
     name: str = "iceberg"
 
     def _table(self, target: Target) -> str:
-        return f"{CATALOG}.{NAMESPACE}.iceberg_{target.name}"
+        return f"{CATALOG}.{self._name(target)}"
+
+    def _name(self, target: Target) -> str:
+        return f"{NAMESPACE}.iceberg_{target.name}"
 
     def create(self, frame: Any, target: Target) -> None:
         columns = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in frame.schema)
@@ -105,6 +125,9 @@ class Iceberg:
 
     def folder(self, target: Target) -> Path:
         return self.harness.warehouse / NAMESPACE / f"iceberg_{target.name}"
+
+    def watch(self, target: Target) -> LandingWatch:
+        return LandingWatch(self.harness.catalog_file, self._name(target), self.harness.read)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +153,9 @@ class Parquet:
     def folder(self, target: Target) -> Path:
         return self.harness.folder / "parquet" / target.name
 
+    def watch(self, target: Target) -> None:
+        return None
+
 
 def bytes_of(system: System, target: Target) -> int:
     """Return how many bytes of data files a system has written."""
@@ -137,23 +163,30 @@ def bytes_of(system: System, target: Target) -> int:
 
 
 @contextmanager
-def open_systems(harness: RealHarness) -> Iterator[tuple[Any, Sequence[System]]]:
-    """Yield a Spark session of two cores, and the systems in it."""
+def open_systems(
+    harness: RealHarness, java: JavaCatalog | None = None
+) -> Iterator[tuple[Any, Sequence[System]]]:
+    """Yield a Spark session of two cores, and the systems in it.
+
+    `java`: the harness's catalog, as Iceberg's runtime opens it; SQLite and local files by default.
+    """
     from pyspark.sql import SparkSession
 
     os.environ["JAVA_HOME"] = str(find_java_home(harness.folder / "java"))
     variables = harness.environment()
     os.environ.update({key: text for key, text in variables.items() if key.startswith("FRAZIL_")})
-    java = jdbc_catalog(harness)
+    java = java or jdbc_catalog(harness)
     prefix = f"spark.sql.catalog.{CATALOG}"
     confs = {
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "3g",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS.replace("-XX:TieredStopAtLevel=1", ""),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.parquet.compression.codec": "zstd",
+        "spark.sql.streaming.numRecentProgressUpdates": "100000",
         "spark.jars": ",".join(map(str, java.jars)),
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.cache-enabled": "false",
