@@ -550,6 +550,11 @@ RUN_ON_AWS = Walk(
     {"BUCKET": "example-lake", "AWS_REGION": "eu-central-1", "ACCOUNT": "123456789012"},
 )
 
+SPARK_ELSEWHERE = Walk(
+    f"{_HOW_TO}/spark-elsewhere.md",
+    [LeftOut(block=1, reason="needs a server: tests/integration/test_spark_connect.py")],
+)
+
 RUN_ON_KUBERNETES = Walk(
     f"{_HOW_TO}/run-on-kubernetes.md",
     [
@@ -642,6 +647,7 @@ WALKS = (
     REMOVE_ORPHANS,
     RUN_ON_AWS,
     RUN_ON_KUBERNETES,
+    SPARK_ELSEWHERE,
     RUN_THE_BENCHMARK,
     RUN_THE_COMMITTER,
     SHARE_WITH_OTHER_ENGINES,

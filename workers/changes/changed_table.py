@@ -29,6 +29,7 @@ from workers.files.deletes.position_delete_writer import DeleteForm
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
 from workers.files.write_properties import target_file_bytes
+from workers.settings.session_settings import with_session_settings
 from workers.settings.worker_settings import WorkerSettings, load_settings
 
 Isolation = Literal["serializable", "snapshot"]
@@ -137,7 +138,7 @@ def open_changed_table(options: ChangeOptions) -> Iterator[ChangedTable]:
     Errors: `SettingsError`, those of `TableReader.load`, `NotFoundError` for a branch that is not
     there.
     """
-    settings = load_settings(options.settings)
+    settings = load_settings(with_session_settings(options.settings))
     with open_reader(settings.catalog) as reader:
         metadata = reader.load(TableIdentifier.parse(options.table)).metadata
         ref = None if options.branch == MAIN else options.branch

@@ -34,6 +34,7 @@ from workers.compaction.row_order import RowOrder, clustered_by, sorted_by
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
 from workers.read.shared_read import TableRead
+from workers.settings.session_settings import with_session_settings
 from workers.settings.worker_settings import WorkerSettings, load_settings
 
 _ROW_LINEAGE = 3
@@ -107,7 +108,7 @@ def open_rewritten_table(options: RewriteOptions) -> Iterator[RewrittenTable]:
     Errors: `SettingsError`, those of `TableReader.load`, `NotFoundError` for a branch that is not
     there, `PublishError` for a column that cannot be written.
     """
-    settings = load_settings(options.settings)
+    settings = load_settings(with_session_settings(options.settings))
     with open_reader(settings.catalog) as reader:
         metadata = reader.load(TableIdentifier.parse(options.table)).metadata
         ref = None if options.branch == MAIN else options.branch

@@ -41,6 +41,7 @@ def distribute(
     from committer.table_reader import open_reader
     from workers.distribution.distribution_mode import mode_of
     from workers.settings.option_values import refuse_unknown, table_name
+    from workers.settings.session_settings import with_session_settings
     from workers.settings.worker_settings import load_settings
 
     given = None if mode is None else mode_of(mode, "distribute: `mode`")
@@ -48,7 +49,7 @@ def distribute(
         raise SettingsError(f"distribute: `partitions`: expected 1 or more, found {partitions}")
     settings = {name.lower(): str(value) for name, value in options.items()}
     refuse_unknown(settings, (), ())
-    with open_reader(load_settings(settings).catalog) as reader:
+    with open_reader(load_settings(with_session_settings(settings)).catalog) as reader:
         metadata = reader.load(TableIdentifier.parse(table_name(table))).metadata
     return distributed(dataframe, metadata, given, partitions)
 

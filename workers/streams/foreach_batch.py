@@ -53,10 +53,11 @@ def _append(dataframe: Any, options: Mapping[str, str]) -> None:
 
 def _upsert(dataframe: Any, options: Mapping[str, str]) -> None:
     from workers.settings.options import parse_options
+    from workers.settings.session_settings import with_session_settings
     from workers.sink.identity import read_micro_batch
     from workers.streams.position_upserts import upsert_micro_batch
 
-    parsed = parse_options(options, streaming=False)
+    parsed = parse_options(with_session_settings(options), streaming=False)
     context = _context(dataframe)
     micro_batch = None if context is None else read_micro_batch(context.getLocalProperty)
     upsert_micro_batch(dataframe, parsed, micro_batch)
