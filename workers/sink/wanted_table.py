@@ -8,6 +8,7 @@ of publishing, is imported where it is used.
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from uuid import UUID
 
 import pyarrow as pa
@@ -28,11 +29,13 @@ from workers.files.write_properties import FORMAT
 from workers.requests.blocking_publisher import BlockingPublisher, borrow_publisher
 from workers.settings.create_options import CreateOptions
 from workers.settings.options import WriteOptions
-from workers.settings.worker_settings import WorkerSettings, load_settings
+from workers.settings.worker_settings import NO_QUEUE, WorkerSettings, load_settings
 from workers.sink.identity import MicroBatch
 from workers.sink.target import TargetTable
 from workers.sink.unheeded import warn_of_unheeded
 from workers.upserts.upsert import Upsert
+
+_QUEUE_CLIENT = "redis"
 
 
 def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
@@ -41,6 +44,7 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
     Errors: `PublishError`, `UnsupportedError` or `SettingsError`, saying what does not fit.
     """
     settings = load_settings(options.settings)
+    _check_queue_client(settings)
     _check_names(options)
     with borrow_publisher(settings) as publisher:
         metadata = _wanted_table(publisher, options, settings, schema)
@@ -63,6 +67,12 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
     distribution = check_option(options.distribution_mode, schema)
     warn_of_unheeded(options.table, metadata, query, is_distributed=distribution is not None)
     return target
+
+
+def _check_queue_client(settings: WorkerSettings) -> None:
+    """Miss the queue's client before the rows are written: only publishing imports it."""
+    if settings.queue_url != NO_QUEUE and find_spec(_QUEUE_CLIENT) is None:
+        raise ModuleNotFoundError(f"No module named '{_QUEUE_CLIENT}'", name=_QUEUE_CLIENT)
 
 
 def _check_names(options: WriteOptions) -> None:
