@@ -21,6 +21,7 @@ from committer.iceberg.scan.scan_task import FileScanTask
 from frazil.spark import configure, find_java_home
 from tests.integration.java_engine import jdbc_catalog
 from tests.integration.real_harness import CATALOG, RealHarness, real_harness
+from tests.integration.spark_session import end_jvm
 from tests.support.builders.jars import JAVA_OPTIONS
 from workers.files.file_system import local_path
 
@@ -105,6 +106,7 @@ def changes_harness() -> Iterator[ChangesHarness]:
         asyncio.run(real.start())
         before = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
         os.environ["JAVA_HOME"] = str(find_java_home(real.folder / "java"))
+        end_jvm()
         spark = _session(real)
         for name in [name for name in os.environ if name.startswith(_OURS)]:
             del os.environ[name]
@@ -115,6 +117,7 @@ def changes_harness() -> Iterator[ChangesHarness]:
             yield ChangesHarness(real, spark)
         finally:
             spark.stop()
+            end_jvm()
             for name in _variables(real):
                 os.environ.pop(name, None)
             os.environ.update(before)

@@ -12,6 +12,7 @@ from typing import Any
 
 from frazil.spark import find_java_home
 from tests.support.builders.jars import JAVA_OPTIONS
+from workers.settings.session_settings import remember_settings
 
 _CHANGED = ("FRAZIL_", "JAVA_HOME", "PYSPARK_PYTHON")
 
@@ -24,7 +25,7 @@ def spark_session(
     from pyspark.sql import SparkSession
 
     before = {name: value for name, value in os.environ.items() if name.startswith(_CHANGED)}
-    _end_jvm()
+    end_jvm()
     os.environ["JAVA_HOME"] = str(find_java_home(folder / "java"))
     builder = SparkSession.builder.master("local[2]").appName("frazil-tests")
     usual = {
@@ -47,12 +48,14 @@ def spark_session(
         yield spark
     finally:
         spark.stop()
-        _end_jvm()
+        end_jvm()
 
 
-def _end_jvm() -> None:
+def end_jvm() -> None:
+    """End the JVM of this process, if it has one, and forget the settings of its sessions."""
     from pyspark import SparkContext
 
+    remember_settings({})
     gateway = SparkContext._gateway
     if gateway is None:
         return

@@ -7,17 +7,14 @@ One Spark application, no committer.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from committer.iceberg.expressions.expression import (
@@ -33,10 +30,9 @@ from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values import types as iceberg
 from committer.iceberg.values.types import NestedField
-from tests.support.builders.jars import JAVA_OPTIONS
+from tests.integration.spark_session import spark_session
 from workers.changes.spark_conditions import ALL_ROWS, NO_ROWS, RowFilter, filter_of
 from workers.changes.tasks.row_kinds import FILE
-from workers.spark.java import find_java_home
 
 pytestmark = [
     pytest.mark.spark,
@@ -146,24 +142,10 @@ INEXACT = (
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    folder: Path = tmp_path_factory.mktemp("spark")
-    before = os.environ.get("JAVA_HOME")
-    os.environ["JAVA_HOME"] = str(find_java_home(folder / "java"))
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
-        # Not UTC: a condition's times are of this zone.
-        .config("spark.sql.session.timeZone", "Europe/Berlin")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
-    os.environ.pop("JAVA_HOME")
-    os.environ.update({} if before is None else {"JAVA_HOME": before})
+    # Not UTC: a condition's times are of this zone.
+    confs = {"spark.master": "local[1]", "spark.sql.session.timeZone": "Europe/Berlin"}
+    with spark_session(tmp_path_factory.mktemp("spark"), confs, lambda _: None) as session:
+        yield session
 
 
 @pytest.fixture(scope="module")

@@ -87,8 +87,17 @@ class Changes:
         return found
 
 
-@pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("partitioned_by", ["", "bucket(3, id)", "region"])
+@pytest.mark.parametrize(
+    ("partitioned_by", "version"),
+    [
+        ("bucket(3, id)", 2),
+        ("", 3),
+        *(
+            pytest.param(by, version, marks=pytest.mark.heavy)
+            for by, version in (("", 2), ("bucket(3, id)", 3), ("region", 2), ("region", 3))
+        ),
+    ],
+)
 def test_rows_are_a_models_after_random_upserts_of_two_streams_with_replays(
     harness: ChangesHarness, partitioned_by: str, version: int
 ) -> None:

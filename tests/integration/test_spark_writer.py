@@ -50,6 +50,7 @@ from committer.storage.disk.local import LocalStorage
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from frazil.spark import configure, find_java_home, sink, upsert_stream
 from tests.cli.serving import serving
+from tests.integration.spark_session import end_jvm
 from tests.support.builders.jars import JAVA_OPTIONS
 from workers.spark.worker_process import begin_call
 
@@ -194,6 +195,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     harness = Harness(folder, None)
     harness.new_table()  # the catalog exists before a writer looks for it
     before = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
+    end_jvm()
     os.environ["JAVA_HOME"] = str(find_java_home(folder / "java"))
     builder = (
         SparkSession.builder.master("local[2,2]")
@@ -219,6 +221,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     os.environ.update(before)
     yield harness
     harness.spark.stop()
+    end_jvm()
 
 
 @dataclass(slots=True)

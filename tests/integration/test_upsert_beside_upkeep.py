@@ -81,6 +81,7 @@ class Changes:
         return {"id": key, "name": self.rows[key], "op": "u", "at": self.clock}
 
 
+@pytest.mark.heavy
 def test_rows_are_a_dictionarys_whatever_upkeep_runs_beside_the_stream(
     harness: ChangesHarness, tmp_path: Path
 ) -> None:
