@@ -237,6 +237,7 @@ def what_happens(program: Program) -> Iterator[tuple[Kind, str]]:
         before = after
 
 
+@pytest.mark.heavy
 def test_two_applications_leave_the_rows_of_a_model(tmp_path: Path) -> None:
     with run_of(SHORT_SEED, tmp_path, applications=2, length=SHORT_LENGTH) as run:
         asyncio.run(run.all_programs(kills=2))

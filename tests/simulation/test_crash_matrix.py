@@ -51,6 +51,7 @@ def test_no_single_fault_breaks_a_promise(name: str, part: int) -> None:
 
 
 @pytest.mark.simulation
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", OTHER_CATALOGS)
 @pytest.mark.parametrize("name", ON_OTHER_CATALOGS)
 def test_no_fault_of_a_call_to_another_catalog_breaks_a_promise(
