@@ -5,13 +5,11 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.reading.pack_splits import Split
@@ -20,20 +18,17 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from workers.compaction.row_order import RowOrder
 from workers.files.file_system import StoredFiles
-from workers.files.file_writer import FileNames
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.spark_batches import as_spark_batch
-from workers.spark.task_input import TaskInput, ending_in_order
-from workers.spark.worker_process import begin_call
-from workers.spark.written_files import write_files
+from workers.spark.task_input import running_task
+from workers.spark.written_files import names_of_task, write_files
 
 MESSAGE_SCHEMA = "message binary"
 # Of a DataFrame with one row for each split: which one it is.
 SPLIT = "id"
-_SALT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +106,15 @@ class GroupWriter:
         A task that fails, or that Spark gives up meanwhile, deletes its own files only. Errors:
         `PublishError` for rows that stop before their end; those of `read_task`.
         """
-        begin_call()
-        names = self._names()
+        names = names_of_task(self.attempt)
         rows = self._only_columns(batches) if self.rows is None else self.rows.read(batches)
-        with ending_in_order():
-            files = write_files(
-                rows,
-                self.target,
-                names,
-                TaskInput.of_running_task(),
-            )
+        with running_task() as task_input:
+            files = write_files(rows, self.target, names, task_input)
         self.reported.add(file.file_path for file in files)
         yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(tuple(files))])})
 
     def _only_columns(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (batch.select(list(self.columns)) for batch in batches)
-
-    def _names(self) -> FileNames:
-        task = TaskContext.get()
-        salt = os.urandom(_SALT_BYTES).hex()
-        return FileNames(task.partitionId(), task.taskAttemptId(), self.attempt, salt)
 
 
 def unpacked_message(content: bytes) -> tuple[DataFile, ...]:

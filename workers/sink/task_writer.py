@@ -6,7 +6,6 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from uuid import UUID
@@ -17,12 +16,10 @@ from pyspark.sql.datasource import WriterCommitMessage
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.schema import Schema
-from workers.files.file_writer import FileNames
 from workers.sink.identity import MicroBatch, WriteIdentity, read_micro_batch
 from workers.sink.target import TargetTable
-from workers.spark.task_input import TaskInput, ending_in_order
-from workers.spark.worker_process import begin_call
-from workers.spark.written_files import write_files
+from workers.spark.task_input import running_task
+from workers.spark.written_files import names_of_task, write_files
 from workers.upserts.upsert import Upsert
 
 _log = logging.getLogger("frazil.workers")
@@ -30,7 +27,6 @@ _log = logging.getLogger("frazil.workers")
 _APPLICATION = "spark.app.name"
 _BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_PER_BATCH_OFF = str(2**31 - 1)
-_SALT_BYTES = 4
 _warned: set[str] = set()
 
 
@@ -69,14 +65,11 @@ def write_task(
 
     Errors: `PublishError` for rows that do not fit the table, or that stop before their end.
     """
-    begin_call()
     task = TaskContext.get()
     _warn_of_slow_transport(task.getLocalProperty(_BYTES_PER_BATCH))
     attempt = str(identity.attempt(target.table_uuid))
-    salt = os.urandom(_SALT_BYTES).hex()
-    names = FileNames(task.partitionId(), task.taskAttemptId(), attempt, salt)
-    with ending_in_order():
-        rows, digests = TaskInput.of_running_task(), b""
+    names, digests = names_of_task(attempt), b""
+    with running_task() as rows:
         if upsert is None:
             files = write_files(batches, target, names, rows)
         else:

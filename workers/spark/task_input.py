@@ -21,6 +21,7 @@ from types import FrameType
 from typing import Protocol, cast
 
 from committer.errors import PublishError
+from workers.spark.worker_process import begin_call
 
 _WORKER = ("pyspark/worker.py", "pyspark\\worker.py")
 # How a Python worker of Spark ends: with its executor, or with the application.
@@ -115,6 +116,15 @@ def _is_closed(stream: TaskStream) -> bool:
             return False
         except ConnectionError:
             return True
+
+
+@contextmanager
+def running_task() -> Iterator[TaskInput]:
+    """Yield the input of the task that calls. Each task that writes files begins with this: inside,
+    a signal that ends the worker deletes the open files first (`ending_in_order`)."""
+    begin_call()
+    with ending_in_order():
+        yield TaskInput.of_running_task()
 
 
 @contextmanager

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pyarrow as pa
+from pyspark import TaskContext
 
 from committer.iceberg.entry.data_file import DataFile
 from workers.arrow.arrow_schema import match_columns
 from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
 from workers.spark.task_input import TaskInput
+
+_SALT_BYTES = 4
+
+
+def names_of_task(attempt: str) -> FileNames:
+    """Return the names of the running task's files, which no other try of it shares."""
+    task = TaskContext.get()
+    salt = os.urandom(_SALT_BYTES).hex()
+    return FileNames(task.partitionId(), task.taskAttemptId(), attempt, salt)
 
 
 def write_files(

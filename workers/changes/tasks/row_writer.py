@@ -6,7 +6,6 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
 
 from committer.errors import InvariantError
 from committer.iceberg.deletes.deletion_vector import DeletionVector
@@ -46,10 +44,9 @@ from workers.read.deletes.delete_cache import DeleteCache
 from workers.read.deletes.deleted_positions import deleted_positions
 from workers.read.shared_read import TableRead
 from workers.spark.reported_files import ReportedFiles
-from workers.spark.task_input import TaskInput, ending_in_order
-from workers.spark.worker_process import begin_call
+from workers.spark.task_input import TaskInput, running_task
+from workers.spark.written_files import names_of_task
 
-_SALT_BYTES = 4
 _DELETING = pa.array([RowKind.DELETE, RowKind.UPDATE], pa.int32())
 _WRITTEN = pa.array([RowKind.UPDATE, RowKind.INSERT, RowKind.MOVE], pa.int32())
 _MATCHED = pa.array([RowKind.DELETE, RowKind.UPDATE, RowKind.MATCHED], pa.int32())
@@ -106,14 +103,13 @@ class RowWriter:
 
         Errors: `PublishError` for rows that do not fit the table, or that stop before their end.
         """
-        begin_call()
-        with ending_in_order():
-            message = self._written(batches, TaskInput.of_running_task())
+        with running_task() as rows:
+            message = self._written(batches, rows)
         self.reported.add(file.file_path for file in message.files)
         yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(message)])})
 
     def _written(self, batches: Iterator[pa.RecordBatch], rows: TaskInput) -> RowsWritten:
-        names, work = self._names(), _Work(self.matches_once)
+        names, work = names_of_task(self.attempt), _Work(self.matches_once)
         with _RowFiles(self.target, names) as files:
             for batch in batches:
                 work.take(batch)
@@ -140,11 +136,6 @@ class RowWriter:
             updated=work.counts[RowKind.UPDATE],
             inserted=work.counts[RowKind.INSERT],
         )
-
-    def _names(self) -> FileNames:
-        task = TaskContext.get()
-        salt = os.urandom(_SALT_BYTES).hex()
-        return FileNames(task.partitionId(), task.taskAttemptId(), self.attempt, salt)
 
     def _replaced(self, task: FileScanTask) -> tuple[DataFile, ...]:
         return () if self.form == "partitions" else superseded_deletes(task.delete_files)

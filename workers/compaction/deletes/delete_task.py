@@ -5,13 +5,11 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.scan.scan_task import FileScanTask
@@ -19,13 +17,12 @@ from workers.compaction.deletes.delete_positions import positions_to_write, repl
 from workers.compaction.group_writer import MESSAGE_SCHEMA, SPLIT, RewriteTarget
 from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
 from workers.files.file_system import StoredFiles
-from workers.files.file_writer import FileNames
 from workers.read.shared_read import TableRead
 from workers.spark.reported_files import ReportedFiles
-from workers.spark.task_input import TaskInput, ending_in_order
+from workers.spark.task_input import TaskInput, running_task
+from workers.spark.written_files import names_of_task
 
 __all__ = ["MESSAGE_SCHEMA", "DeletesWriter", "DeletesWritten"]
-_SALT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +51,8 @@ class DeletesWriter:
         """Yield one message. A task that fails, or that Spark gives up meanwhile, deletes its own
         files only. Errors: `PublishError` for rows that stop before their end; those of
         `read_task`."""
-        with ending_in_order():
-            message = self._written(batches, TaskInput.of_running_task())
+        with running_task() as rows:
+            message = self._written(batches, rows)
         self.reported.add(file.file_path for file in message.files)
         yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(message)])})
 
@@ -70,7 +67,9 @@ class DeletesWriter:
             if (positions := positions_to_write(self.read, task, self.form, files))
         ]
         specs = {spec.spec_id: spec for spec in self.read.specs}
-        with PositionDeleteWriter(self.target, specs, self._names(), self.form) as deletes:
+        with PositionDeleteWriter(
+            self.target, specs, names_of_task(self.attempt), self.form
+        ) as deletes:
             written = deletes.write([(task.file, positions) for task, positions in found])
             rows.require_listener()
         return DeletesWritten(
@@ -79,11 +78,6 @@ class DeletesWriter:
             tuple(task.file.file_path for task, _ in found),
             sum(positions.cardinality for _, positions in found),
         )
-
-    def _names(self) -> FileNames:
-        task = TaskContext.get()
-        salt = os.urandom(_SALT_BYTES).hex()
-        return FileNames(task.partitionId(), task.taskAttemptId(), self.attempt, salt)
 
 
 def packed_tasks(tasks: Iterable[FileScanTask]) -> bytes:
