@@ -18,7 +18,7 @@ CHANGES = (
     Mutant(
         "version_1_gets_delete_files",
         "workers/changes/changed_table.py",
-        'if mode == "copy-on-write" or self.metadata.format_version < _POSITION_DELETES:',
+        'if mode == "copy-on-write" or self.state.metadata.format_version < _POSITION_DELETES:',
         'if mode == "copy-on-write":',
         _TABLE,
     ),
@@ -46,7 +46,7 @@ CHANGES = (
     Mutant(
         "change_compares_nothing_since_its_base",
         "workers/changes/changed_table.py",
-        '        return {"base_snapshot_id": self.snapshot.snapshot_id}\n',
+        '        return {"base_snapshot_id": self.state.snapshot.snapshot_id}\n',
         '        return {"base_sequence_number": 0}\n',
         _TABLE,
     ),

@@ -6,7 +6,8 @@ from tests.mutants.mutant import Mutant
 
 _GROUPS = ("tests/workers/compaction/test_rewrite_groups.py",)
 _ORDER = ("tests/workers/compaction/test_zorder.py",)
-_ENDED = ("tests/workers/compaction/test_publish_rewrite.py",)
+_PUBLICATION = ("tests/workers/compaction/publication",)
+_ENDED = ("tests/workers/compaction/test_publish_groups.py",)
 _TURNS = ("tests/workers/compaction/test_partition_turns.py",)
 _DELETES = ("tests/workers/compaction/deletes/test_delete_groups.py",)
 _PUBLISHED_DELETES = ("tests/workers/compaction/deletes/test_publish_deletes.py",)
@@ -72,9 +73,9 @@ COMPACTION = (
     ),
     Mutant(
         "files_of_a_compaction_that_may_be_replayed_are_deleted",
-        "workers/compaction/publish_rewrite.py",
-        "        if is_told:\n",
-        "        if receipt.reason:\n",
+        "workers/compaction/publish_groups.py",
+        "        if not answer.in_doubt:\n",
+        "        if answer.why:\n",
         _ENDED,
     ),
     Mutant(
@@ -159,8 +160,22 @@ COMPACTION = (
     Mutant(
         "delete_files_of_a_rewrite_that_may_be_replayed_are_deleted",
         "workers/compaction/deletes/publish_deletes.py",
-        "    if is_told:\n",
-        "    if receipt.reason:\n",
+        "    if not answer.in_doubt:\n",
+        "    if answer.why:\n",
         _PUBLISHED_DELETES,
+    ),
+    Mutant(
+        "a_rewrite_that_may_be_replayed_is_taken_for_lost",
+        "workers/compaction/publication/rewrite_request.py",
+        "in_doubt=receipt.reason != Reason.CONFLICT",
+        "in_doubt=receipt.reason is None",
+        _PUBLICATION,
+    ),
+    Mutant(
+        "a_part_that_lands_whole_is_published_without_its_failed_group",
+        "workers/compaction/publication/part_run.py",
+        "        if lost and self.lands_whole:\n",
+        "        if not written and self.lands_whole:\n",
+        _PUBLICATION,
     ),
 )

@@ -140,7 +140,7 @@ def isolation_needs(table: ChangedTable, command: Command, scope: RowFilter) -> 
 
 
 def _target(table: ChangedTable) -> ChangeTarget:
-    metadata, schema = table.metadata, table.schema
+    metadata, schema = table.state.metadata, table.schema
     if table.has_lineage:
         schema = Schema((*schema.fields, LINEAGE, NEWEST), schema_id=schema.schema_id)
     properties = {k: v for k, v in metadata.properties.items() if k.startswith("write.")}
@@ -150,7 +150,7 @@ def _target(table: ChangedTable) -> ChangeTarget:
         metadata.default_spec,
         metadata.default_sort_order,
         properties,
-        table.access,
+        table.state.access,
         tuple(metadata.partition_specs),
     )
 

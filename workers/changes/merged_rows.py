@@ -117,7 +117,7 @@ class _MergeTry:
         joined = probe.join(self._source, self._on, "inner")
         scope = filter_of(joined, self._table.schema, FILE)
         keys = equal_keys(joined, self._source, self._table.schema)
-        if not keys or self._table.snapshot is None:
+        if not keys or self._table.state.snapshot is None:
             return scope
         return RowFilter(And.of(scope.expression, self._read_keys(keys)))
 

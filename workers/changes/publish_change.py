@@ -64,7 +64,7 @@ class AttemptIdentity:
 
     def attempt(self, table: ChangedTable) -> str:
         """Return the attempt, which the names of its files carry."""
-        uuid, branch = table.metadata.require_uuid(), table.options.branch
+        uuid, branch = table.state.metadata.require_uuid(), table.options.branch
         return str(attempt_of(uuid, branch, self.producer.id, self.epoch, self.nonce))
 
 
@@ -133,7 +133,7 @@ def publish_change(
                 f"the change of table `{table.name}` touches {len(named)} files, a request names"
                 f" {FILES_NAMED_MAX} at most: change it in parts, by a condition for each"
             )
-    with borrow_publisher(table.settings) as publisher:
+    with borrow_publisher(table.state.settings) as publisher:
         return publisher.publish(written_epoch(table, identity, prepared), policy)
 
 
@@ -144,7 +144,7 @@ def written_epoch(
     needs = {**table.base(), **prepared.needs, "on_conflict": "fail"}
     return WrittenEpoch(
         identifier=TableIdentifier.parse(table.name),
-        table_uuid=table.metadata.require_uuid(),
+        table_uuid=table.state.metadata.require_uuid(),
         schema_id=table.schema.schema_id,
         producer=identity.producer,
         epoch=identity.epoch,
@@ -159,7 +159,7 @@ def written_epoch(
 
 def delete_reported(locations: Iterable[str], table: ChangedTable) -> None:
     """Delete files that no request names, nor ever will."""
-    delete_files(locations, table.access, "a change that did not land")
+    delete_files(locations, table.state.access, "a change that did not land")
 
 
 def delete_written(written: Sequence[RowsWritten], table: ChangedTable) -> None:

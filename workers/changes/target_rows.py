@@ -59,7 +59,7 @@ def no_rows(spark: Any, table: ChangedTable) -> Any:
 
 def _read(parts: Any, table: ChangedTable, columns: Sequence[str] | None = None) -> Any:
     schema = rows_schema(table, columns)
-    source = RowSource(table_read(table, columns), table.access, spark_arrow_schema(schema))
+    source = RowSource(table_read(table, columns), table.state.access, spark_arrow_schema(schema))
     return parts.mapInArrow(source.read, schema)
 
 
@@ -80,7 +80,7 @@ def table_read(table: ChangedTable, columns: Sequence[str] | None = None) -> Tab
     found = [field.name for field in table.schema.fields]
     names = [name for name in found if columns is None or name in columns]
     places = [READ_AS[name] for name in _place_names(table)]
-    return TableRead.of(table.metadata, schema=table.schema, names=[*names, *places])
+    return TableRead.of(table.state.metadata, schema=table.schema, names=[*names, *places])
 
 
 def facts(spark: Any, tasks: Sequence[FileScanTask]) -> Any:

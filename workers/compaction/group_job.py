@@ -6,7 +6,6 @@ ordered go through Spark, which ranges them by their keys and sorts each range.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,8 +33,6 @@ from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
 from workers.spark.spark_schema import spark_schema
 
-# The last line of a Python traceback.
-_TOLD = re.compile(r"[\w.]*(Error|Exception): ")
 # Whose files are deleted, where the log says so.
 WHAT = "a compaction that did not land"
 
@@ -64,7 +61,7 @@ class GroupJob:
             return [file for files in messages for file in files]
         except BaseException:
             # No request names them: one is made of the files of whole jobs.
-            delete_files(reported.locations, self.table.access, WHAT)
+            delete_files(reported.locations, self.table.state.access, WHAT)
             raise
 
     def _as_they_come(self, reported: ReportedFiles) -> Any:
@@ -98,7 +95,7 @@ class GroupJob:
     def _rows(self) -> GroupRows:
         slim = FileGroup(tuple(slim_tasks(self.group.tasks)), self.group.partition)
         splits = group_splits(slim, self.table.sizes)
-        return GroupRows(self.table.read, self.table.access, tuple(map(packed_split, splits)))
+        return GroupRows(self.table.read, self.table.state.access, tuple(map(packed_split, splits)))
 
     def _numbers(self, rows: GroupRows) -> Any:
         """Return a DataFrame with the number of each split in a partition of its own."""
@@ -121,11 +118,3 @@ def _sort_key(name: str, descends: bool, nulls_last: bool) -> Any:
     if descends:
         return column.desc_nulls_last() if nulls_last else column.desc_nulls_first()
     return column.asc_nulls_last() if nulls_last else column.asc_nulls_first()
-
-
-def sentence(error: Exception) -> str:
-    """Return what is wrong in one line: of a task's error the last one of its traceback."""
-    text = str(error).partition("JVM stacktrace")[0]
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = (line for line in reversed(lines) if _TOLD.match(line))
-    return f"{type(error).__name__}: {next(told, lines[0] if lines else '')}"[:1000]

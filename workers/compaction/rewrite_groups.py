@@ -59,6 +59,10 @@ class FileGroup:
         return tuple(task.file.file_path for task in self.tasks)
 
     @property
+    def file_count(self) -> int:
+        return len(self.tasks)
+
+    @property
     def size_bytes(self) -> int:
         return sum(map(_bytes, self.tasks))
 

@@ -12,30 +12,21 @@ from dataclasses import dataclass, replace
 from committer.errors import SettingsError
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.metadata.metadata_model import TableMetadata
-from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.plan_files import Scan, plan_snapshot
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.scan.time_travel import find_snapshot
 from committer.iceberg.schema.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
-from committer.iceberg.values.locations import data_folder
 from committer.iceberg.values.types import NestedField
-from committer.ledger_entry import MAIN
-from committer.request.table_identifier import TableIdentifier
-from committer.table_reader import TableReader, open_reader
 from workers.arrow.arrow_schema import match_columns
+from workers.branches.branch_state import BranchState, open_branch
 from workers.compaction.group_writer import RewriteTarget
 from workers.compaction.rewrite_groups import FileGroup, RewriteSizes, plan_groups
 from workers.compaction.rewrite_options import RewriteOptions, rewrite_sizes
 from workers.compaction.row_order import RowOrder, clustered_by, sorted_by
-from workers.files.store_access import StoreAccess
-from workers.files.vended_keys import access_of_tasks
 from workers.read.shared_read import TableRead
-from workers.settings.session_settings import with_session_settings
-from workers.settings.worker_settings import WorkerSettings, load_settings
 
 _ROW_LINEAGE = 3
 _LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
@@ -44,18 +35,13 @@ _TARGET_SIZE = "write.target-file-size-bytes"
 
 @dataclass(frozen=True, slots=True)
 class RewrittenTable:
-    """One state of a table, open for reading. `snapshot`: the head of the branch, None of an empty
-    table. `spec`: of the new files. `order`: of their rows, None where they stay as they come."""
+    """`spec`: of the new files. `order`: of their rows, None where they stay as they come."""
 
     options: RewriteOptions
-    settings: WorkerSettings
-    metadata: TableMetadata
-    snapshot: Snapshot | None
+    state: BranchState
     sizes: RewriteSizes
     spec: PartitionSpec
     order: RowOrder | None
-    access: StoreAccess
-    reader: TableReader
 
     @property
     def name(self) -> str:
@@ -66,63 +52,52 @@ class RewrittenTable:
         return plan_groups(self._tasks(), self.sizes, self.spec.spec_id)
 
     def _tasks(self) -> Iterator[FileScanTask]:
-        asked = ScanFilter(self.metadata, self.metadata.current_schema, self.options.where)
+        metadata, state = self.state.metadata, self.state
+        asked = ScanFilter(metadata, metadata.current_schema, self.options.where)
         # The filter chooses files: of these all rows are kept.
-        for task in plan_snapshot(Scan(self.metadata, asked), self.snapshot, self.reader.read):
+        for task in plan_snapshot(Scan(metadata, asked), state.snapshot, state.reader.read):
             yield replace(task, residual=ALWAYS_TRUE)
 
     @property
     def read(self) -> TableRead:
         """How rows are read: with their lineage, where the table has it."""
-        schema = self.metadata.current_schema
+        schema = self.state.metadata.current_schema
         names = [*(field.name for field in schema.fields), *(one.name for one in self._lineage)]
-        return TableRead.of(self.metadata, schema=schema, names=names)
+        return TableRead.of(self.state.metadata, schema=schema, names=names)
 
     @property
     def target(self) -> RewriteTarget:
         """How rows are written."""
-        metadata, schema = self.metadata, self.metadata.current_schema
+        metadata, schema = self.state.metadata, self.state.metadata.current_schema
         properties = {k: v for k, v in metadata.properties.items() if k.startswith("write.")}
         return RewriteTarget(
             metadata.location,
             Schema((*schema.fields, *self._lineage), schema_id=schema.schema_id),
             self.spec,
             properties | {_TARGET_SIZE: str(self.sizes.written_bytes)},
-            self.access,
+            self.state.access,
             UNSORTED if self.order is None else self.order.sort_order,
         )
 
     @property
     def _lineage(self) -> tuple[NestedField, ...]:
-        return _LINEAGE if self.metadata.format_version >= _ROW_LINEAGE else ()
-
-    def refreshed(self) -> TableMetadata:
-        """Load the table as it is now. Errors: as `TableReader.load`."""
-        return self.reader.load(TableIdentifier.parse(self.name)).metadata
+        return _LINEAGE if self.state.metadata.format_version >= _ROW_LINEAGE else ()
 
 
 @contextmanager
 def open_rewritten_table(options: RewriteOptions) -> Iterator[RewrittenTable]:
     """Load the table as it is now, for as long as the block runs.
 
-    Errors: `SettingsError`, those of `TableReader.load`, `NotFoundError` for a branch that is not
-    there, `PublishError` for a column that cannot be written.
+    Errors: those of `open_branch`, `PublishError` for a column that cannot be written.
     """
-    settings = load_settings(with_session_settings(options.settings))
-    with open_reader(settings.catalog) as reader:
-        metadata = reader.load(TableIdentifier.parse(options.table)).metadata
-        ref = None if options.branch == MAIN else options.branch
-        folder = data_folder(metadata.location, metadata.properties)
+    with open_branch(options.table, options.branch, options.settings) as state:
+        metadata = state.metadata
         table = RewrittenTable(
             options,
-            settings,
-            metadata,
-            find_snapshot(metadata, ref=ref),
+            state,
             rewrite_sizes(options, metadata.properties),
             _output_spec(options, metadata),
             _order(options, metadata),
-            access_of_tasks(settings.access, reader.credential(folder)),
-            reader,
         )
         # A column that cannot be written is refused before a row is read.
         match_columns(table.read.arrow_schema, table.target.schema)

@@ -140,7 +140,7 @@ class _MicroBatch:
 
     def _has_landed(self, table: ChangedTable) -> bool:
         epoch = written_epoch(table, self.identity.attempt(), PreparedChange("row-delta"))
-        return landed_before(table.metadata, epoch) is not None
+        return landed_before(table.state.metadata, epoch) is not None
 
     def _publish(
         self, table: ChangedTable, attempt: AttemptIdentity, prepared: PreparedChange

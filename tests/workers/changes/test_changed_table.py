@@ -26,7 +26,10 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.single_value import encode_value
 from committer.iceberg.values.types import LongType, NestedField
+from committer.ledger_entry import MAIN
+from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import TableReader
+from workers.branches.branch_state import BranchState
 from workers.changes.change_options import ChangeOptions, Command
 from workers.changes.change_run import isolation_needs
 from workers.changes.changed_rows import removes_whole_files
@@ -50,9 +53,16 @@ def table(version: int = 2, /, **properties: str) -> ChangedTable:
         format_version=version,
         now_ms=1,
     )
-    nothing = cast(WorkerSettings, None), cast(TableReader, None)
-    options = ChangeOptions("db.t", {})
-    return ChangedTable(options, nothing[0], metadata, None, USUAL_ACCESS, nothing[1])
+    state = BranchState(
+        TableIdentifier.parse("db.t"),
+        MAIN,
+        cast(WorkerSettings, None),
+        metadata,
+        None,
+        USUAL_ACCESS,
+        cast(TableReader, None),
+    )
+    return ChangedTable(ChangeOptions("db.t", {}), state)
 
 
 def file(low: int, high: int) -> DataFile:
@@ -120,7 +130,8 @@ def test_the_base_is_the_snapshot_that_was_read() -> None:
     empty = table()
     assert empty.base() == {"base_sequence_number": 0}
     snapshot = Snapshot(snapshot_id=9, sequence_number=3, timestamp_ms=1, manifest_list="m")
-    assert replace(empty, snapshot=snapshot).base() == {"base_snapshot_id": 9}
+    written = ChangedTable(empty.options, replace(empty.state, snapshot=snapshot))
+    assert written.base() == {"base_snapshot_id": 9}
 
 
 def test_whole_files_are_removed_only_where_all_rows_surely_match() -> None:

@@ -116,7 +116,7 @@ def partition_values(rows: Any, table: ChangedTable) -> list[Any]:
     """Return columns that are equal for rows of one partition, where Spark can say so; for other
     transforms their source, which has more values. Fields inside of structs are left out."""
     found = []
-    for field in table.metadata.default_spec.fields:
+    for field in table.state.metadata.default_spec.fields:
         column = _source(table.schema, field.source_id)
         if column is not None and column[0] in rows.columns:
             found.append(_transformed(F.col(quoted(column[0])), field.transform, column[1]))

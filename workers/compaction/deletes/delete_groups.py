@@ -41,6 +41,10 @@ class DeletesGroup:
     tasks: tuple[FileScanTask, ...]
 
     @property
+    def file_count(self) -> int:
+        return len(self.removed)
+
+    @property
     def size_bytes(self) -> int:
         return sum(stored_bytes(entry.data_file) for entry in self.removed)
 

@@ -55,7 +55,7 @@ class DeletesJob:
             return [unpacked_written(bytes(row["message"])) for row in messages]
         except BaseException:
             # No request names them: one is made of the files of whole jobs.
-            delete_files(reported.locations, table.access, WHAT)
+            delete_files(reported.locations, table.state.access, WHAT)
             raise
 
     def _parts(self) -> list[Sequence[FileScanTask]]:
@@ -66,7 +66,7 @@ class DeletesJob:
             return list(_dealt(tasks, _looked_up_bytes, _LOOKED_UP_BYTES))
         if self.table.form != "partitions":
             return list(_dealt(tasks, lambda _: 1, _FILES_OF_TASK))
-        sizes = self.table.options.sizes(self.table.metadata.properties)
+        sizes = self.table.options.sizes(self.table.state.metadata.properties)
         files = output_files(self.group.size_bytes, sizes)
         return list(_dealt(tasks, lambda _: 1, -(-len(tasks) // files)))
 

@@ -20,25 +20,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from committer.errors import AccessError, InvariantError, PublishError, TransientError
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
 from committer.iceberg.manifest.manifest import decode_manifest
-from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
-from committer.reason import Reason
-from committer.request.commit_request import Fingerprint
 from committer.request.needs import FILES_NAMED_MAX, Needs, RemovedDeleteFile
-from committer.request.receipt_model import Receipt, ReceiptState
-from committer.request.table_identifier import TableIdentifier
+from committer.request.receipt_model import Receipt
 from workers.compaction.deletes.delete_groups import DeletesGroup
 from workers.compaction.deletes.delete_job import WHAT
 from workers.compaction.deletes.delete_task import DeletesWritten
 from workers.compaction.deletes.deletes_table import DeletesTable
 from workers.compaction.deletes.live_deletes import DeleteKey, delete_key
-from workers.compaction.publish_rewrite import PartIdentity
-from workers.requests.blocking_publisher import borrow_publisher
-from workers.requests.publisher import PublishPolicy
-from workers.requests.written_epoch import WrittenEpoch
+from workers.compaction.publication.part_run import Published, all_lost
+from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity, send_rewrite
 from workers.spark.discarded_files import delete_files
 
 
@@ -61,40 +54,22 @@ class WrittenDeletes:
         return {delete_key(file): file for file in files}
 
 
-@dataclass(frozen=True, slots=True)
-class LostDeletes:
-    """A group that was not rewritten, and why. `in_doubt`: it may have been, or may be yet."""
-
-    group: DeletesGroup
-    why: str
-    in_doubt: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedDeletes:
-    """What became of the groups of a request. `snapshot_id`: of the snapshot that it made."""
-
-    landed: tuple[WrittenDeletes, ...] = ()
-    lost: tuple[LostDeletes, ...] = ()
-    snapshot_id: int | None = None
-
-
 def publish_deletes(
     table: DeletesTable,
     identity: PartIdentity,
     groups: Sequence[WrittenDeletes],
     numbers: Mapping[DeleteKey, int],
-) -> PublishedDeletes:
+) -> Published[DeletesGroup, WrittenDeletes]:
     """Publish the groups, which land together, and wait for the answer. `numbers`: the data
     sequence numbers of the live delete files."""
     removed = {key: file for each in groups for key, file in each.removed.items()}
     referenced = _referenced(table, groups)
     named = max(len(removed), len(referenced))
     if named > FILES_NAMED_MAX:
-        discard(groups, table)
+        discard(table, groups)
         why = f"{named} files, a request names {FILES_NAMED_MAX} at most: rewrite parts, by `where`"
-        return PublishedDeletes(lost=tuple(LostDeletes(each.group, why) for each in groups))
-    base = base_of(table)
+        return _lost(groups, NotLanded(why, in_doubt=False))
+    base = table.state.require_snapshot()
     needs = Needs(
         base_snapshot_id=base.snapshot_id,
         base_sequence_number=base.sequence_number,
@@ -104,12 +79,21 @@ def publish_deletes(
         on_conflict="fail",
     )
     files = [file for each in groups for file in each.files]
-    receipt = send(table, identity, needs, files)
-    if isinstance(receipt, str):
-        return PublishedDeletes(
-            lost=tuple(LostDeletes(each.group, receipt, True) for each in groups)
-        )
-    return _ended(table, receipt, groups)
+    timeout_s = table.options.wait_timeout_s
+    answer = send_rewrite(table.state, identity, needs, files, timeout_s)
+    if not isinstance(answer, NotLanded):
+        if table.form == "vectors":
+            _discard_united(table, answer, groups)
+        return Published(tuple(groups), (), answer.snapshot_id)
+    if not answer.in_doubt:
+        discard(table, groups)
+    return _lost(groups, answer)
+
+
+def _lost(
+    groups: Sequence[WrittenDeletes], answer: NotLanded
+) -> Published[DeletesGroup, WrittenDeletes]:
+    return Published(lost=all_lost((each.group for each in groups), answer))
 
 
 def newest_number(removed: Iterable[DeleteKey], numbers: Mapping[DeleteKey, int]) -> int:
@@ -125,12 +109,6 @@ def _referenced(table: DeletesTable, groups: Sequence[WrittenDeletes]) -> tuple[
     return tuple({path: None for g in groups for each in g.written for path in each.referenced})
 
 
-def base_of(table: DeletesTable) -> Snapshot:
-    if table.snapshot is None:
-        raise InvariantError("groups of a table without a snapshot")
-    return table.snapshot
-
-
 def named_delete(file: DataFile) -> RemovedDeleteFile:
     """Name a delete file to remove: a deletion vector with its place."""
     if not file.is_deletion_vector:
@@ -142,52 +120,10 @@ def named_delete(file: DataFile) -> RemovedDeleteFile:
     )
 
 
-def send(
-    table: DeletesTable, identity: PartIdentity, needs: Needs, files: Sequence[DataFile]
-) -> Receipt | str:
-    """Publish a rewrite and wait for its answer; return why there is none otherwise."""
-    epoch = WrittenEpoch(
-        identifier=TableIdentifier.parse(table.options.table),
-        table_uuid=table.metadata.require_uuid(),
-        schema_id=table.metadata.current_schema.schema_id,
-        producer=identity.producer,
-        epoch=0,
-        nonce=identity.nonce,
-        fingerprint=Fingerprint(kind="epoch", value="0"),
-        files=files,
-        operation="rewrite-files",
-        needs=needs,
-        branch=table.options.branch,
-    )
-    policy = PublishPolicy("continue", "committed", table.options.wait_timeout_s)
-    try:
-        with borrow_publisher(table.settings) as publisher:
-            return publisher.publish(epoch, policy)
-    except (PublishError, TransientError, AccessError) as error:
-        return str(error)
-
-
-def _ended(
-    table: DeletesTable, receipt: Receipt, groups: Sequence[WrittenDeletes]
-) -> PublishedDeletes:
-    """Tell what an answer means, and delete the files that it says are lost."""
-    if receipt.state != ReceiptState.QUARANTINED:
-        if table.form == "vectors":
-            _discard_united(table, receipt, groups)
-        return PublishedDeletes(tuple(groups), (), receipt.snapshot_id)
-    # Only what is told alone is never kept, nor lands later.
-    is_told = receipt.reason == Reason.CONFLICT
-    if is_told:
-        discard(groups, table)
-    why = f"{receipt.reason}: {receipt.message}"
-    return PublishedDeletes(
-        lost=tuple(LostDeletes(each.group, why, not is_told) for each in groups)
-    )
-
-
-def discard(groups: Iterable[WrittenDeletes], table: DeletesTable) -> None:
+def discard(table: DeletesTable, groups: Iterable[WrittenDeletes]) -> None:
     """Delete files that no request names, nor ever will."""
-    delete_files((file.file_path for each in groups for file in each.files), table.access, WHAT)
+    paths = (file.file_path for each in groups for file in each.files)
+    delete_files(paths, table.state.access, WHAT)
 
 
 def _discard_united(
@@ -198,11 +134,11 @@ def _discard_united(
 
     Errors: those of reading the table.
     """
-    metadata = table.reader.load(TableIdentifier.parse(table.options.table)).metadata
+    metadata = table.state.reload_metadata()
     snapshot = metadata.snapshot_by_id(receipt.snapshot_id or 0)
     if snapshot is None:
         return  # it has expired, which tells nothing
-    read = table.reader.read
+    read = table.state.reader.read
     listed = {
         entry.data_file.file_path
         for row in snapshot_manifests(snapshot, read)
@@ -210,4 +146,4 @@ def _discard_united(
         for entry in decode_manifest(read(row.manifest_path), manifest_file=row).entries
     }
     paths = {file.file_path for each in groups for file in each.files}
-    delete_files(sorted(paths - listed), table.access, "vectors that were united with others")
+    delete_files(sorted(paths - listed), table.state.access, "vectors that were united with others")

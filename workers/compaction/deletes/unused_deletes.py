@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 from committer.iceberg.entry.data_file import DataFile
-from committer.reason import Reason
 from committer.request.needs import Needs
-from committer.request.receipt_model import ReceiptState
 from workers.compaction.deletes.deletes_options import DeletesOptions
 from workers.compaction.deletes.deletes_table import DeletesTable, open_deletes_table
-from workers.compaction.deletes.publish_deletes import base_of, named_delete, send
-from workers.compaction.publish_rewrite import PartIdentity
+from workers.compaction.deletes.publish_deletes import named_delete
+from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity, send_rewrite
 from workers.compaction.rewrite_options import RewriteOptions
 
 _log = logging.getLogger("frazil.workers")
@@ -52,40 +49,30 @@ def remove_unused(application: str | None, compaction: RewriteOptions) -> int:
             if len(files) < FILES_MAX:
                 return removed
             continue
-        tries = tries - 1 if trouble.is_conflict else 0
+        # Looking again may help where others were faster.
+        tries = 0 if trouble.in_doubt else tries - 1
         if not tries:
             _log.warning(
                 "table `%s`: %d delete files that apply to nothing stay: %s",
                 options.table,
                 len(files),
-                trouble.message,
+                trouble.why,
             )
             return removed
 
 
-@dataclass(frozen=True, slots=True)
-class _Trouble:
-    """Why delete files stay. `is_conflict`: looking again may help."""
-
-    message: str
-    is_conflict: bool = False
-
-
 def _remove(
     table: DeletesTable, files: Sequence[DataFile], application: str | None
-) -> _Trouble | None:
+) -> NotLanded | None:
     if not files:
         return None
-    base = base_of(table)
+    base = table.state.require_snapshot()
     needs = Needs(
         base_snapshot_id=base.snapshot_id,
         base_sequence_number=base.sequence_number,
         removed_delete_files=tuple(map(named_delete, files)),
         on_conflict="fail",
     )
-    answer = send(table, PartIdentity(application), needs, ())
-    if isinstance(answer, str):
-        return _Trouble(answer)
-    if answer.state == ReceiptState.QUARANTINED:
-        return _Trouble(f"{answer.reason}: {answer.message}", answer.reason == Reason.CONFLICT)
-    return None
+    identity, timeout_s = PartIdentity(application), table.options.wait_timeout_s
+    answer = send_rewrite(table.state, identity, needs, (), timeout_s)
+    return answer if isinstance(answer, NotLanded) else None

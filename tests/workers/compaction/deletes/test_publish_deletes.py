@@ -10,7 +10,6 @@ from uuid import UUID
 
 import pytest
 
-from committer.catalog.catalog_properties import CatalogProperties
 from committer.iceberg.entry.data_file import (
     DataFile,
     DataFileContent,
@@ -18,25 +17,18 @@ from committer.iceberg.entry.data_file import (
     ManifestEntryStatus,
 )
 from committer.iceberg.metadata.snapshot import Snapshot
-from committer.reason import Reason
 from committer.request.needs import Needs
 from committer.request.receipt_model import Receipt, ReceiptState
-from committer.table_reader import open_reader
-from tests.support.builders.table_builders import build_metadata
+from tests.workers.compaction.branch_states import branch_state
 from workers.compaction.deletes import publish_deletes as publishing
 from workers.compaction.deletes.delete_groups import DeletesGroup
 from workers.compaction.deletes.delete_task import DeletesWritten
 from workers.compaction.deletes.deletes_options import Purpose, parse_deletes_options
 from workers.compaction.deletes.deletes_table import DeletesTable
 from workers.compaction.deletes.live_deletes import delete_key
-from workers.compaction.deletes.publish_deletes import (
-    PublishedDeletes,
-    WrittenDeletes,
-    publish_deletes,
-)
-from workers.compaction.publish_rewrite import PartIdentity
-from workers.files.store_access import USUAL_ACCESS
-from workers.settings.worker_settings import WorkerSettings
+from workers.compaction.deletes.publish_deletes import WrittenDeletes, publish_deletes
+from workers.compaction.publication.part_run import Published
+from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity
 
 LANDED = Receipt("p", 0, "a", ReceiptState.COMMITTED, snapshot_id=7)
 
@@ -52,24 +44,21 @@ def delete(path: str) -> DataFile:
 
 @contextmanager
 def table(folder: Path, purpose: Purpose, version: int, granularity: str) -> Iterator[DeletesTable]:
-    catalog = CatalogProperties("frazil", {"uri": f"sqlite:///{folder}/catalog.db"})
     options = parse_deletes_options(purpose, "db.t", None, {"delete-granularity": granularity})
-    settings = WorkerSettings(catalog, f"file:{folder}/requests", "none")
-    metadata = build_metadata(location=f"file:{folder}/t", format_version=version)
     base = Snapshot(snapshot_id=3, timestamp_ms=0, sequence_number=9, manifest_list="file:/list")
-    with open_reader(catalog) as reader:
-        yield DeletesTable(options, settings, metadata, base, USUAL_ACCESS, reader)
+    with branch_state(folder, snapshot=base, format_version=version) as state:
+        yield DeletesTable(options, state)
 
 
 def published(
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,
-    answer: Receipt | str = LANDED,
+    answer: Receipt | NotLanded = LANDED,
     *,
     purpose: Purpose = "convert equality",
     version: int = 2,
     granularity: str = "partition",
-) -> tuple[PublishedDeletes, Needs, bool]:
+) -> tuple[Published[DeletesGroup, WrittenDeletes], Needs, bool]:
     """Publish one new delete file; return what is told, what was asked for, and whether the file is
     there still."""
     path = folder / "new.parquet"
@@ -80,17 +69,17 @@ def published(
     group = WrittenDeletes(DeletesGroup((entry,), ()), (written,))
     asked: list[Any] = []
 
-    def send(*about: Any) -> Receipt | str:
+    def send_rewrite(*about: Any) -> Receipt | NotLanded:
         asked.append(about)
         return answer
 
-    monkeypatch.setattr(publishing, "send", send)
+    monkeypatch.setattr(publishing, "send_rewrite", send_rewrite)
     monkeypatch.setattr(publishing, "_discard_united", lambda *_: None)
     identity = PartIdentity(None, UUID(int=1))
     numbers = {delete_key(old): 4, delete_key(replaced): 6}
     with table(folder, purpose, version, granularity) as found:
         told = publish_deletes(found, identity, [group], numbers)
-    [(_, _, needs, files)] = asked
+    [(_, _, needs, files, _)] = asked
     assert files == [new]
     return told, needs, path.exists()
 
@@ -118,17 +107,11 @@ def test_deletes_of_one_data_file_name_it_and_joined_ones_need_none(
     assert needs.referenced_data_files == ()
 
 
-@pytest.mark.parametrize(
-    ("reason", "is_in_doubt"),
-    [(Reason.CONFLICT, False), (Reason.PLAN_FAILED, True), (None, True)],
-)
-def test_files_are_deleted_only_where_they_surely_never_land(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Reason | None, is_in_doubt: bool
+@pytest.mark.parametrize("in_doubt", [True, False])
+def test_files_that_may_land_yet_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_doubt: bool
 ) -> None:
-    refused = ReceiptState.QUARANTINED
-    answer = "no answer"
-    receipt = Receipt("p", 0, "a", refused, reason=reason, message="no") if reason else answer
-    told, _, is_there = published(tmp_path, monkeypatch, receipt)
+    told, _, is_there = published(tmp_path, monkeypatch, NotLanded("no", in_doubt))
     [lost] = told.lost
-    assert (lost.in_doubt, is_there, told.landed) == (is_in_doubt, is_in_doubt, ())
-    assert "no" in lost.why
+    assert (lost.in_doubt, is_there, told.landed) == (in_doubt, in_doubt, ())
+    assert lost.why == "no"

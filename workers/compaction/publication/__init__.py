@@ -1,0 +1,1 @@
+"""How the parts of a rewrite are published, of data files and of delete files alike."""
