@@ -39,7 +39,7 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types f
     """
 
     defaults: ClassVar[Mapping[str, str]] = {}
-    # What `schema` has found for the reader: the state of the table as the DataFrame was made.
+    # Found by `schema` for the reader: the state of the table as the DataFrame was made.
     _pinned: PinnedState | None = None
     _has_reader: bool = False
 

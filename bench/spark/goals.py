@@ -1,4 +1,4 @@
-"""What writes of Spark are to reach beside Iceberg's runtime and Spark's Parquet writer. Pure."""
+"""The goals of Spark's writes beside Iceberg's runtime and Spark's Parquet writer. Pure."""
 
 from __future__ import annotations
 

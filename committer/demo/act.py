@@ -1,4 +1,4 @@
-"""What both acts of the demo do: wait for the committer, and watch until everything has landed."""
+"""Steps of both acts of the demo: wait for the committer, watch until all requests have landed."""
 
 from __future__ import annotations
 

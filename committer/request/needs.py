@@ -59,7 +59,7 @@ class RewriteGroup(Model):
 
 
 class Needs(Model):
-    """What an operation removes, and the state that it rests on.
+    """The files that an operation removes, and the state that it rests on.
 
     `base_snapshot_id`, `base_sequence_number`: the snapshot that the client has read; 0 of an empty
     table. `row_filter`: rows to remove, by whole files. `conflict_filter`: the rows that others

@@ -1,4 +1,4 @@
-"""What an application has begun and done: lines of JSON on the disk, which survive its driver."""
+"""The journal of an application: lines of JSON on the disk, which survive its driver."""
 
 from __future__ import annotations
 

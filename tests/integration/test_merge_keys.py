@@ -259,7 +259,7 @@ def test_rows_that_others_add_are_a_conflict_only_among_the_keys(
 
 
 def test_other_keys_of_a_file_are_none_of_the_sources(harness: ChangesHarness) -> None:
-    """What is asked of the source's keys must not be asked of the table's, which they equal."""
+    """Conditions on the source's keys do not become conditions on the table's, which they equal."""
     name = "keys.others"
     three_files(harness, name)
     source = harness.frame([(0,), (7,)], "id int")

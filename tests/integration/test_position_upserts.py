@@ -207,7 +207,7 @@ def test_a_key_that_another_stream_writes_meanwhile_has_one_row(
     tries = upsert_beside(harness, name, [new(1, "c"), new(3, "c")], other)
     assert tries == 2
     assert harness.rows(name, "id, text") == [(1, "c"), (2, "a"), (3, "c")]
-    # What the first try wrote is gone.
+    # The files of the first try are deleted.
     assert files_of(harness, name) == live_files(harness, name)
 
 

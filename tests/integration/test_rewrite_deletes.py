@@ -188,7 +188,7 @@ def test_equality_deletes_become_positions_and_every_reader_reads_the_same_rows(
     assert harness.rows(table) == before
     assert rows_by_duckdb(harness.real, table, COLUMNS) == seen
     assert harness.operations(table)[-1] == "replace"
-    # What comes later is deleted by value again, and newer rows are not touched.
+    # A later equality delete deletes by value again, and leaves newer rows.
     upsert(writer, 9, range(3, 8))
     again = harness.rows(table)
     assert convert_equality_deletes(harness.spark, table).failed_groups == ()
@@ -210,7 +210,7 @@ def test_a_conversion_of_rows_that_a_compaction_moves_meanwhile_is_lost_and_done
     def beside(job: DeletesJob) -> list[DeletesWritten]:
         written = run(job)
         if job.group.tasks[0].file.partition == ("e",):
-            # What the conversion is about to delete rows of is there no more.
+            # The data file that the conversion deletes rows of is gone.
             rewrite_data_files(
                 harness.spark, table, where="region = 'e'", options={"rewrite-all": True}
             )

@@ -17,7 +17,7 @@ READS_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """What became of the files that were named."""
+    """The outcome of an adoption, by file."""
 
     adopted: tuple[Adopted, ...]
     empty: tuple[Empty, ...]

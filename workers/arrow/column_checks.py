@@ -1,4 +1,4 @@
-"""What a write may ask of a DataFrame beyond fitting its table: the order of columns, and no nulls.
+"""Checks that a write may ask for beyond fitting its table: the order of columns, and no nulls.
 
 Off unless asked for: columns are matched by name, and nulls are looked for in the rows.
 """

@@ -57,7 +57,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class SeenRows:
-    """What the rows of one row group say and its footer does not, by field id."""
+    """The metrics of one row group that its footer lacks, by field id."""
 
     nan_counts: Mapping[int, int] = field(default_factory=dict)
     long_bounds: Mapping[int, RawRange] = field(default_factory=dict)

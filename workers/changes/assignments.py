@@ -25,7 +25,7 @@ Value = Any
 
 @dataclass(slots=True)
 class _Node:
-    """What is assigned to a column, or to fields inside of it."""
+    """The value that a column gets, or the fields inside of it."""
 
     value: Any = None
     inner: dict[str, _Node] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a caller says of a change, checked: table, branch, what is waited for. Values only."""
+"""The options of a change, checked: table, branch, how long to wait. Values only."""
 
 from __future__ import annotations
 

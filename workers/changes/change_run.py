@@ -49,7 +49,7 @@ _OURS = re.compile(r"committer\.errors\.(\w+): (.*)")
 
 @dataclass(frozen=True, slots=True)
 class ChangeRun:
-    """What every change of a table needs to run."""
+    """The context that every change of a table runs in."""
 
     spark: Any
     table: ChangedTable

@@ -49,7 +49,7 @@ _KINDS = {"update": RowKind.UPDATE, "delete": RowKind.DELETE, "insert": RowKind.
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """What a caller asks for."""
+    """The clauses of a merge, as its caller gave them."""
 
     source: Any
     on: Any

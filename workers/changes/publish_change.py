@@ -49,7 +49,7 @@ class PreparedChange:
 
 @dataclass(frozen=True, slots=True)
 class AttemptIdentity:
-    """Who publishes one try of a change, and as which epoch."""
+    """The producer and the epoch of one try of a change."""
 
     nonce: UUID
     producer: Producer

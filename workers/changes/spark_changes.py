@@ -1,4 +1,4 @@
-"""What users call: delete, update and merge rows of a table by Spark, without a JAR."""
+"""The calls that users make to delete, update and merge rows by Spark, without a JAR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a change did. Values only."""
+"""The result of a change. Values only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a change did: the snapshot that it made, None where there was nothing to do. The rows
-    that it deleted (None of a delete that removed whole files unread), updated and inserted."""
+    """The result of a change: the snapshot that it made, None where there was nothing to do. The
+    rows that it deleted (None of a delete that removed whole files unread), updated and inserted.
+    """
 
     snapshot_id: int | None = None
     sequence_number: int | None = None

@@ -22,7 +22,7 @@ _GROWTH_MAX = 1.1
 
 @dataclass(frozen=True, slots=True)
 class RewriteSizes:
-    """What a compaction looks for, in bytes; the defaults are Iceberg's.
+    """The thresholds of a compaction, in bytes; the defaults are Iceberg's.
 
     A file below `min_bytes` or above `max_bytes` is rewritten, and one with `delete_files` delete
     files or more, or with at least this `delete_ratio` of its rows deleted. A group is rewritten

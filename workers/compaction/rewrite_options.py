@@ -1,4 +1,4 @@
-"""What a caller says of a compaction, checked. Values only: nothing is looked up.
+"""The options of a compaction, checked. Values only: nothing is looked up.
 
 Names and defaults are those of Iceberg's `rewrite_data_files`, but for `partial-progress.enabled`.
 """

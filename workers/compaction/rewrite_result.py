@@ -1,4 +1,4 @@
-"""What a compaction tells its caller. Values only."""
+"""The results of compactions, as their callers get them. Values only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class FailedGroup:
 
 @dataclass(frozen=True, slots=True)
 class RewriteResult:
-    """What a compaction did: files and bytes before and after, of the groups that landed.
+    """The result of a compaction: files and bytes before and after, of the groups that landed.
 
     `snapshot_ids`: of the snapshots that it made, in their order. `removed_delete_files`: how many
     applied to nothing any more, and went (option `remove-dangling-deletes`).
@@ -37,7 +37,7 @@ class RewriteResult:
 
 @dataclass(frozen=True, slots=True)
 class DeletesResult:
-    """What a rewrite of delete files did, of the groups that landed: the delete files and bytes
+    """The result of a rewrite of delete files, of the groups that landed: the files and bytes
     that went, and those that came. Of a deletion vector its own bytes count.
 
     `snapshot_ids`: of the snapshots that it made, in their order.

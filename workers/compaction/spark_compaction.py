@@ -1,4 +1,4 @@
-"""What users call: compaction of tables by Spark, without a JAR."""
+"""The calls that users make to compact tables by Spark, without a JAR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users call: rows distributed to the tasks that write them, as Iceberg's Spark does it.
+"""The call that distributes rows to the tasks that write them, as Iceberg's Spark does it.
 
 A Python data source cannot ask Spark for a distribution of the rows that it writes.
 """

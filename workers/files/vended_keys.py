@@ -1,4 +1,4 @@
-"""What of a vended credential travels with the tasks of a write. Runs on the driver only.
+"""The part of a vended credential that travels with the tasks of a write. Runs on the driver only.
 
 Decision: docs/decisions/25-short-lived-credentials-travel.md.
 """

@@ -1,4 +1,4 @@
-"""What a write asks the committer to do: the operation of its request, and what that needs.
+"""The work that a write asks of the committer: the operation of its request, and what that needs.
 
 Runs on the driver. An overwrite is one request: the committer removes the replaced files and adds
 the new ones in one snapshot, on the table as it is then. So is an upsert: its deletes apply to all

@@ -1,4 +1,6 @@
-"""What a task of a read gets: its own part of the planning result. Runs on executors: format only.
+"""The input of one task of a read: its own part of the planning result.
+
+Runs on executors: format only.
 
 What all tasks share (`TableRows`) travels with the reader of a batch, and with each split of a
 stream, whose table and credentials change while it runs.

@@ -104,7 +104,7 @@ def _expression(found: spark.Filter, schema: Schema) -> Expression | None:
         child = _expression(found.child, schema)
         if child is None:
             return None
-        # What is null for a null is neither true nor false of it.
+        # A condition that is null for a null is neither true nor false of it.
         is_null_test = isinstance(found.child, spark.IsNull | spark.IsNotNull | spark.EqualNullSafe)
         known = ALWAYS_TRUE if is_null_test else NotNull(_column(found.child, schema)[0])
         return And.of(known, rewrite_not(Not(child)))

@@ -38,6 +38,6 @@ class ReportedFiles:
 
     @property
     def locations(self) -> list[str]:
-        """What tasks have told so far."""
+        """The files that tasks have reported so far."""
         found: list[str] = [] if self._locations is None else self._locations.value
         return found

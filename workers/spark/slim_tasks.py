@@ -1,4 +1,4 @@
-"""What of a scan's tasks travels to the tasks of Spark."""
+"""The part of a scan's tasks that travels to the tasks of Spark."""
 
 from __future__ import annotations
 

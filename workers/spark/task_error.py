@@ -1,4 +1,4 @@
-"""What is wrong with a Spark job, in one line."""
+"""The error of a Spark job, in one line."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class WaitOptions:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a command asks for: changes of a table, or an operation with its needs.
+    """The work of a command: changes of a table, or an operation with its needs.
 
     `done` is what is said once it is done.
     """

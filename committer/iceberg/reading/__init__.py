@@ -1,1 +1,1 @@
-"""What engines make of scans: splits for their tasks, and streams of what is appended."""
+"""Scans as engines use them: splits for their tasks, and streams of appended files."""

@@ -79,7 +79,7 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class WrittenObjects:
-    """What earlier steps of a swap write, by location, in front of what is at hand."""
+    """The files that earlier steps of a swap write, by location, in front of those at hand."""
 
     written: Mapping[str, bytes]
     others: ObjectsAtHand

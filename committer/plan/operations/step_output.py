@@ -1,5 +1,5 @@
-"""What a step of a batch writes: the contract between the plan of a commit, which gives a step its
-number and its names, and what makes the manifests of an operation.
+"""The output of one step of a batch: the contract between the plan of a commit, which gives a step
+its number and its names, and what makes the manifests of an operation.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def _is_numbered_back(entry: ManifestEntry, since: Since) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Rewrites:
-    """What snapshots that are labeled as rewrites have removed, and what of theirs is live now."""
+    """The files that snapshots labeled as rewrites have removed, and their own that are live."""
 
     removed: Sequence[ManifestEntry]
     live: Sequence[ManifestEntry]

@@ -1,4 +1,4 @@
-"""What is newer than the state that a client has read.
+"""Finds the entries that are newer than the state that a client has read.
 
 A file is newer if its file sequence number is above the base's. Snapshots of format version 1 have
 the number 0: there the snapshots between the base and the head tell.

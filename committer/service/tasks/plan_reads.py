@@ -27,7 +27,7 @@ class PlanReads:
 
     @property
     def at_hand(self) -> ObjectsAtHand:
-        """What can be planned with."""
+        """The reads that planning may use."""
         own = Objects(self.read)
         return own if self.recent is None else _Joined(self.read, self.recent)
 

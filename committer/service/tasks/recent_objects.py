@@ -58,8 +58,8 @@ class RecentObjects:
 
 
 class TableObjects:
-    """What one table keeps there, and of its own commits: nothing, until it has an operation to
-    plan."""
+    """The objects that one table keeps there, and of its own commits: nothing, until it has an
+    operation to plan."""
 
     def __init__(self, recent: RecentObjects) -> None:
         self._recent = recent

@@ -208,7 +208,7 @@ class TableTransactions:
     def dismissed(self, gathering: Gathering) -> None:
         for key in self._keys_of(gathering):
             del self._joined[key]
-            # What has landed ends in its table's round; the rest joins again.
+            # A request that has landed ends in its table's round; the rest joins again.
             self.waiting.summon(key)
             self._called = None if self._called == key else self._called
 

@@ -34,7 +34,7 @@ _KEYS_S_MAX = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Who asks: the beginning of the producer's id, its name, and the kind of its fingerprint."""
+    """The sender: the beginning of the producer's id, its name, and the kind of its fingerprint."""
 
     prefix: str
     name: str

@@ -159,7 +159,7 @@ class QuarantineRecord(BaseModel):
     by_reference: bool = False
     """No request follows: what is wrong stands in the inbox still, under `key`."""
     conflict: str | None = None
-    """What it conflicts with, by its code."""
+    """The kind of the conflict, by its code."""
     is_told_only: bool = False
     """No request follows: its client runs again, and only has to find out. Removed after a day."""
     record_version: int = 1

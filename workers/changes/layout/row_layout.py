@@ -1,4 +1,4 @@
-"""What brings the rows of a partition, or of a data file, to one task. Runs on the driver.
+"""Brings the rows of a partition, or of a data file, to one task. Runs on the driver.
 
 A task writes a file for each partition that it has rows of. So rows of one partition belong into
 one task, as Iceberg's `hash` distribution has them, and few rows all into one.

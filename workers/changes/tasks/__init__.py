@@ -1,1 +1,1 @@
-"""What tasks of a change do: rows read, rows and deleted positions written. Format only."""
+"""The tasks of a change: rows read, rows and deleted positions written. Format only."""

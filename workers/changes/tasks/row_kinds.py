@@ -34,7 +34,7 @@ READ_AS = {
 
 
 class RowKind(IntEnum):
-    """What a task does with a row.
+    """The action of a task on a row.
 
     `FACT`: no row, but what is known of a data file. `DELETE`: its position is deleted. `UPDATE`:
     that, and its values are written. `INSERT`: its values are written. `MATCHED`: nothing, it only

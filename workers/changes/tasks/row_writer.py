@@ -153,7 +153,7 @@ class RowWriter:
 
 @dataclass(slots=True)
 class _Work:
-    """What a task's rows say beside their values. `matched` is kept where `matches_once`."""
+    """The kinds and positions of a task's rows. `matched` is kept where `matches_once`."""
 
     matches_once: bool
     deleted: MatchedPositions = field(default_factory=MatchedPositions)

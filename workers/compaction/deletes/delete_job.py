@@ -24,7 +24,7 @@ from workers.spark.slim_tasks import slim_tasks
 
 # Whose files are deleted, where the log says so.
 WHAT = "a rewrite of delete files that did not land"
-# What one Spark task reads of the data files that it looks rows up in.
+# One Spark task reads no more of the data files that it looks rows up in.
 _LOOKED_UP_BYTES = 256 << 20
 _OPEN_BYTES = 4 << 20
 _FILES_OF_TASK = 1_000

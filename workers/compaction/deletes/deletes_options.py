@@ -1,4 +1,4 @@
-"""What a caller says of a rewrite of delete files, checked. Values only: nothing is looked up.
+"""The options of a rewrite of delete files, checked. Values only: nothing is looked up.
 
 Names and defaults are those of Iceberg's `rewrite_position_delete_files`, but for
 `partial-progress.enabled`.
@@ -25,7 +25,7 @@ from workers.settings.option_values import (
 )
 from workers.settings.worker_setting_names import is_setting
 
-# What becomes of which delete files.
+# Which delete files are rewritten, and as what.
 Purpose = Literal["join positions", "convert equality"]
 Granularity = Literal["file", "partition"]
 _TARGET = "write.delete.target-file-size-bytes"
@@ -106,7 +106,7 @@ def parse_deletes_options(
         positive(given, "max-concurrent-file-group-rewrites", _AT_ONCE),
         seconds(given, "wait_timeout_s", _WAIT_TIMEOUT_S),
     )
-    # What is wrong whatever the table says is wrong before it is looked at.
+    # Options that are wrong for any table are refused before the table is read.
     found.sizes({})
     found.granularity({})
     return found

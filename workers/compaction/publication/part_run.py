@@ -32,7 +32,7 @@ class Group(Protocol):
 
 
 class Written(Protocol):
-    """What the tasks of a group wrote."""
+    """The files that the tasks of a group wrote."""
 
     @property
     def files(self) -> Sequence[DataFile]: ...
@@ -53,7 +53,7 @@ class Lost(Generic[G]):
 
 @dataclass(frozen=True, slots=True)
 class Published(Generic[G, W]):
-    """What became of the groups of a request. `snapshot_id`: of the snapshot that it made."""
+    """The outcome of a request, by group. `snapshot_id`: of the snapshot that it made."""
 
     landed: tuple[W, ...] = ()
     lost: tuple[Lost[G], ...] = ()

@@ -32,7 +32,7 @@ def _fresh_nonce() -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class PartIdentity:
-    """Who publishes one request: a one-shot producer of its own, so that requests land in any
+    """The sender of one request: a one-shot producer of its own, so that requests land in any
     order and the ledger keeps none of them for long."""
 
     application: str | None

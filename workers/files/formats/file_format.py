@@ -1,4 +1,4 @@
-"""What a format of data files has to offer: the port between the writer of a task and its files."""
+"""The port between the writer of a task and its files: what each file format implements."""
 
 from __future__ import annotations
 

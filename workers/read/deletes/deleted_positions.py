@@ -18,7 +18,7 @@ from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.scan.scan_task import FileScanTask
 from workers.read.deletes.delete_access import DeleteFiles
 
-# What one position takes at most while a file is taken apart.
+# One position takes no more memory while a file is decoded.
 _POSITION_BYTES = 8
 _NOTHING = DeletionVector()
 
