@@ -12,7 +12,7 @@ from multiprocessing import get_context
 
 from bench.frazil import USUAL_VARIABLES
 from bench.spark.delayed_s3 import DELAY_MS, measure_delayed
-from bench.spark.goals import AT_ONCE, PEERS, Found, goals, median_of, speed
+from bench.spark.goals import AT_ONCE, OURS, PEERS, Found, goals, median_of, speed
 from bench.spark.micro_batches import Batches, Streams, measure_alone, measure_together
 from bench.spark.systems import Frazil, open_systems
 from bench.spark.writes import CASES, Write, measure_writes
@@ -77,7 +77,8 @@ def _measure_here(options: argparse.Namespace, found: Found) -> None:
 def _print_write(one: Write) -> None:
     print(
         f"{one.case}, {one.system}: {one.wall_s:.2f} s, {one.cpu_s:.2f} s of CPU,"
-        f" {one.size_bytes:,} bytes",
+        f" {one.size_bytes:,} bytes"
+        + (f", a Python worker had {one.peak_bytes >> 20} MiB" if one.system == OURS else ""),
         flush=True,
     )
 

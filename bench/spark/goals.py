@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from bench.spark.micro_batches import Batches, Streams
-from bench.spark.writes import Write
+from bench.spark.writes import MANY, Write
 from bench.statistics import Spread, ratio
 from bench.targets import Target
 
+OURS = "frazil"
 PEERS = ("iceberg", "parquet")
 # Its tables have an interval of 0 between commits; all others have the default.
 AT_ONCE = "frazil at interval 0"
@@ -19,6 +20,8 @@ _SPEEDS = (
     ("208 partitions", 2.0),
     ("208 partitions, clustered", 1.3),
 )
+# The rows of a task wait in 256 MiB at most, beside its libraries and open files.
+_PEAK_MIB = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,9 @@ def _writes(writes: Sequence[Write]) -> Iterator[Target]:
     sizes = [speed(writes, "unpartitioned", peer, "size_bytes") for peer in PEERS]
     text = "unpartitioned: bytes ÷ those of the peer with fewer"
     yield Target("writes", text, "≤", 1.03, 1 / _least(sizes))
+    ours = [one.peak_bytes for one in writes if (one.case, one.system) == (MANY, OURS)]
+    peak_mib = max(ours) / 2**20 if ours else math.nan
+    yield Target("writes", f"{MANY}: MiB of the largest Python worker", "≤", _PEAK_MIB, peak_mib)
 
 
 def _batches(batches: Sequence[Batches]) -> Iterator[Target]:

@@ -22,10 +22,12 @@ NAMESPACE = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where rows go. `partition`: the column that they are partitioned by."""
+    """Where rows go. `partition`: the column that they are partitioned by. `fans_out`: rows stay in
+    the task that they come in; else a writer may distribute them as it does by itself."""
 
     name: str
     partition: str | None = None
+    fans_out: bool = True
 
 
 class System(Protocol):
@@ -110,10 +112,11 @@ class Iceberg:
         columns = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in frame.schema)
         partitioned = f"PARTITIONED BY ({target.partition})" if target.partition else ""
         # As Frazil writes them: rows stay where they are, and a file is open for each partition.
+        fan_out = "'write.distribution-mode'='none', 'write.spark.fanout.enabled'='true'"
+        properties = f"TBLPROPERTIES ({fan_out})" if target.fans_out else ""
         self.spark.sql(
             f"CREATE TABLE {self._table(target)} ({columns}) USING iceberg {partitioned}"
-            " TBLPROPERTIES ('write.distribution-mode'='none',"
-            " 'write.spark.fanout.enabled'='true')"
+            f" {properties}"
         )
 
     def write(self, frame: Any, target: Target) -> None:

@@ -37,6 +37,13 @@ def test_a_write_is_as_fast_as_its_worst_comparison() -> None:
     assert found(Found(writes), "writes, unpartitioned: bytes").found == 1.02
 
 
+def test_many_partitions_take_bounded_memory_in_each_round() -> None:
+    peaks = [Write("2,000 partitions", "frazil", 1.0, 1.0, 1, mib << 20) for mib in (300, 600)]
+    peaks.append(Write("2,000 partitions", "parquet", 1.0, 1.0, 1, 900 << 20))
+    assert found(Found(peaks), "writes, 2,000 partitions").found == 600.0
+    assert found(Found(peaks[:1]), "writes, 2,000 partitions").verdict == "reached"
+
+
 def test_freshness_is_that_of_tables_without_an_interval_and_cost_that_of_the_default() -> None:
     batches = [
         Batches("frazil", 40, 80.0, 130.0, 600.0),
