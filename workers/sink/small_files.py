@@ -1,6 +1,6 @@
 """One hint for a streaming query whose micro-batches make small data files.
 
-Runs on the driver. The hint is given once a query, by the process that commits its micro-batches.
+Runs on the driver. Each Python worker that commits micro-batches gives the hint once a query.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def hint_at_small_files(table: str, query_id: str, files: Sequence[DataFile]) ->
         "table `%s`: a micro-batch of query %s wrote %d data files of %d bytes on average. Readers"
         " are slow with files below 1 MB: give the query a longer trigger"
         ' (`.trigger(processingTime="1 minute")`), fewer partitions, or compact the table'
-        " (`frazil.spark.rewrite_data_files`). This is said once for each query.",
+        " (`frazil.spark.rewrite_data_files`).",
         table,
         query_id,
         len(files),
