@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 EXPIRE_PROPERTY = "frazil.expire.enabled"
+# How upserts from Spark delete old rows where the writer does not say; the committer has no use
+# for it.
+UPSERT_DELETES_PROPERTY = "frazil.upsert.deletes"
+UPSERT_DELETES = ("equality", "positions")
 KEEP_SNAPSHOTS_PROPERTY = "history.expire.min-snapshots-to-keep"
 SNAPSHOT_AGE_PROPERTY = "history.expire.max-snapshot-age-ms"
 

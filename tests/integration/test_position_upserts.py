@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from committer.errors import PublishError
-from frazil.spark import merge_into, sink
+from frazil.spark import merge_into, sink, upsert_stream
 from tests.integration.changes_harness import ChangesHarness, changes_harness
 from tests.integration.readers import duckdb_with_iceberg, local
 from workers.changes.change_run import ChangeRun
@@ -357,3 +357,19 @@ def test_the_table_is_created_and_merges_go_on_with_it(harness: ChangesHarness) 
     merge_into(name, changed, "target.id = source.id").when_matched_update_all().execute()
     sink(name, producer="q", **options)(harness.frame([(2, "d")], "id bigint, text string"), 1)
     assert harness.rows(name) == [(1, "c"), (2, "d")]
+
+
+def test_the_table_says_how_old_rows_are_deleted(harness: ChangesHarness, tmp_path: Path) -> None:
+    name = "positions.wanted"
+    harness.create(name, COLUMNS, version=3, frazil_upsert_deletes="positions")
+    harness.insert(name, "(1, 'A', 'old'), (2, 'A', 'old')")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in/rows.json").write_text('{"id": 1, "region": "A", "text": "new"}\n')
+    rows = harness.spark.readStream.schema("id int, region string, text string")
+    writer = upsert_stream(rows.json(str(tmp_path / "in")), "id")
+    writer = writer.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    query = writer.start(name)
+    query.awaitTermination()
+    assert harness.rows(name, "id, text") == [(1, "new"), (2, "old")]
+    deletes = [file for task in harness.tasks(name) for file in task.delete_files]
+    assert deletes and all(file.is_deletion_vector for file in deletes)

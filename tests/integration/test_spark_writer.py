@@ -216,12 +216,12 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     )
     harness.spark = builder.getOrCreate()
     harness.spark.sparkContext.setLogLevel("OFF")
-    for name in [name for name in os.environ if name.startswith(_OURS)]:
-        del os.environ[name]
-    os.environ.update(before)
     yield harness
     harness.spark.stop()
     end_jvm()
+    for name in [name for name in os.environ if name.startswith(_OURS)]:
+        del os.environ[name]
+    os.environ.update(before)
 
 
 @dataclass(slots=True)
@@ -449,6 +449,19 @@ def test_a_streaming_upsert_is_one_row_delta_for_each_micro_batch(
     ]
     deletes = [file for file in data_files(requests[0]) if file.content]
     assert {file.equality_ids for file in deletes} == {(1, 2)}
+
+
+def test_a_table_that_wants_old_rows_looked_up_is_refused_by_the_data_source(
+    harness: Harness,
+) -> None:
+    table = harness.new_table({"frazil.upsert.deletes": "positions"})
+    rows = harness.spark.createDataFrame([(1, "a"), (2, "b")], "id long, carrier string")
+    upsert = rows.coalesce(1).write.format("frazil").mode("append").option("upsert-keys", "carrier")
+    with pytest.raises(PySparkException, match=r"wants upserts to delete by position .*equality"):
+        upsert.save(table)
+    upsert.option("upsert-deletes", "equality").save(table)
+    [request] = harness.requests(table)
+    assert request.request.operation == "row-delta"
 
 
 def test_aggregates_that_have_changed_are_upserted_in_foreach_batch(

@@ -109,6 +109,20 @@ CHANGES = (
         ("tests/workers/settings/test_upsert_options.py",),
     ),
     Mutant(
+        "table_does_not_say_how_old_rows_are_deleted",
+        "workers/streams/wanted_deletes.py",
+        '    return deletes_of(table, _properties(table, given)) == "positions"\n',
+        "    return False\n",
+        ("tests/workers/streams/test_upsert_stream_writer.py",),
+    ),
+    Mutant(
+        "upsert_asks_the_table_though_the_writer_says",
+        "workers/streams/wanted_deletes.py",
+        "    if given.get(DELETES) or not given.get(KEYS):\n",
+        "    if not given.get(KEYS):\n",
+        ("tests/workers/streams/test_upsert_stream_writer.py",),
+    ),
+    Mutant(
         "old_row_is_deleted_once_however_often_its_key_is_there",
         "workers/changes/upserts/upserted_rows.py",
         "F.when(F.col(FILE).isNotNull(), kind_of(RowKind.DELETE))",

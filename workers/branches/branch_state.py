@@ -47,6 +47,13 @@ class BranchState:
         return self.reader.load(self.table).metadata
 
 
+def load_metadata(table: str, settings: Mapping[str, str]) -> TableMetadata:
+    """Load a table as it is now. `settings`: as of `open_branch`. Errors: `SettingsError`, those of
+    `TableReader.load`."""
+    with open_reader(load_settings(with_session_settings(settings)).catalog) as reader:
+        return reader.load(TableIdentifier.parse(table)).metadata
+
+
 @contextmanager
 def open_branch(table: str, branch: str, settings: Mapping[str, str]) -> Iterator[BranchState]:
     """Load the table as it is now, for as long as the block runs. `settings`: those of the call,

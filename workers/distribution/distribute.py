@@ -37,20 +37,16 @@ def distribute(
     `format("frazil")`. Errors: `SettingsError`, those of reading the table; `UnsupportedError` for
     a transform that this version does not know.
     """
-    from committer.request.table_identifier import TableIdentifier
-    from committer.table_reader import open_reader
+    from workers.branches.branch_state import load_metadata
     from workers.distribution.distribution_mode import mode_of
     from workers.settings.option_values import refuse_unknown, table_name
-    from workers.settings.session_settings import with_session_settings
-    from workers.settings.worker_settings import load_settings
 
     given = None if mode is None else mode_of(mode, "distribute: `mode`")
     if partitions is not None and partitions < 1:
         raise SettingsError(f"distribute: `partitions`: expected 1 or more, found {partitions}")
     settings = {name.lower(): str(value) for name, value in options.items()}
     refuse_unknown(settings, (), ())
-    with open_reader(load_settings(with_session_settings(settings)).catalog) as reader:
-        metadata = reader.load(TableIdentifier.parse(table_name(table))).metadata
+    metadata = load_metadata(table_name(table), settings)
     return distributed(dataframe, metadata, given, partitions)
 
 

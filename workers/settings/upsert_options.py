@@ -9,6 +9,7 @@ from typing import cast
 from committer.errors import InvalidFilterError, SettingsError
 from committer.iceberg.expressions.expression import EqualTo, In, Reference
 from committer.iceberg.expressions.where_text import parse_where
+from committer.table_defaults import UPSERT_DELETES
 from workers.settings.option_values import choice, whole_number
 from workers.upserts.upsert import DeleteMark, Upsert, UpsertDeletes
 
@@ -27,9 +28,9 @@ def upsert_options(given: Mapping[str, str]) -> Upsert | None:
         if others := sorted(UPSERT_OPTIONS.intersection(given) - {KEYS}):
             raise SettingsError(f"option `{others[0]}`: expected `{KEYS}` with it")
         return None
-    deletes = choice(given, DELETES, ("equality", "positions"))
+    deletes = choice(given, DELETES, UPSERT_DELETES) if given.get(DELETES) else None
     partitions = whole_number(given, PARTITIONS)
-    if partitions is not None and (partitions < 1 or deletes == "equality"):
+    if partitions is not None and (partitions < 1 or deletes != "positions"):
         raise SettingsError(
             f"option `{PARTITIONS}`: expected 1 or more, with `{DELETES}` `positions`: else the"
             " tasks that write are those of the DataFrame"
@@ -42,7 +43,7 @@ def upsert_options(given: Mapping[str, str]) -> Upsert | None:
         keys,
         _delete_mark(given[DELETE].strip()) if given.get(DELETE) else None,
         _name(sequence.strip(), SEQUENCE) if sequence else None,
-        cast("UpsertDeletes", deletes),
+        cast("UpsertDeletes | None", deletes),
         partitions or 1,
     )
 

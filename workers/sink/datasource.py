@@ -24,7 +24,7 @@ def make_batch_writer(
     Errors: `SettingsError` for options, `PublishError` for a table or rows that do not fit."""
     parsed = parse_options(options, streaming=False, overwrite=overwrite)
     _require_no_look_up(parsed)
-    return FrazilBatchWriter(parsed, load_target(parsed, schema))
+    return FrazilBatchWriter(parsed, load_target(parsed, schema, looks_up=False))
 
 
 def make_stream_writer(
@@ -34,7 +34,7 @@ def make_stream_writer(
     Errors: as `make_batch_writer`."""
     parsed = parse_options(options, streaming=True, overwrite=overwrite)
     _require_no_look_up(parsed)
-    return FrazilStreamWriter(parsed, load_target(parsed, schema))
+    return FrazilStreamWriter(parsed, load_target(parsed, schema, looks_up=False))
 
 
 def _require_no_look_up(options: WriteOptions) -> None:

@@ -95,7 +95,7 @@ def warn_of_unheeded(
     _log.warning(
         "table `%s` asks its writers for what this one does not do: %s. The rows are written all"
         " the same, in the partitions that they come in;%s `frazil.spark.rewrite_data_files` puts"
-        " that right. This is said once for each query.",
+        " that right.",
         table,
         asked,
         _call(table) if any(_DISTRIBUTION in one for one in found) else "",

@@ -14,11 +14,12 @@ from uuid import UUID
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from committer.errors import NotFoundError, PublishError
+from committer.errors import NotFoundError, PublishError, SettingsError
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.locations import data_folder
 from committer.request.table_identifier import TableIdentifier
+from committer.table_defaults import UPSERT_DELETES_PROPERTY
 from workers.arrow.arrow_schema import MatchedColumns
 from workers.arrow.column_checks import check_nullability, check_order
 from workers.creation.frame_schema import arrow_schema_of, check_fits
@@ -29,18 +30,21 @@ from workers.files.write_properties import FORMAT
 from workers.requests.blocking_publisher import BlockingPublisher, borrow_publisher
 from workers.settings.create_options import CreateOptions
 from workers.settings.options import WriteOptions
+from workers.settings.upsert_options import DELETES
 from workers.settings.worker_settings import NO_QUEUE, WorkerSettings, load_settings
 from workers.sink.identity import MicroBatch
 from workers.sink.target import TargetTable
 from workers.sink.unheeded import warn_of_unheeded
+from workers.upserts.table_deletes import deletes_of
 from workers.upserts.upsert import Upsert
 
 _QUEUE_CLIENT = "redis"
 
 
-def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
+def load_target(options: WriteOptions, schema: StructType, *, looks_up: bool = True) -> TargetTable:
     """Read the table and check, before anything is written, that such rows can be written to it.
 
+    `looks_up`: the writer runs jobs of Spark, so it can delete old rows by their positions.
     Errors: `PublishError`, `UnsupportedError` or `SettingsError`, saying what does not fit.
     """
     settings = load_settings(options.settings)
@@ -59,6 +63,8 @@ def load_target(options: WriteOptions, schema: StructType) -> TargetTable:
     _check_writable(target, options, schema)
     if options.upsert is not None:
         _check_takes_deletes(options.table, metadata.format_version)
+        if not looks_up and options.upsert.deletes is None:
+            _check_wants_no_look_up(options.table, metadata)
     if options.overwrite is not None:
         from workers.sink.operation import check_filter
 
@@ -136,6 +142,17 @@ def _check_takes_deletes(table: str, format_version: int) -> None:
         raise PublishError(
             f"table `{table}` has format version 1, which has no deletes, so nothing can be"
             " upserted: upgrade it (`frazil table evolve`)"
+        )
+
+
+def _check_wants_no_look_up(table: str, metadata: TableMetadata) -> None:
+    if deletes_of(table, metadata.properties) == "positions":
+        raise SettingsError(
+            f"table `{table}` wants upserts to delete by position (property"
+            f" `{UPSERT_DELETES_PROPERTY}`), and a data source runs no jobs that look rows up:"
+            ' start the query with frazil.spark.upsert_stream(rows, keys, deletes="positions"), or'
+            f" use frazil.spark.sink(table, ...) in foreachBatch; or set option `{DELETES}` to"
+            " `equality`, which deletes by key all the same"
         )
 
 

@@ -8,10 +8,12 @@ one query writes to one table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from committer.errors import SettingsError
 from workers.settings.upsert_options import DELETES
+from workers.streams.wanted_deletes import looks_up
 
 _QUERY_ID = "sql.streaming.queryId"
 _CHECKPOINT, _NAME = "checkpointLocation", "queryName"
@@ -30,18 +32,14 @@ def sink(
     def write(dataframe: Any, batch_id: int) -> None:
         identity = _identity(dataframe, batch_id, producer)
         given = {"table": table, "sink": sink, **identity, **options}
-        if by_positions(given):
-            _upsert(dataframe, given)
+        if upserts():
+            _upsert(dataframe, {**given, DELETES: "positions"})
         else:
             _append(dataframe, given)
 
+    # The table is asked once: a query keeps its kind of deletes until it is started again.
+    upserts = cache(lambda: looks_up({"table": table, **options}))
     return write
-
-
-def by_positions(options: Mapping[str, str]) -> bool:
-    """Return whether these options are of an upsert that looks its keys up."""
-    found = {name.lower(): value for name, value in options.items()}.get(DELETES, "")
-    return found.lower() == "positions"
 
 
 def _append(dataframe: Any, options: Mapping[str, str]) -> None:
@@ -58,7 +56,7 @@ def _upsert(dataframe: Any, options: Mapping[str, str]) -> None:
     from workers.streams.position_upserts import upsert_micro_batch
 
     parsed = parse_options(with_session_settings(options), streaming=False)
-    context = _context(dataframe)
+    context = context_of(dataframe)
     micro_batch = None if context is None else read_micro_batch(context.getLocalProperty)
     upsert_micro_batch(dataframe, parsed, micro_batch)
 
@@ -67,7 +65,7 @@ def _identity(dataframe: Any, batch_id: int, producer: str | None) -> dict[str, 
     """Return the options that say whose epoch this is, and what the query is called. On classic
     Spark the tasks know it themselves.
     """
-    context = _context(dataframe)
+    context = context_of(dataframe)
     query_id = context.getLocalProperty(_QUERY_ID) if context is not None else None
     known = {} if query_id is None else _known(context, query_id)
     if producer is not None:
@@ -81,7 +79,7 @@ def _identity(dataframe: Any, batch_id: int, producer: str | None) -> dict[str, 
     return known
 
 
-def _context(dataframe: Any) -> Any:
+def context_of(dataframe: Any) -> Any:
     """Return the SparkContext; None on Spark Connect."""
     from pyspark.errors import PySparkException
 

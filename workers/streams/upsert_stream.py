@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from committer.errors import SettingsError
-from workers.settings.upsert_options import DELETE, DELETES, KEYS, PARTITIONS, SEQUENCE
-from workers.streams.position_upsert_writer import PositionUpsertWriter
+from committer.table_defaults import UPSERT_DELETES
+from workers.settings.upsert_options import DELETE, DELETES, KEYS, SEQUENCE
+from workers.streams.upsert_stream_writer import UpsertStreamWriter
 
 
 def upsert_stream(
@@ -21,33 +22,31 @@ def upsert_stream(
     delete_column: str | None = None,
     sequence_column: str | None = None,
     partitions: int = 1,
-    deletes: str = "equality",
+    deletes: str | None = None,
 ) -> Any:
-    """Return a `DataStreamWriter` of `format("frazil")` that upserts the rows of a streaming
-    DataFrame: give it a checkpoint and a trigger, and start it with the table's name.
+    """Return a writer that upserts the rows of a streaming DataFrame: give it a checkpoint and a
+    trigger, as Spark's own, and start it with the table's name.
 
     `keys`: the columns that name a row. `delete_column`: a boolean column, or the values that
     delete, such as `op in ('d', 'D')`. `sequence_column`: of several rows of a key the highest
     counts. `partitions`: the tasks that write a micro-batch, each with files of its own. `deletes`:
     `equality` writes the keys of old rows, unread; `positions` looks old rows up, and writes
-    deletion vectors, or position deletes in format version 2.
+    deletion vectors, or position deletes in format version 2; None is as the table's property
+    `frazil.upsert.deletes` says, else `equality`.
     """
     names = [keys] if isinstance(keys, str) else list(keys)
     if not names or partitions < 1:
         raise SettingsError("upsert_stream: expected a key column, and one partition or more")
-    if deletes not in ("equality", "positions"):
+    if deletes not in (None, *UPSERT_DELETES):
         raise SettingsError(
             f"upsert_stream: expected `equality` or `positions` as deletes, found `{deletes}`"
         )
     quoted = ["`" + name.replace("`", "``") + "`" for name in names]
-    options = {KEYS: ", ".join(quoted), DELETE: delete_column, SEQUENCE: sequence_column}
-    if deletes == "positions":
-        options |= {DELETES: deletes, PARTITIONS: str(partitions)}
-        writer = PositionUpsertWriter(dataframe.writeStream)
-    else:
-        # By key, whatever the table asks for.
-        options |= {"distribution-mode": "none"}
-        writer = dataframe.repartition(partitions, *quoted).writeStream.format("frazil")
-    for name, value in options.items():
-        writer = writer if value is None else writer.option(name, value)
-    return writer
+    options = {
+        KEYS: ", ".join(quoted),
+        DELETE: delete_column,
+        SEQUENCE: sequence_column,
+        DELETES: deletes,
+    }
+    writer = UpsertStreamWriter(dataframe, quoted, partitions)
+    return writer.options(**{name: text for name, text in options.items() if text is not None})

@@ -21,11 +21,11 @@ class DeleteMark:
 @dataclass(frozen=True, slots=True)
 class Upsert:
     """`keys`: columns whose values name a row. `sequence`: of the rows of one key the one with the
-    highest value counts. `deletes`: how old rows are deleted; `partitions`: of deletes by
-    position, the tasks that write."""
+    highest value counts. `deletes`: how old rows are deleted, None as the table says; `partitions`:
+    of deletes by position, the tasks that write."""
 
     keys: tuple[str, ...]
     delete: DeleteMark | None = None
     sequence: str | None = None
-    deletes: UpsertDeletes = "equality"
+    deletes: UpsertDeletes | None = None
     partitions: int = 1

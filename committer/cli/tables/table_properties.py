@@ -17,6 +17,7 @@ from committer.iceberg.values.near_names import did_you_mean
 from committer.ledger_entry import LEDGER_PREFIX
 from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY, adopt_locations
 from committer.plan.batch.batch_policy import INTERVAL_PROPERTY
+from committer.plan.cleanup import dangling_deletes, position_conversion
 from committer.plan.cleanup.automatic_tags import (
     EVERY_PROPERTY,
     KEEP_PROPERTY,
@@ -24,9 +25,10 @@ from committer.plan.cleanup.automatic_tags import (
     TagPolicy,
     parse_period_ms,
 )
+from committer.plan.cleanup.merge_selection import CLUSTER_PROPERTY
 from committer.plan.ledger.quiet_gap import GAP_PROPERTY
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
-from committer.table_defaults import EXPIRE_PROPERTY
+from committer.table_defaults import EXPIRE_PROPERTY, UPSERT_DELETES, UPSERT_DELETES_PROPERTY
 
 if TYPE_CHECKING:
     from committer.ports.catalog_capabilities import CatalogCapabilities
@@ -66,6 +68,10 @@ _KNOWN: Mapping[str, tuple[str, _Check]] = {
     GAP_PROPERTY: _number(0, 60_000),
     EVERY_PROPERTY: _PERIOD,
     KEEP_PROPERTY: _PERIOD,
+    CLUSTER_PROPERTY: _FLAG,
+    dangling_deletes.ENABLED_PROPERTY: _FLAG,
+    position_conversion.ENABLED_PROPERTY: _FLAG,
+    UPSERT_DELETES_PROPERTY: _one_of(*UPSERT_DELETES),
     ADOPT_LOCATIONS_PROPERTY: ("folders with commas between them, each a URI", _are_folders),
     "gc.enabled": _FLAG,
     "commit.manifest-merge.enabled": _FLAG,

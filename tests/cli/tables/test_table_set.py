@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,12 +19,16 @@ from committer.settings.service_settings import load_settings
 from committer.table_defaults import NEW_TABLE_PROPERTIES
 from tests.cli.commands import Frazil
 
+_OURS = re.compile(r"`(frazil\.[a-z.-]+)`")
+
 WRONG = [
     ("frazil.expire.enabled=maybe", "expected `true` or `false`, found `maybe`"),
     ("frazil.commit.min-interval-ms=1s", "expected 0 to 3600000, found `1s`"),
     ("frazil.commit.min-interval-ms=3600001", "expected 0 to 3600000"),
     ("frazil.commit.min-interval-ms=٣", "expected 0 to 3600000"),
     ("frazil.commit.min-interval=5", "did you mean `frazil.commit.min-interval-ms`?"),
+    ("frazil.deletes.convert-positions=yes", "expected `true` or `false`, found `yes`"),
+    ("frazil.upsert.deletes=vectors", "expected `equality` or `positions`, found `vectors`"),
     ("frazil.tags.every=hourly", "expected minutes, hours or days, as 15m, 1h or 7d"),
     ("frazil.tags.every=1m", "would keep more than 1000 tags"),
     ("frazil.xyzzy=5", "there are frazil.expire.enabled"),
@@ -86,6 +91,12 @@ def test_a_malformed_property_is_refused_and_nothing_is_changed(
         assert said in answer.err
     assert table.load().metadata_location == before
     assert [one["table"] for one in table("table", "list", "--json").lines] == ["db.flights"]
+
+
+def test_each_property_of_the_reference_can_be_set_and_no_other_one_of_frazil() -> None:
+    rows = Path("docs/reference/ledger.md").read_text(encoding="utf-8").splitlines()
+    told = {key for row in rows if "set by you" in row for key in _OURS.findall(row.split("|")[1])}
+    assert told == {key for key in _KNOWN if key.startswith("frazil.")}
 
 
 def test_a_property_that_the_catalog_cannot_name_is_refused_and_nothing_is_made(
