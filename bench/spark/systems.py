@@ -23,7 +23,7 @@ NAMESPACE = "bench"
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where rows go. `partition`: the column that they are partitioned by. `fans_out`: rows stay in
-    the task that they come in; else a writer may distribute them as it does by itself."""
+    the task that they come in; else a writer may distribute and sort them."""
 
     name: str
     partition: str | None = None
@@ -112,8 +112,10 @@ class Iceberg:
         columns = ", ".join(f"{one.name} {one.dataType.simpleString()}" for one in frame.schema)
         partitioned = f"PARTITIONED BY ({target.partition})" if target.partition else ""
         # As Frazil writes them: rows stay where they are, and a file is open for each partition.
+        # Else rows are distributed and sorted by partition.
         fan_out = "'write.distribution-mode'='none', 'write.spark.fanout.enabled'='true'"
-        properties = f"TBLPROPERTIES ({fan_out})" if target.fans_out else ""
+        apart = "'write.distribution-mode'='hash', 'write.spark.fanout.enabled'='false'"
+        properties = f"TBLPROPERTIES ({fan_out if target.fans_out else apart})"
         self.spark.sql(
             f"CREATE TABLE {self._table(target)} ({columns}) USING iceberg {partitioned}"
             f" {properties}"
