@@ -27,10 +27,10 @@ from tests.integration.real_harness import RealHarness
 from workers.files.file_writer import FileNames
 from workers.settings.options import WriteOptions, parse_options
 from workers.sink.batch_writer import fresh_nonce
+from workers.sink.files_written import FilesWritten
 from workers.sink.identity import MicroBatch, WriteIdentity
 from workers.sink.publication import publish_batch, publish_micro_batch
 from workers.sink.target import TargetTable
-from workers.sink.task_writer import FilesWritten
 from workers.sink.upsert_task import write_upserts
 from workers.sink.wanted_table import load_target
 from workers.spark.task_input import TaskInput

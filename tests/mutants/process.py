@@ -118,14 +118,14 @@ PROCESS = (
     ),
     Mutant(
         "property_that_no_writer_knows_is_ignored_in_silence",
-        "workers/sink/unheeded.py",
+        "workers/sink/warnings/unheeded.py",
         'name.startswith("write.") and _asks(name, value)',
         'name.startswith("write.parquet.") and _asks(name, value)',
         ("tests/workers/sink/test_unheeded.py",),
     ),
     Mutant(
         "encrypted_table_gets_plain_files",
-        "workers/sink/unheeded.py",
+        "workers/sink/warnings/unheeded.py",
         'if key := metadata.properties.get("encryption.key-id"):',
         "if key := None:",
         ("tests/workers/sink/test_unheeded.py",),

@@ -125,8 +125,8 @@ SPARK_WRITES = (
     Mutant(
         "keys_of_two_tasks_are_published",
         "workers/sink/publication.py",
-        "    if upsert is None or shared_by(",
-        "    if upsert is not None or shared_by(",
+        "    if shared_by([each.key_digests for each in written]) is None:\n",
+        "    if written:\n",
         _PUBLICATION,
     ),
     Mutant(

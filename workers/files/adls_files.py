@@ -11,12 +11,14 @@ import os
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
-
-from pyarrow import fs
+from typing import TYPE_CHECKING
 
 from committer.errors import UnsupportedError
 from committer.iceberg.values.locations import AZURE_CLOUDS
 from workers.files.object_files import ObjectFiles
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 _ADLS = re.compile(
     r"(?:abfss?|wasbs?)://(?P<container>[^/@]+)(?:@(?P<host>[^/@]+))?/(?P<key>.*)",
@@ -96,6 +98,8 @@ def _place(location: str, access: AdlsAccess) -> _Place:
 @lru_cache(maxsize=_CLIENTS_MAX)
 def _connect(place: _Place, access: AdlsAccess) -> fs.AzureFileSystem:
     """Connect once a process."""
+    from pyarrow import fs  # whoever only names the store loads no Arrow
+
     return fs.AzureFileSystem(
         place.account,
         blob_storage_authority=place.authority,

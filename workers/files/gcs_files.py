@@ -10,12 +10,14 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-from pyarrow import fs
 
 from committer.errors import UnsupportedError
 from workers.files.object_files import ObjectFiles
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 _GCS = re.compile(r"gs://([^/]+/.*)")
 # Each micro-batch may bring a new token; the clients of the old ones are of no use.
@@ -69,6 +71,8 @@ def gcs_path(location: str) -> str:
 @lru_cache(maxsize=_CLIENTS_MAX)
 def _connect(access: GcsAccess) -> fs.GcsFileSystem:
     """Connect once a process."""
+    from pyarrow import fs  # whoever only names the store loads no Arrow
+
     host, token = urlsplit(access.host), access.token
     ends = token and datetime.fromtimestamp(token.expires_ms / 1000, UTC).replace(tzinfo=None)
     return fs.GcsFileSystem(

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable
-
-import pyarrow as pa
-from pyarrow import fs
+from typing import TYPE_CHECKING
 
 from committer.errors import AlreadyExistsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import fs
 
 
 class ObjectFiles:

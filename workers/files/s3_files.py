@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-from pyarrow import fs
 
 from committer.errors import UnsupportedError
 from workers.files.object_files import ObjectFiles
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 _S3 = re.compile(r"s3[an]?://([^/]+/.*)")
 
@@ -74,6 +76,8 @@ def _connect(access: S3Access) -> fs.S3FileSystem:
     """Connect once a process: the client keeps connections, and renews by itself the credentials
     that it has found by itself.
     """
+    from pyarrow import fs  # whoever only names the store loads no Arrow
+
     endpoint, keys = urlsplit(access.endpoint_url), access.keys
     return fs.S3FileSystem(
         access_key=keys and keys.access_key_id,

@@ -7,18 +7,21 @@ Inside `foreachBatch` a write stands for the micro-batch instead: its tasks know
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter
 
 from committer.request.attempt import timed_nonce
 from workers.settings.options import WriteOptions
+from workers.sink.files_written import FilesWritten, current_micro_batch
 from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
-from workers.sink.task_writer import FilesWritten, current_micro_batch, write_task
 from workers.spark.told_first import told_first
 from workers.spark.worker_process import begin_call
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
@@ -30,6 +33,8 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         self._nonce = fresh_nonce()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
+        from workers.sink.task_writer import write_task  # commits do without it
+
         micro_batch = current_micro_batch()
         identity = WriteIdentity.of(self._options, micro_batch or self._nonce)
         with told_first():

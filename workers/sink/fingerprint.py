@@ -12,10 +12,7 @@ import logging
 from hashlib import blake2b
 from pathlib import Path
 
-from pyarrow import fs
-
 from committer.request.commit_request import Fingerprint
-from workers.files.file_system import open_object_store
 from workers.files.store_access import StoreAccess
 
 SPARK_OFFSETS = "spark-offsets"
@@ -55,6 +52,11 @@ def _read(location: str, access: StoreAccess) -> bytes:
     path = local_path(location)
     if path is not None:
         return path.read_bytes()
+    # A checkpoint on this machine takes no Arrow.
+    from pyarrow import fs
+
+    from workers.files.file_system import open_object_store
+
     if (objects := open_object_store(location, access)) is not None:
         return objects.read(location)
     file_system, name = fs.FileSystem.from_uri(location)

@@ -22,14 +22,13 @@ from workers.requests.publisher import PublishPolicy
 from workers.requests.written_epoch import WrittenEpoch
 from workers.settings.options import WriteOptions
 from workers.settings.worker_settings import WorkerSettings, load_settings
+from workers.sink.files_written import FilesWritten
 from workers.sink.fingerprint import epoch_fingerprint, fingerprint_of
 from workers.sink.identity import MicroBatch, WriteIdentity
 from workers.sink.operation import WriteOperation, operation_of
-from workers.sink.small_files import hint_at_small_files
 from workers.sink.target import TargetTable
-from workers.sink.task_writer import FilesWritten
+from workers.sink.warnings.small_files import hint_at_small_files
 from workers.spark.discarded_files import delete_files
-from workers.upserts.key_digests import shared_by
 
 _NAME_CHARACTERS_MAX = 100
 
@@ -177,7 +176,11 @@ def _require_keys_apart(
     """Refuse rows of one key from two tasks: both would live, as neither task knew of the other.
     Their files are deleted: a commit of these messages never publishes them, now or later."""
     upsert = options.upsert
-    if upsert is None or shared_by([each.key_digests for each in written]) is None:
+    if upsert is None:
+        return
+    from workers.upserts.key_digests import shared_by  # other writes load no Arrow for their commit
+
+    if shared_by([each.key_digests for each in written]) is None:
         return
     files = [file.file_path for each in written for file in each.files]
     delete_files(files, target.access, "an upsert that was refused")

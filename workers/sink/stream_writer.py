@@ -7,16 +7,19 @@ process, to commit. So no state lives here: what the commit must know travels in
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter
 
 from committer.errors import InvariantError
 from workers.settings.options import WriteOptions
+from workers.sink.files_written import FilesWritten, current_micro_batch
 from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
-from workers.sink.task_writer import FilesWritten, current_micro_batch, write_task
 from workers.spark.told_first import told_first
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # untyped
@@ -27,6 +30,8 @@ class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # 
         self._target = target
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> FilesWritten:
+        from workers.sink.task_writer import write_task  # commits do without it
+
         micro_batch = current_micro_batch()
         if micro_batch is None:
             raise InvariantError("a streaming write outside a streaming query")

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
-from uuid import UUID
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import WriterCommitMessage
 
-from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.schema.schema import Schema
-from workers.sink.identity import MicroBatch, WriteIdentity, read_micro_batch
+from workers.sink.files_written import FilesWritten
+from workers.sink.identity import MicroBatch, WriteIdentity
 from workers.sink.target import TargetTable
 from workers.spark.task_input import running_task
 from workers.spark.written_files import names_of_task, write_files
@@ -28,29 +24,6 @@ _APPLICATION = "spark.app.name"
 _BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BYTES_PER_BATCH_OFF = str(2**31 - 1)
 _warned: set[str] = set()
-
-
-@dataclass(frozen=True, slots=True)
-class FilesWritten(WriterCommitMessage):  # type: ignore[misc]  # pyspark has no types for us
-    """A task's message to the commit. `micro_batch` is None outside a streaming query;
-    `application` is the user's name for the Spark application, where the task has it; `union` is
-    the schema of the files where the table gets columns with them; `key_digests`: of an upsert,
-    what tells which keys it has rows of.
-    """
-
-    micro_batch: MicroBatch | None
-    identity: WriteIdentity
-    table_uuid: UUID
-    schema_id: int
-    files: tuple[DataFile, ...]
-    application: str | None = None
-    union: Schema | None = None
-    key_digests: bytes = b""
-
-
-def current_micro_batch() -> MicroBatch | None:
-    """Return the micro-batch that the running task belongs to; None outside a streaming query."""
-    return read_micro_batch(TaskContext.get().getLocalProperty)
 
 
 def write_task(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workers.files.store_access import StoreAccess
-from workers.sink.task_writer import FilesWritten
+from workers.sink.files_written import FilesWritten
 from workers.spark.discarded_files import delete_files
 
 

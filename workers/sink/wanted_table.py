@@ -34,7 +34,7 @@ from workers.settings.upsert_options import DELETES
 from workers.settings.worker_settings import NO_QUEUE, WorkerSettings, load_settings
 from workers.sink.identity import MicroBatch
 from workers.sink.target import TargetTable
-from workers.sink.unheeded import warn_of_unheeded
+from workers.sink.warnings.unheeded import warn_of_unheeded
 from workers.upserts.table_deletes import deletes_of
 from workers.upserts.upsert import Upsert
 

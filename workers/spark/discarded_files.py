@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from workers.files.file_system import open_file_system
 from workers.files.store_access import StoreAccess
 
 _log = logging.getLogger("frazil.workers")
@@ -29,6 +28,8 @@ def delete_files(locations: Iterable[str], access: StoreAccess, what: str) -> No
 
 
 def _delete(location: str, access: StoreAccess) -> Exception | None:
+    from workers.files.file_system import open_file_system  # a commit loads Arrow for this alone
+
     try:
         open_file_system(location, access).delete(location)
     except Exception as error:  # noqa: BLE001  # see `delete_files`

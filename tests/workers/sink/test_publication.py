@@ -12,10 +12,10 @@ from committer.request.commit_request import Producer
 from tests.support.builders.table_builders import build_table
 from workers.files.store_access import USUAL_ACCESS
 from workers.settings.options import WriteOptions
+from workers.sink.files_written import FilesWritten
 from workers.sink.identity import MicroBatch, WriteIdentity
 from workers.sink.publication import producer_of, publish_micro_batch
 from workers.sink.target import TargetTable
-from workers.sink.task_writer import FilesWritten
 from workers.upserts.key_digests import digests_of
 from workers.upserts.upsert import Upsert
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from committer.iceberg.entry.data_file import DataFile
-from workers.sink.small_files import SMALL_FILE_BYTES, hint_at_small_files
+from workers.sink.warnings.small_files import SMALL_FILE_BYTES, hint_at_small_files
 
 
 def file_of(size_bytes: int) -> DataFile:

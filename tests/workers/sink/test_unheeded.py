@@ -15,8 +15,8 @@ from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, StringType
 from tests.workers.tables import optional, required, schema
-from workers.sink import unheeded as module
-from workers.sink.unheeded import unheeded, warn_of_unheeded
+from workers.sink.warnings import unheeded as module
+from workers.sink.warnings.unheeded import unheeded, warn_of_unheeded
 
 TABLE = schema(required(1, "id", LongType()), optional(2, "carrier", StringType()))
 BY_CARRIER = SortOrder(

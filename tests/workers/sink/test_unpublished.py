@@ -14,8 +14,8 @@ from tests.workers.tables import required, schema
 from tests.workers.write_target import Target, files_below, write_rows
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.store_access import USUAL_ACCESS
+from workers.sink.files_written import FilesWritten
 from workers.sink.identity import WriteIdentity
-from workers.sink.task_writer import FilesWritten
 from workers.sink.unpublished import delete_unpublished
 
 TABLE = schema(required(1, "id", LongType()))

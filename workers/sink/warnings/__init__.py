@@ -1,0 +1,1 @@
+"""Warnings to the user of a write that runs all the same."""
