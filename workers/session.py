@@ -17,6 +17,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from committer.errors import SettingsError
 from committer.settings.setting_names import refuse_unknown_options, variable_of
 from workers.settings.session_settings import remember_settings
 from workers.settings.worker_setting_names import given_settings
@@ -26,6 +27,8 @@ SESSION_CONFS: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
 _PYTHON = "PYSPARK_PYTHON"
+# PySpark 4.0 replaces no data source that it has found by its name.
+_IS_THERE = "DATA_SOURCE_ALREADY_EXISTS"
 
 
 _Target = TypeVar("_Target")
@@ -89,7 +92,21 @@ def _configure_session(spark: Any, settings: Mapping[str, str]) -> None:
         spark.conf.set(key, value)
     remember_settings(settings)
     if settings:
-        spark.dataSource.register(configured_source(settings))
+        _register(spark, configured_source(settings))
+
+
+def _register(spark: Any, source: type) -> None:
+    from pyspark.errors import PySparkException
+
+    try:
+        spark.dataSource.register(source)
+    except PySparkException as error:
+        if error.getCondition() != _IS_THERE:
+            raise
+        raise SettingsError(
+            "frazil.spark.configure: this release of PySpark takes no settings for a session that"
+            " runs (4.1 does): call it on SparkSession.builder, or give the settings as options"
+        ) from error
 
 
 def configured_source(settings: Mapping[str, str]) -> type:

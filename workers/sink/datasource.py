@@ -6,15 +6,20 @@ The class that Spark looks up is `pyspark_frazil.DefaultSource`; it imports this
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import pyspark
 from pyspark.sql.types import StructType
 
-from committer.errors import SettingsError
+from committer.errors import SettingsError, UnsupportedError
 from workers.settings.options import WriteOptions, parse_options
 from workers.settings.upsert_options import DELETES
 from workers.sink.batch_writer import FrazilBatchWriter
-from workers.sink.stream_writer import FrazilStreamWriter
 from workers.sink.wanted_table import load_target
+from workers.spark.releases import has_stream_writer
+
+if TYPE_CHECKING:
+    from workers.sink.stream_writer import FrazilStreamWriter
 
 
 def make_batch_writer(
@@ -31,7 +36,14 @@ def make_stream_writer(
     options: Mapping[str, str], schema: StructType, *, overwrite: bool
 ) -> FrazilStreamWriter:
     """Make a stream writer. `overwrite`: each micro-batch has all rows of the result.
-    Errors: as `make_batch_writer`."""
+    Errors: as `make_batch_writer`; `UnsupportedError` where PySpark has none."""
+    if not has_stream_writer():
+        raise UnsupportedError(
+            f"streaming writes with format `frazil` need PySpark 4.1, found {pyspark.__version__}:"
+            " here use rows.writeStream.foreachBatch(frazil.spark.sink(table))"
+        )
+    from workers.sink.stream_writer import FrazilStreamWriter  # its base is new in PySpark 4.1
+
     parsed = parse_options(options, streaming=True, overwrite=overwrite)
     _require_no_look_up(parsed)
     return FrazilStreamWriter(parsed, load_target(parsed, schema, looks_up=False))

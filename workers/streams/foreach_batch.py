@@ -8,7 +8,6 @@ one query writes to one table.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from committer.errors import SettingsError
@@ -32,13 +31,16 @@ def sink(
     def write(dataframe: Any, batch_id: int) -> None:
         identity = _identity(dataframe, batch_id, producer)
         given = {"table": table, "sink": sink, **identity, **options}
-        if upserts():
+        if not by_position:
+            by_position.append(looks_up({"table": table, **options}))
+        if by_position[0]:
             _upsert(dataframe, {**given, DELETES: "positions"})
         else:
             _append(dataframe, given)
 
-    # The table is asked once: a query keeps its kind of deletes until it is started again.
-    upserts = cache(lambda: looks_up({"table": table, **options}))
+    # The table is asked once: a query keeps its kind of deletes until it is started again. A list,
+    # as Spark Connect pickles the function.
+    by_position: list[bool] = []
     return write
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from workers.settings.option_values import one_place
 from workers.settings.upsert_options import DELETES, PARTITIONS
+from workers.spark.releases import has_stream_writer
 from workers.streams.foreach_batch import context_of, sink
 from workers.streams.wanted_deletes import looks_up
 
@@ -69,10 +70,10 @@ class UpsertStreamWriter:
         if context_of(self._rows) is None and not given.get(DELETES):
             # Spark Connect: the server may know a catalog that this process does not, and refuses
             # a table that wants another kind of deletes.
-            return self._by_key(given)
+            return self._by_key(table, given)
         if looks_up(given):
             return self._by_position(table, given)
-        return self._by_key({**given, DELETES: "equality"})
+        return self._by_key(table, {**given, DELETES: "equality"})
 
     def _call(self, call: Callable[[Any], Any]) -> Self:
         self._calls.append(call)
@@ -85,15 +86,21 @@ class UpsertStreamWriter:
         return writer
 
     def _by_position(self, table: str, given: Mapping[str, str]) -> Any:
-        options = {name: value for name, value in given.items() if name not in _NAMED}
-        options |= {DELETES: "positions", PARTITIONS: str(self._partitions)}
-        write = sink(table, given.get("producer"), given.get("sink", ""), **options)
-        return self._writer(self._rows).foreachBatch(write).start()
+        options = {**given, DELETES: "positions", PARTITIONS: str(self._partitions)}
+        return self._writer(self._rows).foreachBatch(_sink(table, options)).start()
 
-    def _by_key(self, given: Mapping[str, str]) -> Any:
+    def _by_key(self, table: str, given: Mapping[str, str]) -> Any:
         rows = self._rows.repartition(self._partitions, *self._keys)
-        writer = self._writer(rows).format("frazil")
         # By key, whatever the table asks for.
-        for name, value in {**given, "distribution-mode": "none"}.items():
+        options = {**given, "distribution-mode": "none"}
+        if not has_stream_writer():
+            return self._writer(rows).foreachBatch(_sink(table, options)).start()
+        writer = self._writer(rows).format("frazil")
+        for name, value in options.items():
             writer = writer.option(name, value)
         return writer.start()
+
+
+def _sink(table: str, given: Mapping[str, str]) -> Callable[[Any, int], None]:
+    options = {name: value for name, value in given.items() if name not in _NAMED}
+    return sink(table, given.get("producer"), given.get("sink", ""), **options)

@@ -7,10 +7,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql import datasource
+from pyspark.sql.types import StructType
 
-from committer.errors import NoSuchTableError, SettingsError
+from committer.errors import NoSuchTableError, SettingsError, UnsupportedError
 from tests.support.builders.table_builders import build_metadata
 from workers.branches import branch_state
+from workers.sink.datasource import make_stream_writer
 from workers.streams.foreach_batch import sink
 from workers.streams.upsert_stream import upsert_stream
 from workers.streams.wanted_deletes import looks_up
@@ -105,6 +108,27 @@ def test_rows_to_delete_by_key_are_repartitioned_for_the_data_source() -> None:
         ("option", "distribution-mode", "none"),
         ("start",),
     ]
+
+
+def test_pyspark_4_0_repartitions_rows_for_each_micro_batch_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delattr(datasource, "DataSourceStreamArrowWriter")
+    frame = _Frame()
+    upsert_stream(frame, "id", partitions=3, deletes="equality").start("db.t")
+    first, (each, write), start = frame.calls
+    assert (first, each, start) == (("repartition", 3, "`id`"), "foreachBatch", ("start",))
+    assert options_of(write) == {
+        "upsert-keys": "`id`",
+        "upsert-deletes": "equality",
+        "distribution-mode": "none",
+    }
+
+
+def test_pyspark_4_0_is_told_what_takes_its_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(datasource, "DataSourceStreamArrowWriter")
+    with pytest.raises(UnsupportedError, match=r"need PySpark 4\.1, found .*foreachBatch"):
+        make_stream_writer({"table": "db.t"}, StructType(), overwrite=False)
 
 
 @pytest.mark.parametrize(("table", "by_position"), [("db.by_position", True), ("db.t", False)])

@@ -1,4 +1,4 @@
-"""The commit of a batch write runs in a process of its own, which loads no more than it needs."""
+"""Modules that the processes of a write load: no more than they need, and on older releases too."""
 
 from __future__ import annotations
 
@@ -19,3 +19,16 @@ def test_a_commit_of_appended_files_loads_no_arrow() -> None:
         [sys.executable, "-c", _COMMIT], capture_output=True, text=True, check=True
     )
     assert run.stdout.split() == []
+
+
+# PySpark 4.0: tables are written by batches, and by `foreachBatch`.
+_WITHOUT_STREAM_WRITER = """
+from pyspark.sql import datasource
+del datasource.DataSourceStreamArrowWriter
+import pyspark_frazil, frazil.spark
+import workers.sink.datasource, workers.streams.position_upserts
+"""
+
+
+def test_pyspark_4_0_has_all_that_batches_need() -> None:
+    subprocess.run([sys.executable, "-c", _WITHOUT_STREAM_WRITER], check=True)
