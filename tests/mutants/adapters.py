@@ -87,8 +87,16 @@ ADAPTERS = (
     Mutant(
         "replay_deletes_the_record_before_the_request_is_back",
         "committer/storage/inbox/replays.py",
-        "        await self._inbox.put(sealed)\n        await self._quarantine.delete((key,))\n",
-        "        await self._quarantine.delete((key,))\n        await self._inbox.put(sealed)\n",
+        "        await self._inbox.put(sealed)\n        # A committer",
+        "        await self._quarantine.delete((key,))\n"
+        "        await self._inbox.put(sealed)\n        # A committer",
+        ("tests/storage/inbox/test_replays.py",),
+    ),
+    Mutant(
+        "replay_leaves_what_an_interrupted_quarantine_left",
+        "committer/storage/inbox/replays.py",
+        "        await self._inbox.delete((key,))\n        await self._quarantine",
+        "        await self._quarantine",
         ("tests/storage/inbox/test_replays.py",),
     ),
     Mutant(

@@ -53,6 +53,7 @@ FOUND_SINCE = {
     190000037: "an expiry of all snapshots, of which none had a branch, crashed each time",
     190002104: "a request that came while the table was loaded conflicted with what was loaded",
     170000569: "the judge knew no replay that its operator had begun and never ended",
+    571: "replayed while its quarantining was cut off: landed, and was quarantined once more",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }
 

@@ -1,6 +1,7 @@
 """Returns quarantined requests to the inbox, on any `Storage`.
 
-A replay creates the request in the inbox under a fresh key, and then deletes the quarantine object.
+A replay creates the request in the inbox under a fresh key, and then deletes what an interrupted
+quarantine has left of the old key in the inbox, and the quarantine object.
 The request is durable at every moment, so a crash loses nothing and the replay can be repeated: of
 two objects of one request, one lands and the ledger answers the other.
 
@@ -64,6 +65,9 @@ class Replays:
         """
         sealed = (await self.get(key))[0].replayed(replay)
         await self._inbox.put(sealed)
+        # A committer that crashed behind the quarantine has left the old object: another one might
+        # quarantine it anew, beside a replay that lands.
+        await self._inbox.delete((key,))
         await self._quarantine.delete((key,))
         return sealed
 

@@ -121,6 +121,14 @@ async def test_a_replayed_request_is_in_the_inbox_under_a_fresh_key_and_nowhere_
     assert await place.inbox.get(replayed.key) == place.sealed.content
 
 
+async def test_what_an_interrupted_quarantine_has_left_in_the_inbox_goes_with_a_replay() -> None:
+    place = Place()
+    await place.inbox.put(place.sealed)
+    await place.quarantined()
+    replayed = await place.replays.replay(place.key, FRESH)
+    assert await place.copies() == [place.inbox.location(replayed.key)]
+
+
 async def test_a_late_deletion_of_the_old_key_does_not_take_what_was_replayed() -> None:
     place = Place()
     await place.inbox.put(place.sealed)
