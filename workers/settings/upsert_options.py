@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import cast
+from typing import cast, get_args
 
 from committer.errors import InvalidFilterError, SettingsError
 from committer.iceberg.expressions.expression import EqualTo, In, Reference
 from committer.iceberg.expressions.where_text import parse_where
-from committer.table_defaults import UPSERT_DELETES
 from workers.settings.option_values import choice, whole_number
 from workers.upserts.upsert import DeleteMark, Upsert, UpsertDeletes
 
@@ -28,7 +27,7 @@ def upsert_options(given: Mapping[str, str]) -> Upsert | None:
         if others := sorted(UPSERT_OPTIONS.intersection(given) - {KEYS}):
             raise SettingsError(f"option `{others[0]}`: expected `{KEYS}` with it")
         return None
-    deletes = choice(given, DELETES, UPSERT_DELETES) if given.get(DELETES) else None
+    deletes = choice(given, DELETES, get_args(UpsertDeletes)) if given.get(DELETES) else None
     partitions = whole_number(given, PARTITIONS)
     if partitions is not None and (partitions < 1 or deletes != "positions"):
         raise SettingsError(
