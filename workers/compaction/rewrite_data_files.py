@@ -5,7 +5,6 @@ Runs on the driver.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -29,8 +28,6 @@ from workers.compaction.rewrite_options import RewriteOptions
 from workers.compaction.rewrite_result import RewriteResult
 from workers.compaction.rewritten_table import RewrittenTable, open_rewritten_table
 from workers.requests.rewrite_parts import REMOVED_FILES_MAX, rewrite_parts
-
-_log = logging.getLogger("frazil.workers")
 
 
 def compact(

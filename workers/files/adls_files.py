@@ -98,7 +98,7 @@ def _place(location: str, access: AdlsAccess) -> _Place:
 @lru_cache(maxsize=_CLIENTS_MAX)
 def _connect(place: _Place, access: AdlsAccess) -> fs.AzureFileSystem:
     """Connect once a process."""
-    from pyarrow import fs  # whoever only names the store loads no Arrow
+    from pyarrow import fs  # a process that only names the store loads no Arrow
 
     return fs.AzureFileSystem(
         place.account,

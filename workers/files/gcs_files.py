@@ -71,7 +71,7 @@ def gcs_path(location: str) -> str:
 @lru_cache(maxsize=_CLIENTS_MAX)
 def _connect(access: GcsAccess) -> fs.GcsFileSystem:
     """Connect once a process."""
-    from pyarrow import fs  # whoever only names the store loads no Arrow
+    from pyarrow import fs  # a process that only names the store loads no Arrow
 
     host, token = urlsplit(access.host), access.token
     ends = token and datetime.fromtimestamp(token.expires_ms / 1000, UTC).replace(tzinfo=None)

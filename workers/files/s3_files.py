@@ -76,7 +76,7 @@ def _connect(access: S3Access) -> fs.S3FileSystem:
     """Connect once a process: the client keeps connections, and renews by itself the credentials
     that it has found by itself.
     """
-    from pyarrow import fs  # whoever only names the store loads no Arrow
+    from pyarrow import fs  # a process that only names the store loads no Arrow
 
     endpoint, keys = urlsplit(access.endpoint_url), access.keys
     return fs.S3FileSystem(

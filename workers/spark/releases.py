@@ -1,4 +1,4 @@
-"""What only some releases of PySpark have."""
+"""Differences between the releases of PySpark."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class UpsertStreamWriter:
         return writer
 
     def _by_position(self, table: str, given: Mapping[str, str]) -> Any:
-        options = {**given, DELETES: "positions", PARTITIONS: str(self._partitions)}
+        options = {PARTITIONS: str(self._partitions), **given, DELETES: "positions"}
         return self._writer(self._rows).foreachBatch(_sink(table, options)).start()
 
     def _by_key(self, table: str, given: Mapping[str, str]) -> Any:

@@ -1,4 +1,4 @@
-"""What becomes of the files of a compaction whose request did not land."""
+"""The files of a compaction whose request did not land."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ _VECTORS = 3
 
 @dataclass(frozen=True, slots=True)
 class DeletesTable:
+    """A branch, and how its delete files are to be rewritten."""
+
     options: DeletesOptions
     state: BranchState
 

@@ -5,7 +5,6 @@ Runs on the driver.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -27,8 +26,6 @@ from workers.compaction.publication.part_run import (
 from workers.compaction.publication.rewrite_request import PartIdentity, application_name
 from workers.compaction.rewrite_result import DeletesResult
 from workers.requests.rewrite_parts import REMOVED_FILES_MAX
-
-_log = logging.getLogger("frazil.workers")
 
 
 def rewrite_deletes(spark: Any, options: DeletesOptions) -> DeletesResult:

@@ -56,7 +56,7 @@ def application_name(spark: Any) -> str | None:
 @dataclass(frozen=True, slots=True)
 class NotLanded:
     """Why a request did not land. `in_doubt`: it may have, or may yet; else it was in conflict, and
-    its files are nobody's."""
+    no request names its files."""
 
     why: str
     in_doubt: bool

@@ -1,4 +1,4 @@
-"""What a part of a rewrite does where a group fails, or its request does not land."""
+"""A part of a rewrite whose group fails, or whose request does not land."""
 
 from __future__ import annotations
 

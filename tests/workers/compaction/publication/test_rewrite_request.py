@@ -1,4 +1,4 @@
-"""What the answer to the request of a rewrite means."""
+"""The answers to the request of a rewrite."""
 
 from __future__ import annotations
 
