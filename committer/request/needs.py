@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from committer.iceberg.entry.data_file import DataFile
 from committer.request.request_model import Count, Document, Model, Name
 
 # Of each list: as objects a path takes a few hundred bytes.
@@ -43,6 +44,17 @@ class RemovedDeleteFile(Model):
     file_path: FilePath
     content_offset: Count | None = None
     content_size_in_bytes: Count | None = None
+
+    @classmethod
+    def of(cls, file: DataFile) -> Self:
+        """Name a delete file to remove."""
+        if not file.is_deletion_vector:
+            return cls(file_path=file.file_path)
+        return cls(
+            file_path=file.file_path,
+            content_offset=file.content_offset,
+            content_size_in_bytes=file.content_size_in_bytes,
+        )
 
     @model_validator(mode="after")
     def _whole_place(self) -> Self:

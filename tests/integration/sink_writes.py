@@ -24,9 +24,9 @@ from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
 from tests.integration.readers import duckdb_with_iceberg, local
 from tests.integration.real_harness import RealHarness
+from workers.branches.fresh_nonce import fresh_nonce
 from workers.files.file_writer import FileNames
 from workers.settings.options import WriteOptions, parse_options
-from workers.sink.batch_writer import fresh_nonce
 from workers.sink.files_written import FilesWritten
 from workers.sink.identity import MicroBatch, WriteIdentity
 from workers.sink.publication import publish_batch, publish_micro_batch

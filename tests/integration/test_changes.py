@@ -28,13 +28,14 @@ from tests.integration.changes_cases import (
 )
 from tests.integration.changes_harness import ChangesHarness, changes_harness
 from tests.integration.real_harness import CATALOG
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import Command, parse_change_options
 from workers.changes.change_run import ChangeRun, kind_of, with_places
 from workers.changes.changed_rows import prepare_rows
 from workers.changes.changed_table import ChangedTable
 from workers.changes.merge_clauses import Clauses
 from workers.changes.merged_rows import Merge, prepare_merge
-from workers.changes.publish_change import AttemptIdentity, PreparedChange, run_change
+from workers.changes.publish_change import PreparedChange, run_change
 from workers.changes.tasks.row_kinds import KIND, RowKind
 
 pytestmark = [

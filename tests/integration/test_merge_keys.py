@@ -40,6 +40,7 @@ from committer.iceberg.values.types import (
 from frazil.spark import MergeBuilder, merge_into
 from tests.integration.changes_harness import ChangesHarness, changes_harness
 from tests.integration.real_harness import CATALOG
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import parse_change_options
 from workers.changes.change_run import ChangeRun
 from workers.changes.changed_table import ChangedTable
@@ -47,7 +48,7 @@ from workers.changes.keys.equal_keys import equal_keys
 from workers.changes.keys.key_filter import KeyColumn, SourceKeys, read_keys
 from workers.changes.merge_clauses import Clauses
 from workers.changes.merged_rows import Merge, prepare_merge
-from workers.changes.publish_change import AttemptIdentity, PreparedChange, run_change
+from workers.changes.publish_change import PreparedChange, run_change
 
 pytestmark = [
     pytest.mark.server,

@@ -1,1 +1,3 @@
-"""A branch of a table as a change or a compaction has read it. On the driver only."""
+"""A branch of a table as a change or a compaction has read it, and the attempts at changing it. On
+the driver only.
+"""

@@ -22,15 +22,12 @@ from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.schema.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER as NEWEST
 from committer.iceberg.schema.metadata_columns import ROW_ID as LINEAGE
 from committer.iceberg.schema.schema import Schema
+from committer.request.needs import RemovedDeleteFile
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import Command
 from workers.changes.changed_table import ChangedTable
 from workers.changes.layout.row_layout import Spread, all_columns, by_file
-from workers.changes.publish_change import (
-    AttemptIdentity,
-    PreparedChange,
-    delete_reported,
-    delete_written,
-)
+from workers.changes.publish_change import PreparedChange, delete_reported, delete_written
 from workers.changes.spark_conditions import RowFilter
 from workers.changes.target_rows import facts, table_read
 from workers.changes.tasks.row_kinds import TYPES, RowKind
@@ -66,7 +63,7 @@ class ChangeRun:
         Errors: as a task's, and `PublishError` for a row that several rows of the source match.
         """
         table, reported = self.table, ReportedFiles(self.spark)
-        attempt = self.identity.attempt(table)
+        attempt = self.identity.attempt(table.state)
         writer = RowWriter(_target(table), table_read(table), attempt, reported, form, matches_once)
         try:
             messages = run(rows.mapInArrow(writer.write, MESSAGE_SCHEMA).collect)
@@ -90,7 +87,7 @@ class ChangeRun:
         written = self.write(rows)
         needs = isolation_needs(self.table, self.command, scope) | {
             "removed_data_files": tuple(task.file.file_path for task in removed),
-            "removed_delete_files": tuple(_place(file) for file in _vectors(removed)),
+            "removed_delete_files": tuple(map(RemovedDeleteFile.of, _vectors(removed))),
         }
         return PreparedChange("overwrite", needs, written)
 
@@ -114,7 +111,7 @@ class ChangeRun:
         referenced = [path for each in written for path in each.referenced]
         removed = [file for each in written for file in each.removed]
         needs = isolation_needs(self.table, self.command, scope) | {
-            "removed_delete_files": tuple(map(_place, removed)),
+            "removed_delete_files": tuple(map(RemovedDeleteFile.of, removed)),
             # Those of one data file say so themselves.
             "referenced_data_files": tuple(referenced if form == "partitions" else ()),
             # A row that others have deleted meanwhile is replaced all the same by an upsert.
@@ -160,17 +157,6 @@ def _vectors(tasks: Iterable[FileScanTask]) -> Iterable[DataFile]:
     return (file for task in tasks for file in task.delete_files if file.is_deletion_vector)
 
 
-def _place(file: DataFile) -> dict[str, object]:
-    """Name a delete file to remove."""
-    if not file.is_deletion_vector:
-        return {"file_path": file.file_path}
-    return {
-        "file_path": file.file_path,
-        "content_offset": file.content_offset,
-        "content_size_in_bytes": file.content_size_in_bytes,
-    }
-
-
 # --- Rows ----------------------------------------------------------------------------------------
 
 
@@ -179,12 +165,6 @@ def with_places(rows: Any) -> Any:
     missing = {name: F.lit(None).cast(kind) for name, kind in TYPES.items()}
     present = set(rows.columns)
     return rows.withColumns({k: v for k, v in missing.items() if k not in present})
-
-
-def application_name(spark: Any) -> str | None:
-    """Return what the user calls the application, as far as it can be shown."""
-    name = spark.conf.get("spark.app.name", None)
-    return "".join(filter(str.isprintable, name or ""))[:100] or None
 
 
 def kind_of(kind: RowKind) -> Any:

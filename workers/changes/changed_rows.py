@@ -12,11 +12,13 @@ from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.expressions.expression_json import print_expression
 from committer.iceberg.pruning.metrics_evaluator import strict_metrics_evaluator
 from committer.iceberg.scan.scan_task import FileScanTask
+from workers.branches.application_name import application_name
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.assignments import TARGET, Assigner, Value, old
 from workers.changes.change_options import ChangeOptions, Command
-from workers.changes.change_run import ChangeRun, application_name, kind_of, run, with_places
+from workers.changes.change_run import ChangeRun, kind_of, run, with_places
 from workers.changes.changed_table import ChangedTable
-from workers.changes.publish_change import AttemptIdentity, PreparedChange, run_change
+from workers.changes.publish_change import PreparedChange, run_change
 from workers.changes.spark_conditions import RowFilter, filter_of
 from workers.changes.target_rows import no_rows, target_rows
 from workers.changes.tasks.row_kinds import FILE, KIND, LAST_UPDATED, POSITION, ROW_ID, RowKind

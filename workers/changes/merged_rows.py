@@ -15,11 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from committer.errors import PublishError
 from committer.iceberg.expressions.expression import And, Expression
 from committer.iceberg.scan.scan_task import FileScanTask
+from workers.branches.application_name import application_name
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.assignments import SOURCE, TARGET, Assigner, as_column
 from workers.changes.change_options import ChangeOptions
 from workers.changes.change_run import (
     ChangeRun,
-    application_name,
     kind_of,
     matched_twice,
     run,
@@ -30,7 +31,7 @@ from workers.changes.keys.equal_keys import equal_keys
 from workers.changes.keys.key_filter import KeyColumn, read_keys
 from workers.changes.layout.row_layout import by_partition, rewrite_size
 from workers.changes.merge_clauses import Clause, Clauses, Side
-from workers.changes.publish_change import AttemptIdentity, PreparedChange, run_change
+from workers.changes.publish_change import PreparedChange, run_change
 from workers.changes.spark_conditions import ALL_ROWS, RowFilter, filter_of
 from workers.changes.target_rows import no_rows, target_rows
 from workers.changes.tasks.row_kinds import FILE, KIND, POSITION, ROW_ID, RowKind

@@ -10,17 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
-from uuid import UUID
 
 from committer.errors import PublishError
-from committer.real_world import RealWorld
 from committer.reason import Reason
-from committer.request.attempt import attempt_of, timed_nonce
-from committer.request.commit_request import Fingerprint, Producer
 from committer.request.needs import FILES_NAMED_MAX, Needs, Operation
 from committer.request.receipt_model import Receipt, ReceiptState
-from committer.request.table_identifier import TableIdentifier
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import ChangeOptions
 from workers.changes.changed_table import ChangedTable, open_changed_table
 from workers.changes.tasks.row_writer import RowsWritten
@@ -31,8 +26,6 @@ from workers.requests.written_epoch import WrittenEpoch
 from workers.spark.discarded_files import delete_files
 
 _log = logging.getLogger("frazil.workers")
-
-_ONLY_EPOCH = Fingerprint(kind="epoch", value="0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +38,6 @@ class PreparedChange:
     deleted_rows: int | None = 0
     updated_rows: int = 0
     inserted_rows: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptIdentity:
-    """The producer and the epoch of one try of a change."""
-
-    nonce: UUID
-    producer: Producer
-    epoch: int = 0
-    fingerprint: Fingerprint = _ONLY_EPOCH
-
-    @classmethod
-    def one_shot(cls, application: str | None) -> Self:
-        """Make a producer of its own, for one try."""
-        nonce = fresh_nonce()
-        return cls(nonce, Producer(id=str(nonce), name=application, one_shot=True))
-
-    def attempt(self, table: ChangedTable) -> str:
-        """Return the attempt, which the names of its files carry."""
-        uuid, branch = table.state.metadata.require_uuid(), table.options.branch
-        return str(attempt_of(uuid, branch, self.producer.id, self.epoch, self.nonce))
 
 
 Prepare = Callable[[ChangedTable, AttemptIdentity], PreparedChange | None]
@@ -94,12 +66,6 @@ def run_change(options: ChangeOptions, application: str | None, prepare: Prepare
             raise PublishError(_refused(options, receipt))
         _log.warning("%s; it is run again on the table as it is now", _refused(options, receipt))
     raise AssertionError("the last round returns or raises")
-
-
-def fresh_nonce() -> UUID:
-    """Draw the nonce of a try."""
-    world = RealWorld()
-    return timed_nonce(world.now_ms(), world.uuid())
 
 
 def _refused(options: ChangeOptions, receipt: Receipt) -> str:
@@ -142,19 +108,9 @@ def written_epoch(
 ) -> WrittenEpoch:
     """Return what a try asks for, as a publisher takes it."""
     needs = {**table.base(), **prepared.needs, "on_conflict": "fail"}
-    return WrittenEpoch(
-        identifier=TableIdentifier.parse(table.name),
-        table_uuid=table.state.metadata.require_uuid(),
-        schema_id=table.schema.schema_id,
-        producer=identity.producer,
-        epoch=identity.epoch,
-        nonce=identity.nonce,
-        fingerprint=identity.fingerprint,
-        files=[file for each in prepared.written for file in each.files],
-        operation=prepared.operation,
-        needs=Needs.model_validate(needs),
-        branch=table.options.branch,
-    )
+    files = [file for each in prepared.written for file in each.files]
+    asked = Needs.model_validate(needs)
+    return identity.written_epoch(table.state, prepared.operation, asked, files)
 
 
 def delete_reported(locations: Iterable[str], table: ChangedTable) -> None:

@@ -16,9 +16,10 @@ from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
 from committer.iceberg.scan.time_travel import find_snapshot
 from committer.request.needs import Needs, RewriteGroup
 from committer.request.receipt_model import Receipt
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.group_job import WHAT
 from workers.compaction.publication.part_run import Lost, Published, all_lost
-from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity, send_rewrite
+from workers.compaction.publication.rewrite_request import NotLanded, send_rewrite
 from workers.compaction.rewrite_groups import FileGroup
 from workers.compaction.rewritten_table import RewrittenTable
 from workers.spark.discarded_files import delete_files
@@ -34,7 +35,7 @@ class WrittenGroup:
 
 def publish_groups(
     table: RewrittenTable,
-    identity: PartIdentity,
+    identity: AttemptIdentity,
     written: Sequence[WrittenGroup],
     *,
     land_alone: bool,

@@ -13,6 +13,8 @@ from typing import Any
 
 from committer.errors import PublishError
 from committer.request.needs import FILES_NAMED_MAX
+from workers.branches.application_name import application_name
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.deletes.unused_deletes import remove_unused
 from workers.compaction.group_job import GroupJob
 from workers.compaction.publication.part_run import (
@@ -21,7 +23,6 @@ from workers.compaction.publication.part_run import (
     failed_groups,
     snapshots_of,
 )
-from workers.compaction.publication.rewrite_request import PartIdentity, application_name
 from workers.compaction.publish_groups import WrittenGroup, discard, publish_groups
 from workers.compaction.rewrite_groups import FileGroup
 from workers.compaction.rewrite_options import RewriteOptions
@@ -81,7 +82,7 @@ def _part_run(
         return WrittenGroup(group, tuple(GroupJob(spark, table, group, attempt).run()))
 
     def publish(
-        identity: PartIdentity, written: Sequence[WrittenGroup]
+        identity: AttemptIdentity, written: Sequence[WrittenGroup]
     ) -> Published[FileGroup, WrittenGroup]:
         return publish_groups(table, identity, written, land_alone=not lands_whole)
 

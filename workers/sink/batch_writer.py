@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from pyspark.sql.datasource import DataSourceArrowWriter
 
-from committer.request.attempt import timed_nonce
 from workers.settings.options import WriteOptions
 from workers.sink.files_written import FilesWritten, current_micro_batch
 from workers.sink.identity import WriteIdentity
@@ -28,6 +26,8 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
     """Writes and publishes one DataFrame."""
 
     def __init__(self, options: WriteOptions, target: TargetTable) -> None:
+        from workers.branches.fresh_nonce import fresh_nonce  # executors do without it
+
         self._options = options
         self._target = target
         self._nonce = fresh_nonce()
@@ -53,11 +53,3 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         from workers.sink.unpublished import delete_unpublished  # executors do without it
 
         delete_unpublished(messages, self._target.access)
-
-
-def fresh_nonce() -> UUID:
-    """Draw the nonce of a write that no query names."""
-    from committer.real_world import RealWorld  # executors do without it
-
-    world = RealWorld()
-    return timed_nonce(world.now_ms(), world.uuid())

@@ -15,6 +15,7 @@ from committer.errors import InvariantError, PublishError, SettingsError
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
+from workers.branches.application_name import printable_name
 from workers.files.store_access import StoreAccess
 from workers.requests.backlog import BacklogPolicy
 from workers.requests.blocking_publisher import borrow_publisher
@@ -29,8 +30,6 @@ from workers.sink.operation import WriteOperation, operation_of
 from workers.sink.target import TargetTable
 from workers.sink.warnings.small_files import hint_at_small_files
 from workers.spark.discarded_files import delete_files
-
-_NAME_CHARACTERS_MAX = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ def producer_of(
     try:
         return Producer(
             id=WriteIdentity.of(options, source).producer,
-            name=_printable(options.query_name) or _printable(application),
+            name=printable_name(options.query_name) or printable_name(application),
             sequential=not is_batch and not is_named,
             ordered=is_in_order and (is_named or not is_batch),
             one_shot=is_batch and not is_named,
@@ -106,12 +105,6 @@ def producer_of(
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]["msg"]
         raise SettingsError(f"option `producer` or `sink`: {problem}") from None
-
-
-def _printable(name: str | None) -> str | None:
-    """Return the name, as far as it can be shown."""
-    text = "".join(filter(str.isprintable, name or ""))
-    return text[:_NAME_CHARACTERS_MAX] or None
 
 
 def _batch_identity(

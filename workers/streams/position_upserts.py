@@ -16,14 +16,14 @@ from committer.errors import PublishError, SettingsError
 from committer.reason import Reason
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
+from workers.branches.attempt_identity import AttemptIdentity
+from workers.branches.fresh_nonce import fresh_nonce
 from workers.changes.change_options import ChangeOptions
 from workers.changes.change_run import ChangeRun
 from workers.changes.changed_table import ChangedTable, open_changed_table
 from workers.changes.publish_change import (
-    AttemptIdentity,
     PreparedChange,
     delete_written,
-    fresh_nonce,
     publish_change,
     written_epoch,
 )

@@ -25,13 +25,14 @@ from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
 from committer.request.needs import FILES_NAMED_MAX, Needs, RemovedDeleteFile
 from committer.request.receipt_model import Receipt
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.deletes.delete_groups import DeletesGroup
 from workers.compaction.deletes.delete_job import WHAT
 from workers.compaction.deletes.delete_task import DeletesWritten
 from workers.compaction.deletes.deletes_table import DeletesTable
 from workers.compaction.deletes.live_deletes import DeleteKey, delete_key
 from workers.compaction.publication.part_run import Published, all_lost
-from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity, send_rewrite
+from workers.compaction.publication.rewrite_request import NotLanded, send_rewrite
 from workers.spark.discarded_files import delete_files
 
 
@@ -56,7 +57,7 @@ class WrittenDeletes:
 
 def publish_deletes(
     table: DeletesTable,
-    identity: PartIdentity,
+    identity: AttemptIdentity,
     groups: Sequence[WrittenDeletes],
     numbers: Mapping[DeleteKey, int],
 ) -> Published[DeletesGroup, WrittenDeletes]:
@@ -74,7 +75,7 @@ def publish_deletes(
         base_snapshot_id=base.snapshot_id,
         base_sequence_number=base.sequence_number,
         data_sequence_number=newest_number(removed, numbers),
-        removed_delete_files=tuple(map(named_delete, removed.values())),
+        removed_delete_files=tuple(map(RemovedDeleteFile.of, removed.values())),
         referenced_data_files=referenced,
         on_conflict="fail",
     )
@@ -107,17 +108,6 @@ def _referenced(table: DeletesTable, groups: Sequence[WrittenDeletes]) -> tuple[
     if table.form != "partitions" or table.options.purpose != "convert equality":
         return ()
     return tuple({path: None for g in groups for each in g.written for path in each.referenced})
-
-
-def named_delete(file: DataFile) -> RemovedDeleteFile:
-    """Name a delete file to remove: a deletion vector with its place."""
-    if not file.is_deletion_vector:
-        return RemovedDeleteFile(file_path=file.file_path)
-    return RemovedDeleteFile(
-        file_path=file.file_path,
-        content_offset=file.content_offset,
-        content_size_in_bytes=file.content_size_in_bytes,
-    )
 
 
 def discard(table: DeletesTable, groups: Iterable[WrittenDeletes]) -> None:

@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 
 from committer.request.needs import FILES_NAMED_MAX
+from workers.branches.application_name import application_name
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.deletes.delete_groups import DeletesGroup
 from workers.compaction.deletes.delete_job import DeletesJob
 from workers.compaction.deletes.deletes_options import DeletesOptions
@@ -23,7 +25,6 @@ from workers.compaction.publication.part_run import (
     failed_groups,
     snapshots_of,
 )
-from workers.compaction.publication.rewrite_request import PartIdentity, application_name
 from workers.compaction.rewrite_result import DeletesResult
 from workers.requests.rewrite_parts import REMOVED_FILES_MAX
 
@@ -69,7 +70,7 @@ def _part_run(
         return WrittenDeletes(group, tuple(DeletesJob(spark, table, group, attempt).run()))
 
     def publish(
-        identity: PartIdentity, written: Sequence[WrittenDeletes]
+        identity: AttemptIdentity, written: Sequence[WrittenDeletes]
     ) -> Published[DeletesGroup, WrittenDeletes]:
         return publish_deletes(table, identity, written, numbers)
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from itertools import islice
 
 from committer.iceberg.entry.data_file import DataFile
-from committer.request.needs import Needs
+from committer.request.needs import Needs, RemovedDeleteFile
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.deletes.deletes_options import DeletesOptions
 from workers.compaction.deletes.deletes_table import DeletesTable, open_deletes_table
-from workers.compaction.deletes.publish_deletes import named_delete
-from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity, send_rewrite
+from workers.compaction.publication.rewrite_request import NotLanded, send_rewrite
 from workers.compaction.rewrite_options import RewriteOptions
 
 _log = logging.getLogger("frazil.workers")
@@ -70,9 +70,9 @@ def _remove(
     needs = Needs(
         base_snapshot_id=base.snapshot_id,
         base_sequence_number=base.sequence_number,
-        removed_delete_files=tuple(map(named_delete, files)),
+        removed_delete_files=tuple(map(RemovedDeleteFile.of, files)),
         on_conflict="fail",
     )
-    identity, timeout_s = PartIdentity(application), table.options.wait_timeout_s
+    identity, timeout_s = AttemptIdentity.one_shot(application), table.options.wait_timeout_s
     answer = send_rewrite(table.state, identity, needs, (), timeout_s)
     return answer if isinstance(answer, NotLanded) else None

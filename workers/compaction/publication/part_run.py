@@ -13,8 +13,9 @@ from typing import Generic, Protocol, TypeVar
 
 from committer.errors import PublishError
 from committer.iceberg.entry.data_file import DataFile
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.branches.branch_state import BranchState
-from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity
+from workers.compaction.publication.rewrite_request import NotLanded
 from workers.compaction.rewrite_result import FailedGroup
 from workers.spark.task_error import task_error
 
@@ -80,7 +81,7 @@ class PartRun(Generic[G, W]):
     application: str | None
     lands_whole: bool
     write: Callable[[G, str], W]
-    publish: Callable[[PartIdentity, Sequence[W]], Published[G, W]]
+    publish: Callable[[AttemptIdentity, Sequence[W]], Published[G, W]]
     discard: Callable[[Sequence[W]], None]
 
     def run(self, groups: Sequence[G], threads: ThreadPoolExecutor) -> Published[G, W]:
@@ -88,8 +89,8 @@ class PartRun(Generic[G, W]):
 
         Errors: `PublishError` for a part that lands whole or not at all, and did not.
         """
-        identity = PartIdentity(self.application)
-        attempt = identity.attempt(self.state.metadata, self.state.branch)
+        identity = AttemptIdentity.one_shot(self.application)
+        attempt = identity.attempt(self.state)
         running = [threads.submit(self.write, group, attempt) for group in groups]
         written, lost = _ended(groups, running)
         if lost and self.lands_whole:

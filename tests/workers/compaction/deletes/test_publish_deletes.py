@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 import pytest
 
@@ -20,6 +19,7 @@ from committer.iceberg.metadata.snapshot import Snapshot
 from committer.request.needs import Needs
 from committer.request.receipt_model import Receipt, ReceiptState
 from tests.workers.compaction.branch_states import branch_state
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.deletes import publish_deletes as publishing
 from workers.compaction.deletes.delete_groups import DeletesGroup
 from workers.compaction.deletes.delete_task import DeletesWritten
@@ -28,7 +28,7 @@ from workers.compaction.deletes.deletes_table import DeletesTable
 from workers.compaction.deletes.live_deletes import delete_key
 from workers.compaction.deletes.publish_deletes import WrittenDeletes, publish_deletes
 from workers.compaction.publication.part_run import Published
-from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity
+from workers.compaction.publication.rewrite_request import NotLanded
 
 LANDED = Receipt("p", 0, "a", ReceiptState.COMMITTED, snapshot_id=7)
 
@@ -75,7 +75,7 @@ def published(
 
     monkeypatch.setattr(publishing, "send_rewrite", send_rewrite)
     monkeypatch.setattr(publishing, "_discard_united", lambda *_: None)
-    identity = PartIdentity(None, UUID(int=1))
+    identity = AttemptIdentity.one_shot(None)
     numbers = {delete_key(old): 4, delete_key(replaced): 6}
     with table(folder, purpose, version, granularity) as found:
         told = publish_deletes(found, identity, [group], numbers)

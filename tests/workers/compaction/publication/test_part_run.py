@@ -13,6 +13,7 @@ import pytest
 from committer.errors import PublishError
 from committer.iceberg.entry.data_file import DataFile
 from tests.workers.compaction.branch_states import branch_state
+from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.publication.part_run import (
     PartRun,
     Published,
@@ -20,7 +21,7 @@ from workers.compaction.publication.part_run import (
     failed_groups,
     snapshots_of,
 )
-from workers.compaction.publication.rewrite_request import NotLanded, PartIdentity
+from workers.compaction.publication.rewrite_request import NotLanded
 from workers.compaction.rewrite_result import FailedGroup
 
 
@@ -55,7 +56,7 @@ class Jobs:
         return OneWritten(group, attempt)
 
     def publish(
-        self, identity: PartIdentity, written: Sequence[OneWritten]
+        self, identity: AttemptIdentity, written: Sequence[OneWritten]
     ) -> Published[OneGroup, OneWritten]:
         self.published += (each.group.name for each in written)
         if self.answer is not None:
