@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from committer.errors import SettingsError
-from workers.settings.upsert_options import DELETES
+from workers.settings.upsert_options import DELETES, KEYS
 from workers.streams.wanted_deletes import looks_up
 
 _QUERY_ID = "sql.streaming.queryId"
@@ -36,8 +36,9 @@ def sink(
         if by_position[0]:
             _upsert(dataframe, {**given, DELETES: "positions"})
         else:
-            _append(dataframe, given)
+            _append(dataframe, {**given, DELETES: "equality"} if is_upsert else given)
 
+    is_upsert = any(name.lower() == KEYS for name in options)
     # The table is asked once: a query keeps its kind of deletes until it is started again. A list,
     # as Spark Connect pickles the function.
     by_position: list[bool] = []

@@ -4,6 +4,8 @@ import pytest
 from pyspark.errors import PySparkNotImplementedError
 
 from committer.errors import SettingsError
+from tests.support.builders.table_builders import build_metadata
+from workers.branches import branch_state
 from workers.streams.foreach_batch import sink
 
 
@@ -61,3 +63,18 @@ def test_on_spark_connect_a_named_producer_counts_micro_batches() -> None:
         "epoch": "7",
         "wait": "committed",
     }
+
+
+def test_an_upsert_keeps_its_kind_of_deletes_until_it_is_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    properties: dict[str, str] = {}
+    metadata = build_metadata(location="file:/t", properties=properties)
+    monkeypatch.setattr(branch_state, "load_metadata", lambda *_: metadata)
+    write, options = sink("db.t", producer="loader", **{"upsert-keys": "id"}), []
+    for epoch in range(2):
+        frame = _ConnectFrame()
+        write(frame, epoch)
+        options.append(frame.written)
+        properties["frazil.upsert.deletes"] = "positions"
+    assert [each and each["upsert-deletes"] for each in options] == ["equality", "equality"]
