@@ -18,11 +18,10 @@ from committer.request.needs import Needs, RewriteGroup
 from committer.request.receipt_model import Receipt
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.group_job import WHAT
-from workers.compaction.publication.part_run import Lost, Published, all_lost
+from workers.compaction.publication.part_run import Lost, Published, discard, nothing_landed
 from workers.compaction.publication.rewrite_request import NotLanded, send_rewrite
 from workers.compaction.rewrite_groups import FileGroup
 from workers.compaction.rewritten_table import RewrittenTable
-from workers.spark.discarded_files import delete_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +86,13 @@ def ended(
     """Tell what an answer means for each group, and delete the files of those that it says are
     lost. Errors: those of reading the table."""
     if isinstance(answer, NotLanded):
-        if not answer.in_doubt:
-            discard(table, written)
-        return Published(lost=all_lost((each.group for each in written), answer))
+        return nothing_landed(table.state, WHAT, written, answer)
     removed = _removed_by(table, answer)
     if removed is None:
         return Published(tuple(written), (), answer.snapshot_id)
     landed = [each for each in written if each.group.paths[0] in removed]
     others = [each for each in written if each.group.paths[0] not in removed]
-    discard(table, others)
+    discard(table.state, WHAT, others)
     why = "conflict: rows of its files were deleted, or the files removed, since it began"
     return Published(
         tuple(landed), tuple(Lost(each.group, why) for each in others), answer.snapshot_id
@@ -122,9 +119,3 @@ def _removed_by(table: RewrittenTable, receipt: Receipt) -> frozenset[str] | Non
         for entry in decode_manifest(read(row.manifest_path), manifest_file=row).entries
         if entry.status == ManifestEntryStatus.DELETED and entry.snapshot_id == receipt.snapshot_id
     )
-
-
-def discard(table: RewrittenTable, written: Iterable[WrittenGroup]) -> None:
-    """Delete files that no request names, nor ever will."""
-    paths = (file.file_path for each in written for file in each.files)
-    delete_files(paths, table.state.access, WHAT)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from committer.errors import PublishError
@@ -16,14 +15,14 @@ from committer.request.needs import FILES_NAMED_MAX
 from workers.branches.application_name import application_name
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.deletes.unused_deletes import remove_unused
-from workers.compaction.group_job import GroupJob
+from workers.compaction.group_job import WHAT, GroupJob
 from workers.compaction.publication.part_run import (
     PartRun,
     Published,
     failed_groups,
     snapshots_of,
 )
-from workers.compaction.publish_groups import WrittenGroup, discard, publish_groups
+from workers.compaction.publish_groups import WrittenGroup, publish_groups
 from workers.compaction.rewrite_groups import FileGroup
 from workers.compaction.rewrite_options import RewriteOptions
 from workers.compaction.rewrite_result import RewriteResult
@@ -89,12 +88,12 @@ def _part_run(
     return PartRun(
         "compaction",
         "files",
+        WHAT,
         table.state,
         application,
         lands_whole,
         write,
         publish,
-        partial(discard, table),
     )
 
 

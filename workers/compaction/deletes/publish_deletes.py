@@ -31,7 +31,7 @@ from workers.compaction.deletes.delete_job import WHAT
 from workers.compaction.deletes.delete_task import DeletesWritten
 from workers.compaction.deletes.deletes_table import DeletesTable
 from workers.compaction.deletes.live_deletes import DeleteKey, delete_key
-from workers.compaction.publication.part_run import Published, all_lost
+from workers.compaction.publication.part_run import Published, nothing_landed
 from workers.compaction.publication.rewrite_request import NotLanded, send_rewrite
 from workers.spark.discarded_files import delete_files
 
@@ -67,9 +67,8 @@ def publish_deletes(
     referenced = _referenced(table, groups)
     named = max(len(removed), len(referenced))
     if named > FILES_NAMED_MAX:
-        discard(table, groups)
         why = f"{named} files, a request names {FILES_NAMED_MAX} at most: rewrite parts, by `where`"
-        return _lost(groups, NotLanded(why, in_doubt=False))
+        return nothing_landed(table.state, WHAT, groups, NotLanded(why, in_doubt=False))
     base = table.state.require_snapshot()
     needs = Needs(
         base_snapshot_id=base.snapshot_id,
@@ -86,15 +85,7 @@ def publish_deletes(
         if table.form == "vectors":
             _discard_united(table, answer, groups)
         return Published(tuple(groups), (), answer.snapshot_id)
-    if not answer.in_doubt:
-        discard(table, groups)
-    return _lost(groups, answer)
-
-
-def _lost(
-    groups: Sequence[WrittenDeletes], answer: NotLanded
-) -> Published[DeletesGroup, WrittenDeletes]:
-    return Published(lost=all_lost((each.group for each in groups), answer))
+    return nothing_landed(table.state, WHAT, groups, answer)
 
 
 def newest_number(removed: Iterable[DeleteKey], numbers: Mapping[DeleteKey, int]) -> int:
@@ -108,12 +99,6 @@ def _referenced(table: DeletesTable, groups: Sequence[WrittenDeletes]) -> tuple[
     if table.form != "partitions" or table.options.purpose != "convert equality":
         return ()
     return tuple({path: None for g in groups for each in g.written for path in each.referenced})
-
-
-def discard(table: DeletesTable, groups: Iterable[WrittenDeletes]) -> None:
-    """Delete files that no request names, nor ever will."""
-    paths = (file.file_path for each in groups for file in each.files)
-    delete_files(paths, table.state.access, WHAT)
 
 
 def _discard_united(

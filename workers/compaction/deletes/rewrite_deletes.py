@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from committer.request.needs import FILES_NAMED_MAX
 from workers.branches.application_name import application_name
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.deletes.delete_groups import DeletesGroup
-from workers.compaction.deletes.delete_job import DeletesJob
+from workers.compaction.deletes.delete_job import WHAT, DeletesJob
 from workers.compaction.deletes.deletes_options import DeletesOptions
 from workers.compaction.deletes.deletes_table import DeletesTable, open_deletes_table
 from workers.compaction.deletes.live_deletes import DeleteKey, delete_key, stored_bytes
-from workers.compaction.deletes.publish_deletes import WrittenDeletes, discard, publish_deletes
+from workers.compaction.deletes.publish_deletes import WrittenDeletes, publish_deletes
 from workers.compaction.publication.part_run import (
     PartRun,
     Published,
@@ -77,12 +76,12 @@ def _part_run(
     return PartRun(
         "rewrite of deletes",
         "delete files",
+        WHAT,
         table.state,
         application_name(spark),
         table.options.commits_max is None,
         write,
         publish,
-        partial(discard, table),
     )
 
 

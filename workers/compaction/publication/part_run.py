@@ -17,6 +17,7 @@ from workers.branches.attempt_identity import AttemptIdentity
 from workers.branches.branch_state import BranchState
 from workers.compaction.publication.rewrite_request import NotLanded
 from workers.compaction.rewrite_result import FailedGroup
+from workers.spark.discarded_files import delete_files
 from workers.spark.task_error import task_error
 
 _log = logging.getLogger("frazil.workers")
@@ -32,15 +33,21 @@ class Group(Protocol):
     def size_bytes(self) -> int: ...
 
 
-class Written(Protocol):
-    """The files that the tasks of a group wrote."""
+G_co = TypeVar("G_co", bound=Group, covariant=True)
+
+
+class Written(Protocol[G_co]):
+    """A group, and the files that its tasks wrote."""
+
+    @property
+    def group(self) -> G_co: ...
 
     @property
     def files(self) -> Sequence[DataFile]: ...
 
 
 G = TypeVar("G", bound=Group)
-W = TypeVar("W", bound=Written)
+W = TypeVar("W", bound=Written[Group])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +68,23 @@ class Published(Generic[G, W]):
     snapshot_id: int | None = None
 
 
-def all_lost(groups: Iterable[G], answer: NotLanded) -> tuple[Lost[G], ...]:
-    """Return what a request that did not land means for each of its groups."""
-    return tuple(Lost(group, answer.why, answer.in_doubt) for group in groups)
-
-
 @dataclass(frozen=True, slots=True)
 class PartRun(Generic[G, W]):
     """Writes and publishes one part after another.
 
-    `rewrite` and `files`: what the user calls the rewrite, and the files of a group. `lands_whole`:
-    all groups of a part land, or none. `write`: writes a group for an attempt, as a Spark job.
-    `discard`: deletes what no request names.
+    `rewrite` and `files`: what the user calls the rewrite, and the files of a group. `what`: whose
+    files are deleted, where the log says so. `lands_whole`: all groups of a part land, or none.
+    `write`: writes a group for an attempt, as a Spark job.
     """
 
     rewrite: str
     files: str
+    what: str
     state: BranchState
     application: str | None
     lands_whole: bool
     write: Callable[[G, str], W]
     publish: Callable[[AttemptIdentity, Sequence[W]], Published[G, W]]
-    discard: Callable[[Sequence[W]], None]
 
     def run(self, groups: Sequence[G], threads: ThreadPoolExecutor) -> Published[G, W]:
         """Write the groups of one request, several at a time, and publish them.
@@ -94,7 +96,7 @@ class PartRun(Generic[G, W]):
         running = [threads.submit(self.write, group, attempt) for group in groups]
         written, lost = _ended(groups, running)
         if lost and self.lands_whole:
-            self.discard(written)
+            discard(self.state, self.what, written)
             raise PublishError(self._whole(lost))
         if not written:
             return Published(lost=tuple(lost))
@@ -150,3 +152,19 @@ def failed_groups(parts: Iterable[Published[G, W]]) -> tuple[FailedGroup, ...]:
 def snapshots_of(parts: Iterable[Published[G, W]]) -> tuple[int, ...]:
     """Return the snapshots that the parts made, in their order."""
     return tuple(part.snapshot_id for part in parts if part.snapshot_id is not None)
+
+
+def nothing_landed(
+    state: BranchState, what: str, written: Sequence[Written[G]], answer: NotLanded
+) -> Published[G, W]:
+    """Return what a request that did not land means for each of its groups, and delete their files
+    where no request names them. `what`: as of `PartRun`."""
+    if not answer.in_doubt:
+        discard(state, what, written)
+    return Published(lost=tuple(Lost(each.group, answer.why, answer.in_doubt) for each in written))
+
+
+def discard(state: BranchState, what: str, written: Iterable[Written[Group]]) -> None:
+    """Delete files that no request names, nor ever will."""
+    paths = (file.file_path for each in written for file in each.files)
+    delete_files(paths, state.access, what)

@@ -17,8 +17,8 @@ from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.publication.part_run import (
     PartRun,
     Published,
-    all_lost,
     failed_groups,
+    nothing_landed,
     snapshots_of,
 )
 from workers.compaction.publication.rewrite_request import NotLanded
@@ -44,41 +44,44 @@ GOOD, BAD = OneGroup("good"), OneGroup("bad")
 
 @dataclass
 class Jobs:
-    """Writes every group but `bad`, and answers each request alike."""
+    """Writes a file for every group but `bad`, and answers each request alike."""
 
+    folder: Path
     answer: NotLanded | None = None
     published: list[str] = field(default_factory=list)
-    discarded: list[str] = field(default_factory=list)
+
+    @property
+    def files(self) -> set[str]:
+        return {path.stem for path in self.folder.glob("*.parquet")}
 
     def write(self, group: OneGroup, attempt: str) -> OneWritten:
         if group == BAD:
             raise ValueError("no such column")
-        return OneWritten(group, attempt)
+        path = self.folder / f"{group.name}.parquet"
+        path.write_bytes(b"rows")
+        file = DataFile(file_path=f"file:{path}", record_count=1, file_size_in_bytes=4)
+        return OneWritten(group, attempt, [file])
 
     def publish(
         self, identity: AttemptIdentity, written: Sequence[OneWritten]
     ) -> Published[OneGroup, OneWritten]:
         self.published += (each.group.name for each in written)
         if self.answer is not None:
-            return Published(lost=all_lost((each.group for each in written), self.answer))
+            with branch_state(self.folder) as state:
+                return nothing_landed(state, "a compaction", written, self.answer)
         return Published(tuple(written), (), 7)
 
-    def discard(self, written: Sequence[OneWritten]) -> None:
-        self.discarded += (each.group.name for each in written)
-
-    def run(
-        self, folder: Path, *groups: OneGroup, lands_whole: bool
-    ) -> Published[OneGroup, OneWritten]:
-        with branch_state(folder) as state, ThreadPoolExecutor(2) as threads:
+    def run(self, *groups: OneGroup, lands_whole: bool) -> Published[OneGroup, OneWritten]:
+        with branch_state(self.folder) as state, ThreadPoolExecutor(2) as threads:
             run = PartRun(
                 "compaction",
                 "files",
+                "a compaction",
                 state,
                 "nightly",
                 lands_whole,
                 self.write,
                 self.publish,
-                self.discard,
             )
             return run.run(groups, threads)
 
@@ -86,11 +89,11 @@ class Jobs:
 def test_a_group_that_fails_costs_itself_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    jobs = Jobs()
+    jobs = Jobs(tmp_path)
     with caplog.at_level(logging.WARNING, "frazil.workers"):
-        told = jobs.run(tmp_path, GOOD, BAD, lands_whole=False)
+        told = jobs.run(GOOD, BAD, lands_whole=False)
     assert [each.group for each in told.landed] == [GOOD]
-    assert (jobs.published, jobs.discarded) == (["good"], [])
+    assert (jobs.published, jobs.files) == (["good"], {"good"})
     assert failed_groups([told]) == (FailedGroup(3, 100, "ValueError: no such column"),)
     assert snapshots_of([told, Published()]) == (7,)
     assert caplog.messages == [
@@ -99,16 +102,16 @@ def test_a_group_that_fails_costs_itself_only(
 
 
 def test_nothing_is_published_where_all_groups_fail(tmp_path: Path) -> None:
-    jobs = Jobs()
-    told = jobs.run(tmp_path, BAD, lands_whole=False)
+    jobs = Jobs(tmp_path)
+    told = jobs.run(BAD, lands_whole=False)
     assert (told.landed, jobs.published, len(told.lost)) == ((), [], 1)
 
 
 def test_a_part_that_lands_whole_is_given_up_with_one_group(tmp_path: Path) -> None:
-    jobs = Jobs()
+    jobs = Jobs(tmp_path)
     with pytest.raises(PublishError, match=r"did not land, nothing was changed: ValueError"):
-        jobs.run(tmp_path, GOOD, BAD, lands_whole=True)
-    assert (jobs.published, jobs.discarded) == ([], ["good"])
+        jobs.run(GOOD, BAD, lands_whole=True)
+    assert (jobs.published, jobs.files) == ([], set())
 
 
 @pytest.mark.parametrize(
@@ -117,12 +120,14 @@ def test_a_part_that_lands_whole_is_given_up_with_one_group(tmp_path: Path) -> N
 def test_a_part_that_lands_whole_tells_doubt_from_loss(
     tmp_path: Path, in_doubt: bool, told: str
 ) -> None:
+    jobs = Jobs(tmp_path, NotLanded("late", in_doubt))
     with pytest.raises(PublishError, match=told):
-        Jobs(NotLanded("late", in_doubt)).run(tmp_path, GOOD, lands_whole=True)
+        jobs.run(GOOD, lands_whole=True)
+    assert jobs.files == ({"good"} if in_doubt else set())
 
 
 def test_a_request_that_did_not_land_is_told_of_each_group(tmp_path: Path) -> None:
-    told = Jobs(NotLanded("late", in_doubt=True)).run(tmp_path, GOOD, BAD, lands_whole=False)
+    told = Jobs(tmp_path, NotLanded("late", in_doubt=True)).run(GOOD, BAD, lands_whole=False)
     assert {(each.group.name, each.in_doubt) for each in told.lost} == {
         ("good", True),
         ("bad", False),
