@@ -2,6 +2,7 @@
 # else is installed into .venv. `make help` lists the targets.
 
 VENV := .venv
+VENV40 := .venv-spark40
 VENV43 := .venv-spark43
 VENV_BENCH := .venv-bench
 VENV_DOCS := .venv-docs
@@ -34,13 +35,17 @@ test: install ## the tests: real servers, Spark, both Spark releases
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: test-servers
-test-servers: install jars azurite ## tests that `make test` has no time for: heavy servers, kills at each call, the image
-	@$(RUN)python tools/run_tests.py heavy
+test-servers: install install-spark40 jars azurite ## tests that `make test` has no time for: heavy servers, kills at each call, the image, Spark 4.0
+	@$(RUN)python tools/run_tests.py heavy spark40
 
 .PHONY: trino
 trino: install jars ## Trino 476 reads and writes beside Frazil, through each catalog that both have; needs JDK 25
 	@$(RUN)python -m tests.support.builders.trino_files
 	@$(RUN)python tools/run_tests.py trino
+
+.PHONY: install-spark40
+install-spark40: install
+	@sh tools/install.sh $(VENV40) requirements-spark40.lock $(VENV)
 
 .PHONY: install-spark43
 install-spark43: install
@@ -153,6 +158,6 @@ lock: install ## resolve pyproject.toml into requirements.lock; OPTIONS=--upgrad
 
 .PHONY: clean
 clean: ## remove what was installed and cached; not what the demo made
-	rm -rf $(VENV) $(VENV43) $(VENV_BENCH) $(VENV_DOCS) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(VENV40) $(VENV43) $(VENV_BENCH) $(VENV_DOCS) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,6 +22,11 @@ compile ${OPTIONS:-} --extra demo --extra aws --extra hive --extra postgres --ex
     echo 'pyspark==4.3.0' | compile -
 } > requirements-spark43.lock.new
 mv requirements-spark43.lock.new requirements-spark43.lock
+{
+    echo '# Over requirements.lock: the oldest Spark, for the tests of what it can do (`make test-servers`).'
+    echo 'pyspark==4.0.1' | compile -
+} > requirements-spark40.lock.new
+mv requirements-spark40.lock.new requirements-spark40.lock
 # The image's: of those releases, what the committer runs with, and what its wheel is built with.
 compile -c requirements.lock --extra service --extra aws --extra hive --extra postgres --extra mariadb --extra gcs --extra adls pyproject.toml \
     -o requirements-service.lock

@@ -16,6 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv/bin/python"
+PYTHON_SPARK40 = ROOT / ".venv-spark40/bin/python"
 PYTHON_SPARK43 = ROOT / ".venv-spark43/bin/python"
 PARALLEL = ("-q", "-n", "2", "--dist", "worksteal")
 # One line for each test, as it ends: these take their time. A file's tests share its servers. Files
@@ -67,6 +68,7 @@ PARTS = (
 )
 ASKED_FOR = (
     Part("heavy", PYTHON, (*BY_FILE, "-m", "heavy and not trino")),
+    Part("spark40", PYTHON_SPARK40, (*SERIAL, "tests/integration/test_spark_writer.py")),
     Part("trino", PYTHON, (*SERIAL, "-m", "trino")),
 )
 
