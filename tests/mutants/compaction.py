@@ -7,7 +7,6 @@ from tests.mutants.mutant import Mutant
 _GROUPS = ("tests/workers/compaction/test_rewrite_groups.py",)
 _ORDER = ("tests/workers/compaction/test_zorder.py",)
 _PUBLICATION = ("tests/workers/compaction/publication",)
-_ENDED = ("tests/workers/compaction/test_publish_groups.py",)
 _TURNS = ("tests/workers/compaction/test_partition_turns.py",)
 _DELETES = ("tests/workers/compaction/deletes/test_delete_groups.py",)
 _PUBLISHED_DELETES = ("tests/workers/compaction/deletes/test_publish_deletes.py",)
@@ -72,11 +71,11 @@ COMPACTION = (
         _ORDER,
     ),
     Mutant(
-        "files_of_a_compaction_that_may_be_replayed_are_deleted",
-        "workers/compaction/publish_groups.py",
-        "        if not answer.in_doubt:\n",
-        "        if answer.why:\n",
-        _ENDED,
+        "files_of_a_rewrite_that_may_be_replayed_are_deleted",
+        "workers/compaction/publication/part_run.py",
+        "    if not answer.in_doubt:\n",
+        "    if answer.why:\n",
+        _PUBLICATION,
     ),
     Mutant(
         "busy_partitions_are_compacted_before_all_others",
@@ -155,13 +154,6 @@ COMPACTION = (
         "workers/compaction/deletes/publish_deletes.py",
         '    if table.form != "partitions" or table.options.purpose != "convert equality":\n',
         '    if table.form == "partitions":\n',
-        _PUBLISHED_DELETES,
-    ),
-    Mutant(
-        "delete_files_of_a_rewrite_that_may_be_replayed_are_deleted",
-        "workers/compaction/deletes/publish_deletes.py",
-        "    if not answer.in_doubt:\n",
-        "    if answer.why:\n",
         _PUBLISHED_DELETES,
     ),
     Mutant(
