@@ -86,9 +86,16 @@ GROUPS = (
     Mutant(
         "swaps_of_a_transaction_are_sent_one_by_one",
         "committer/service/transactions/table_transactions.py",
-        "        if request is None:\n            self._in_a_row = 0\n",
-        "        if request or request is None:\n            self._in_a_row = 0\n",
+        "        if key is None:\n            self._in_a_row = 0\n",
+        "        if key or key is None:\n            self._in_a_row = 0\n",
         (f"{_SERVICE} -k by_one_swap",),
+    ),
+    Mutant(
+        "replay_of_a_transaction_is_looked_for_under_the_key_of_its_first_time",
+        "committer/service/transactions/table_transactions.py",
+        "    return requests[0].sealed.key\n",
+        "    return requests[0].request.inbox_key\n",
+        (f"{_SERVICE} -k replayed_lands",),
     ),
     Mutant(
         "others_of_a_refused_request_wait_for_their_time_limit",

@@ -54,6 +54,7 @@ FOUND_SINCE = {
     190002104: "a request that came while the table was loaded conflicted with what was loaded",
     170000569: "the judge knew no replay that its operator had begun and never ended",
     571: "replayed while its quarantining was cut off: landed, and was quarantined once more",
+    1085: "the replays of a transaction were planned again without end, and never sent",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
 }
 

@@ -221,12 +221,12 @@ class TableTransactions:
         """Swap for a batch of these: with the other tables of its transaction, if it is part of
         one. Errors: as `Catalog.swap`.
         """
-        request = _part_of_transaction(requests)
-        if request is None:
+        key = _part_of_transaction(requests)
+        if key is None:
             self._in_a_row = 0
             return await send_swap(self.catalog, swap)
-        gathering = self._joined.get(request.inbox_key)
-        if gathering is None or self._called != request.inbox_key:
+        gathering = self._joined.get(key)
+        if gathering is None or self._called != key:
             return Conflict()  # called off before anything was sent
         meeting = gathering.meeting
         answer = await meeting.swap(self.catalog, self.table_uuid, swap)
@@ -244,10 +244,11 @@ class TableTransactions:
                 self._leave(key)
 
 
-def _part_of_transaction(requests: Sequence[CheckedRequest]) -> CommitRequest | None:
+def _part_of_transaction(requests: Sequence[CheckedRequest]) -> str | None:
+    """Return the key, of a replay its own, of the one request that is part of a transaction."""
     if len(requests) != 1 or requests[0].request.transaction is None:
         return None
-    return requests[0].request
+    return requests[0].sealed.key
 
 
 def _refused(gathering: Gathering, refusal: Refusal) -> tuple[Reason, str]:

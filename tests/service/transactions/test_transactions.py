@@ -16,6 +16,7 @@ from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, seal_request
 from committer.service.transactions import table_transactions
 from committer.service.transactions.table_transactions import IN_A_ROW_MAX
+from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import build_line, build_request
 from tests.support.builders.transactions import build_group, build_transaction, in_transaction
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
@@ -138,6 +139,30 @@ async def test_an_incomplete_transaction_is_quarantined_after_its_bound_and_noth
     assert all("`db.trains`" in one.message for one in records)
     assert await counts(harness) == [1, 0, 0]
     assert await harness.outstanding() == []
+
+
+@pytest.mark.parametrize("came_late", [False, True])
+async def test_an_incomplete_transaction_that_is_replayed_lands(came_late: bool) -> None:  # noqa: FBT001
+    """The missing request came too late, so that it is replayed as well; or beside the replays."""
+    harness = ServiceHarness()
+    *early, late = build_group(await create(harness))
+    await publish(harness, early)
+    async with harness.running():
+        await harness.settle(650.0)
+        if came_late:
+            await harness.publish(late)
+            await harness.settle(650.0)
+        replays = Replays(harness.storage.inner, harness.root)
+        for sealed in (*early, late) if came_late else early:
+            replayed = await replays.replay(sealed.key, harness.world.uuid())
+            await harness.publish(replayed, durable=False)
+        if not came_late:
+            await harness.publish(late)
+        await harness.settle(60.0)
+    assert await counts(harness) == [1, 1, 1]
+    assert harness.catalog.calls["swap_together"] == 1
+    assert await harness.outstanding() == []
+    assert await harness.quarantined() == []
 
 
 async def test_requests_that_name_other_tables_under_one_id_are_no_transaction() -> None:
