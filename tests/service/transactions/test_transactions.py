@@ -142,7 +142,7 @@ async def test_an_incomplete_transaction_is_quarantined_after_its_bound_and_noth
 
 
 @pytest.mark.parametrize("came_late", [False, True])
-async def test_an_incomplete_transaction_that_is_replayed_lands(came_late: bool) -> None:  # noqa: FBT001
+async def test_an_incomplete_transaction_that_is_replayed_lands(came_late: bool) -> None:
     """The missing request came too late, so that it is replayed as well; or beside the replays."""
     harness = ServiceHarness()
     *early, late = build_group(await create(harness))
