@@ -13,13 +13,11 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from tests.first_hour.hour import WrongTurn, an_hour
 from tests.first_hour.steps import LeftOut, Walk
+from tests.first_hour.transcript import transcript_file
 from tests.first_hour.walks import WALKS
-
-TRANSCRIPTS = Path(__file__).parent / "transcripts"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -49,7 +47,7 @@ def walk_through(walk: Walk, options: argparse.Namespace) -> bool:
         except (WrongTurn, LookupError) as error:
             print(f"✘ {walk.page}: {error}", flush=True)
             return False
-    file = TRANSCRIPTS / f"{walk.name}.txt"
+    file = transcript_file(walk)
     if options.update:
         file.parent.mkdir(exist_ok=True)
         file.write_text("\n".join(found))

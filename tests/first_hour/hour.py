@@ -75,16 +75,16 @@ class Hour:
                     self._type(step)
                 case Start():
                     self._start(step)
-                case Interrupt(exit_code):
-                    self._interrupt(exit_code)
+                case Interrupt():
+                    self._interrupt(step)
                 case Save():
                     content = self._put(self._block(step.block).text, step.put)
                     (self.home / step.file).write_text(content)
-                    self._note(f"block {step.block} is saved as {step.file}", [])
+                    self._note(step.title, [])
                 case Sql():
                     self._sql(step)
-                case LeftOut(block=number, reason=reason):
-                    self._note(f"block {number} is left out: {reason}", [])
+                case LeftOut():
+                    self._note(step.title, [])
         return self.lines
 
     def _run(self, step: Run) -> None:
@@ -93,17 +93,16 @@ class Hour:
         is_python = (step.language or block.language) == "python"
         command = [sys.executable, "-c", text] if is_python else self._shell(text)
         ended = self._pipe(command, step.shown, step.in_clone, step.timeout_s)
-        self._expect(f"block {step.block}", ended, step.exit_code)
-        where = f"block {step.block}" + (f" of {step.page}" if step.page else "")
-        self._note(where, self._settled(ended, step.keep_from, step.shown))
+        self._expect(step.title, ended, step.exit_code)
+        self._note(step.title, self._settled(ended, step.keep_from, step.shown))
 
     def _sql(self, step: Sql) -> None:
         conf = self._put(code_blocks(READING)[CONF_BLOCK - 1].text, {"/home/me": str(self.home)})
         statements = self._put(self._block(step.block).text, step.put)
         command = [sys.executable, "-m", "tests.first_hour.iceberg_sql", conf, statements]
         ended = self._pipe(command, "stdout", in_clone=True, timeout_s=300.0)
-        self._expect(f"block {step.block}", ended, 0)
-        self._note(f"block {step.block}", self._settled(ended, "", "stdout"))
+        self._expect(step.title, ended, 0)
+        self._note(step.title, self._settled(ended, "", "stdout"))
 
     def _type(self, step: Type) -> None:
         end_s = time.monotonic() + step.timeout_s
@@ -116,7 +115,7 @@ class Hour:
             time.sleep(_AGAIN_S)
         self._expect(f"`{step.command}`", ended, step.exit_code)
         printed = self._settled(ended, step.keep_from, step.shown)
-        self._note(f"$ {step.command}", masked(printed, step.varying))
+        self._note(step.title, masked(printed, step.varying))
         if step.exit_code:
             self.lines.append(f"exit code {step.exit_code}")
 
@@ -147,22 +146,21 @@ class Hour:
             if self._running.poll() is not None or time.monotonic() > end_s:
                 raise WrongTurn(f"`{step.ready}` was not printed:\n{log.read_text()}")
             time.sleep(_AGAIN_S / 5)
-        name = f"block {step.block}" if step.block else f"$ {step.command}"
         printed = settled(log.read_text(), self._places())
         # Then it goes on by itself, at its own pace.
         until_ready = len(printed) - len(kept(printed, step.ready)) + 1
-        self._note(f"{name}, which goes on", printed[:until_ready])
+        self._note(step.title, printed[:until_ready])
 
-    def _interrupt(self, exit_code: int) -> None:
+    def _interrupt(self, step: Interrupt) -> None:
         assert self._running is not None
         # As a terminal does it: the whole foreground group gets the signal.
         os.killpg(self._running.pid, signal.SIGINT)
         found = self._running.wait(_READY_S)
         self._running = None
         log = (self.home / "started.log").read_text()
-        if found != exit_code or "Traceback" in log:
-            raise WrongTurn(f"Ctrl-C: exit code {found}, expected {exit_code}:\n{log[-3000:]}")
-        self._note(f"Ctrl-C: exit code {exit_code}", [])
+        if found != step.exit_code or "Traceback" in log:
+            raise WrongTurn(f"Ctrl-C: exit code {found}, expected {step.exit_code}:\n{log[-3000:]}")
+        self._note(step.title, [])
 
     def stop(self) -> None:
         """Stop everything that still runs."""

@@ -35,6 +35,11 @@ class Run:
     in_clone: bool = False
     timeout_s: float = 300.0
 
+    @property
+    def title(self) -> str:
+        """Head its part of the transcript."""
+        return f"block {self.block}" + (f" of {self.page}" if self.page else "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Type:
@@ -56,6 +61,11 @@ class Type:
     in_clone: bool = False
     timeout_s: float = 300.0
 
+    @property
+    def title(self) -> str:
+        """Head its part of the transcript."""
+        return f"$ {self.command}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
@@ -67,12 +77,23 @@ class Start:
     put: Mapping[str, str] = field(default_factory=dict)
     in_clone: bool = False
 
+    @property
+    def title(self) -> str:
+        """Head its part of the transcript."""
+        name = f"block {self.block}" if self.block else f"$ {self.command}"
+        return f"{name}, which goes on"
+
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
     """Press Ctrl-C where the last `Start` runs; it ends with this exit code."""
 
     exit_code: int = 0
+
+    @property
+    def title(self) -> str:
+        """Head its part of the transcript."""
+        return f"Ctrl-C: exit code {self.exit_code}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +104,11 @@ class Save:
     file: str
     put: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """Head its part of the transcript."""
+        return f"block {self.block} is saved as {self.file}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sql:
@@ -91,6 +117,11 @@ class Sql:
     block: int
     put: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """Head its part of the transcript."""
+        return f"block {self.block}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
@@ -98,6 +129,11 @@ class LeftOut:
 
     block: int
     reason: str
+
+    @property
+    def title(self) -> str:
+        """Head its part of the transcript."""
+        return f"block {self.block} is left out: {self.reason}"
 
 
 Step = Run | Type | Start | Interrupt | Save | Sql | LeftOut

@@ -8,7 +8,7 @@ from tests.first_hour.blocks import code_blocks, pages
 from tests.first_hour.hour import WrongTurn, an_hour
 from tests.first_hour.landed_rows import verdict
 from tests.first_hour.steps import Step, Type, Walk
-from tests.first_hour.transcript import masked, settled
+from tests.first_hour.transcript import masked, settled, transcript_file
 from tests.first_hour.walks import README, WALKS
 
 
@@ -19,6 +19,15 @@ def test_every_page_is_walked() -> None:
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name)
 def test_every_block_of_a_page_is_walked_or_left_out_once(walk: Walk) -> None:
     assert sorted(walk.blocks()) == list(range(1, len(code_blocks(walk.page)) + 1))
+
+
+@pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name)
+def test_the_kept_transcript_of_a_walk_has_all_its_steps(walk: Walk) -> None:
+    """What the steps print, only `make first-hour` sees."""
+    file = transcript_file(walk)
+    kept = file.read_text().splitlines() if file.exists() else []
+    titles = [line.removeprefix("## ") for line in kept if line.startswith("## ")]
+    assert titles == [step.title for step in walk.steps], "make first-hour OPTIONS=--update"
 
 
 def walked(*steps: Step) -> list[str]:

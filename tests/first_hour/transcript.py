@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
+from tests.first_hour.steps import Walk
+
+_TRANSCRIPTS = Path(__file__).parent / "transcripts"
 _VARYING = (
     (r"\x1b\[[0-9;?]*[A-Za-z]", ""),
     (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uuid>"),
@@ -25,6 +29,11 @@ _VARYING = (
 _COMPILED = [(re.compile(pattern), replacement) for pattern, replacement in _VARYING]
 _RULES = re.compile(r"[─━]{3,}|-{6,}")
 _GAP = re.compile(r"(?<=\S) {2,}")
+
+
+def transcript_file(walk: Walk) -> Path:
+    """Return where the kept transcript of a walk lies."""
+    return _TRANSCRIPTS / f"{walk.name}.txt"
 
 
 def settled(text: str, places: dict[str, str]) -> list[str]:
