@@ -37,7 +37,7 @@ from committer.storage.disk.local import LocalStorage
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from workers.requests.backlog import BacklogPolicy
 from workers.requests.publisher import Publisher, PublishPolicy
-from workers.requests.table_cache import TableCache
+from workers.requests.table_cache import TableCache, opened
 from workers.requests.written_epoch import WrittenEpoch
 
 _WAIT_S_MAX = 60.0
@@ -239,7 +239,9 @@ class Publishing:
         world = RealWorld()
         self._publisher = Publisher(
             catalog_name=self._catalog_name,
-            tables=TableCache(catalog=self._catalog, storage=self._storage, world=world),
+            tables=TableCache(
+                open_catalog=opened(self._catalog), storage=self._storage, world=world
+            ),
             inbox=self._inbox,
             quarantine=self._quarantine,
             queue=queue,

@@ -40,7 +40,7 @@ from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 from tests.workers.publishing import build_bench
 from workers.requests.publisher import Publisher, PublishPolicy
-from workers.requests.table_cache import TableCache
+from workers.requests.table_cache import TableCache, opened
 
 VIRTUAL_TIME = True
 
@@ -307,7 +307,7 @@ async def test_a_producers_policy_is_enough_to_publish_and_to_learn_what_became_
     policed = PolicedStorage(bench.storage, load_policy("producer"))
     publisher = Publisher(
         catalog_name="main",
-        tables=TableCache(catalog=bench.catalog, storage=policed, world=bench.world),
+        tables=TableCache(open_catalog=opened(bench.catalog), storage=policed, world=bench.world),
         inbox=Inbox(policed, "memory:/requests"),
         quarantine=Quarantine(policed, "memory:/requests"),
         queue=None,

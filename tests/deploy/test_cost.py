@@ -19,7 +19,7 @@ from tests.workers.publishing import build_bench
 from tools import cost
 from tools.cost import Calls
 from workers.requests.publisher import Publisher, PublishPolicy
-from workers.requests.table_cache import TableCache
+from workers.requests.table_cache import TableCache, opened
 
 VIRTUAL_TIME = True
 
@@ -105,7 +105,7 @@ async def test_a_request_is_paid_for_as_the_page_says() -> None:
     storage = InstrumentedStorage(bench.storage, bill)
     publisher = Publisher(
         catalog_name="main",
-        tables=TableCache(catalog=bench.catalog, storage=storage, world=bench.world),
+        tables=TableCache(open_catalog=opened(bench.catalog), storage=storage, world=bench.world),
         inbox=Inbox(storage, "memory:/requests"),
         quarantine=Quarantine(storage, "memory:/requests"),
         queue=None,

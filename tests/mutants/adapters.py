@@ -272,6 +272,13 @@ ADAPTERS = (
         ("tests/workers/requests/test_connections.py",),
     ),
     Mutant(
+        "table_of_a_plan_is_never_asked_again",
+        "workers/requests/publisher.py",
+        "        if seen and 0 <= self._world.now_ms() - seen.seen_ms < _TABLE_S_MAX * 1000:\n",
+        "        if seen and 0 <= self._world.now_ms() - seen.seen_ms:\n",
+        ("tests/workers/requests/test_publisher.py -k planned",),
+    ),
+    Mutant(
         "worker_of_spark_collects_what_was_imported",
         "workers/spark/worker_process.py",
         "        gc.freeze()\n",

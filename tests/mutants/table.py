@@ -363,7 +363,8 @@ MUTANTS: tuple[Mutant, ...] = (
         "table_is_purged_under_its_waiting_requests",
         "committer/service/admin/table_purge.py",
         "        async for waiting in Inbox(self.own_storage, self.inbox_root).list(uuid):\n",
-        "        async for waiting in Inbox(self.own_storage, self.inbox_root).list(uuid, 'another'):\n",
+        "        inbox = Inbox(self.own_storage, self.inbox_root)\n"
+        "        async for waiting in inbox.list(uuid, 'another'):\n",
         ("tests/cli/test_table_purge.py -k requests_wait",),
     ),
 )

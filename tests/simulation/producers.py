@@ -30,7 +30,7 @@ from tests.simulation.chance import draws, rng
 from tests.simulation.ports import Ports
 from workers.requests.backlog import USUAL_BACKLOG, BacklogPolicy
 from workers.requests.publisher import Publisher, PublishPolicy
-from workers.requests.table_cache import TableCache
+from workers.requests.table_cache import TableCache, opened
 from workers.requests.written_epoch import WrittenEpoch
 from workers.sink.fingerprint import SPARK_OFFSETS, epoch_fingerprint
 from workers.sink.identity import MicroBatch
@@ -376,7 +376,9 @@ def open_publisher(ports: Ports) -> Publisher:
     """Open the real publisher on a process's ports."""
     return Publisher(
         catalog_name=CATALOG,
-        tables=TableCache(catalog=ports.catalog, storage=ports.storage, world=ports.world),
+        tables=TableCache(
+            open_catalog=opened(ports.catalog), storage=ports.storage, world=ports.world
+        ),
         inbox=ports.inbox,
         quarantine=ports.quarantine,
         queue=ports.queue,

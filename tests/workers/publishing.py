@@ -29,7 +29,7 @@ from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
 from tests.support.memory.memory_storage import MemoryStorage
 from workers.requests.publisher import Publisher, PublishPolicy
-from workers.requests.table_cache import TableCache
+from workers.requests.table_cache import TableCache, opened
 from workers.requests.written_epoch import WrittenEpoch
 
 FLIGHTS = TableIdentifier(("db",), "flights")
@@ -120,7 +120,9 @@ class Bench:
         """Return the publisher of another process, which has published nothing yet."""
         return Publisher(
             catalog_name="main",
-            tables=TableCache(catalog=self.catalog, storage=self.storage, world=self.world),
+            tables=TableCache(
+                open_catalog=opened(self.catalog), storage=self.storage, world=self.world
+            ),
             inbox=self.inbox,
             quarantine=self.quarantine,
             queue=None,
@@ -169,7 +171,7 @@ async def build_bench(
     queue: Queue | None = MemoryQueue(server, consumer="writer") if with_queue else None
     publisher = Publisher(
         catalog_name="main",
-        tables=TableCache(catalog=catalog, storage=storage, world=world),
+        tables=TableCache(open_catalog=opened(catalog), storage=storage, world=world),
         inbox=inbox,
         quarantine=quarantine,
         queue=queue,

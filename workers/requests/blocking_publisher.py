@@ -16,7 +16,7 @@ from committer.errors import FrazilError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
-from workers.requests.open_tables import open_tables
+from workers.requests.open_tables import OpenTables, open_tables
 from workers.settings.worker_settings import WorkerSettings
 
 if TYPE_CHECKING:
@@ -30,18 +30,22 @@ if TYPE_CHECKING:
 class BlockingPublisher:
     """A publisher with an event loop of its own. Used by one thread at a time.
 
-    What requests need is imported and opened by the first one: the process that plans a write only
-    looks at tables.
+    What requests need is imported and opened by the first one, as the process that plans a write
+    only looks at tables; and the catalog by the first look.
     """
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
         try:
-            self._tables = self._runner.run(open_tables(settings))
+            self._tables = self._runner.run(_open(settings))
         except BaseException:
             self._runner.close()
             raise
         self._connections: Connections | None = None
+
+    def now_ms(self) -> int:
+        """Return the time of the wall clock, in Unix milliseconds."""
+        return self._tables.world.now_ms()
 
     def load_table(self, identifier: TableIdentifier) -> LoadedTable:
         """Load a table, as `Publisher.load_table`."""
@@ -54,7 +58,8 @@ class BlockingPublisher:
         settings = self._tables.settings
         around = Surroundings(place=settings.place, inbox=settings.inbox)
         tables = self._tables
-        return self._runner.run(create_table(tables.catalog, tables.world, new, around))
+        catalog = self._runner.run(tables.catalog())
+        return self._runner.run(create_table(catalog, tables.world, new, around))
 
     def credential(self, location: str) -> VendedCredential | None:
         """Return what the catalog has vended for a location of the table that was loaded last."""
@@ -74,6 +79,11 @@ class BlockingPublisher:
     def close(self) -> None:
         self._runner.run((self._connections or self._tables).close())
         self._runner.close()
+
+
+async def _open(settings: WorkerSettings) -> OpenTables:
+    """Open the tables in the loop that they are used in."""
+    return open_tables(settings)
 
 
 # Publishers not in use at the moment, by process and settings. Threads of one process (the

@@ -30,8 +30,10 @@ class Connections:
 
 
 async def open_connections(settings: WorkerSettings) -> Connections:
-    """Open everything. Errors: `SettingsError` naming the setting."""
-    return connect(await open_tables(settings))
+    """Open everything, the catalog too. Errors: `SettingsError` naming the setting."""
+    tables = open_tables(settings)
+    await tables.catalog()
+    return connect(tables)
 
 
 def connect(tables: OpenTables) -> Connections:

@@ -18,7 +18,6 @@ from committer.errors import (
     PublishError,
     TransientError,
 )
-from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell, Queue
 from committer.ports.world import World, spread_s
@@ -43,7 +42,12 @@ from workers.requests.repeated_attempts import RepeatedAttempts
 from workers.requests.signing import Sealer, is_same_write
 from workers.requests.sparse_log import SparseLog
 from workers.requests.table_cache import TableCache
-from workers.requests.written_epoch import WrittenEpoch, changes_of, encode_manifests
+from workers.requests.written_epoch import (
+    RequestedTable,
+    WrittenEpoch,
+    changes_of,
+    encode_manifests,
+)
 
 _log = logging.getLogger("frazil.workers")
 
@@ -121,7 +125,7 @@ class Publisher:
         """
         table = await self._table_of(written)
         await self._check_quarantine(written, policy)
-        sealed = await self._make_durable(written, await self._sealed(table.metadata, written))
+        sealed = await self._make_durable(written, await self._sealed(table, written))
         waits = policy.wait == "committed"
         mailbox = self._open_mailbox() if waits else None
         told = await self._announce(sealed, mailbox)
@@ -134,13 +138,17 @@ class Publisher:
 
     # --- Before it is durable --------------------------------------------------------------------
 
-    async def _table_of(self, written: WrittenEpoch) -> LoadedTable:
+    async def _table_of(self, written: WrittenEpoch) -> RequestedTable:
         """Return the table, which may have changed since the files were written for it."""
+        seen = written.seen
+        # A clock that was set back makes it a table that is to be seen yet.
+        if seen and 0 <= self._world.now_ms() - seen.seen_ms < _TABLE_S_MAX * 1000:
+            return seen
         known = self._tables.known_since(written.identifier, age_s_max=_TABLE_S_MAX)
         if known and _misfit(known.metadata, written) is None:
-            return known
-        table = await self.load_table(written.identifier)
-        misfit = _misfit(table.metadata, written)
+            return known.metadata
+        table = (await self.load_table(written.identifier)).metadata
+        misfit = _misfit(table, written)
         if misfit:
             raise PublishError(misfit)
         return table
@@ -191,12 +199,12 @@ class Publisher:
         self._attempts.remember(durable.request)
         return durable
 
-    async def _sealed(self, metadata: TableMetadata, written: WrittenEpoch) -> EncodedRequest:
+    async def _sealed(self, table: RequestedTable, written: WrittenEpoch) -> EncodedRequest:
         """Encode one request, which is never split, so that it lands whole or not at all. Errors:
         `PublishError` if the committer would not take it for its size.
         """
         try:
-            return await self._seal(metadata, written)
+            return await self._seal(table, written)
         except InvalidRequestError as error:
             raise PublishError(
                 f"epoch {written.epoch} of producer `{written.producer.id}` of table"
@@ -204,9 +212,9 @@ class Publisher:
                 f" {error}. {_FEWER_FILES if written.adopt_existing else _FEWER_BYTES}"
             ) from None
 
-    async def _seal(self, metadata: TableMetadata, written: WrittenEpoch) -> EncodedRequest:
+    async def _seal(self, table: RequestedTable, written: WrittenEpoch) -> EncodedRequest:
         identifier = written.identifier
-        manifests = encode_manifests(metadata, written)
+        manifests = encode_manifests(table, written)
         request = CommitRequest(
             catalog=self._catalog_name,
             table=TableName(namespace=identifier.namespace, name=identifier.name),
@@ -321,16 +329,16 @@ class Publisher:
         return receipt
 
 
-def _misfit(metadata: TableMetadata, written: WrittenEpoch) -> str | None:
+def _misfit(table: RequestedTable, written: WrittenEpoch) -> str | None:
     """Return why the files cannot be published to this table; None if they can."""
     where = f"table `{written.identifier}`"
-    if metadata.table_uuid != written.table_uuid:
+    if table.table_uuid != written.table_uuid:
         return (
             f"{where} was dropped and created again while it was written to: the files belong to"
-            f" the table with uuid {written.table_uuid}, it is now {metadata.table_uuid}"
+            f" the table with uuid {written.table_uuid}, it is now {table.table_uuid}"
         )
-    schema_ids = {schema.schema_id for schema in metadata.schemas}
-    spec_ids = {spec.spec_id for spec in metadata.partition_specs}
+    schema_ids = {schema.schema_id for schema in table.schemas}
+    spec_ids = {spec.spec_id for spec in table.partition_specs}
     if written.schema_id not in schema_ids or not {f.spec_id for f in written.files} <= spec_ids:
         return (
             f"{where}: the schema or partition spec that the files were written with was removed"

@@ -5,7 +5,7 @@ One cache lives as long as its process's connections. The use of a table is not 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 import orjson
 
@@ -20,6 +20,9 @@ from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 
+OpenCatalog = Callable[[], Awaitable[Catalog]]
+"""Returns the catalog, which the first call may open."""
+
 _HISTORY = frozenset(
     {"metadata-log", "partition-statistics", "refs", "snapshot-log", "snapshots", "statistics"}
 )
@@ -28,8 +31,8 @@ _HISTORY = frozenset(
 class TableCache:
     """The newest metadata seen of each table, with no snapshots but the heads of its branches."""
 
-    def __init__(self, *, catalog: Catalog, storage: Storage, world: World) -> None:
-        self._catalog = catalog
+    def __init__(self, *, open_catalog: OpenCatalog, storage: Storage, world: World) -> None:
+        self._open_catalog = open_catalog
         self._storage = storage
         self._world = world
         self._tables: dict[TableIdentifier, LoadedTable] = {}
@@ -48,20 +51,32 @@ class TableCache:
     async def current(self, identifier: TableIdentifier) -> LoadedTable:
         """Load the table as its pointer names it now, unless it is known.
         Absent: `NoSuchTableError`."""
-        location = await self._catalog.current_location(identifier)
+        catalog = await self._open_catalog()
+        location = await catalog.current_location(identifier)
         known = self._tables.get(identifier)
         if known is None or known.metadata_location != location:
-            known = await self._read(identifier, location)
+            known = await self._read(catalog, identifier, location)
             self._tables[identifier] = known
         self._seen_s[identifier] = self._world.monotonic_s()
         return known
 
-    async def _read(self, identifier: TableIdentifier, location: str) -> LoadedTable:
-        if self._catalog.capabilities.metadata_writer == "catalog":
+    async def _read(
+        self, catalog: Catalog, identifier: TableIdentifier, location: str
+    ) -> LoadedTable:
+        if catalog.capabilities.metadata_writer == "catalog":
             # Its metadata may be in no file that can be read from here.
-            return await self._catalog.load(identifier)
+            return await catalog.load(identifier)
         metadata = parse_without_history(await self._storage.get(location))
         return LoadedTable(identifier, metadata, location)
+
+
+def opened(catalog: Catalog) -> OpenCatalog:
+    """Return a catalog that is open as one that could be opened late."""
+
+    async def open_catalog() -> Catalog:
+        return catalog
+
+    return open_catalog
 
 
 def parse_without_history(content: bytes) -> TableMetadata:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
+from typing import Protocol
 from uuid import UUID
 
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
 from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
-from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema, print_schema
 from committer.ledger_entry import MAIN
 from committer.request.alterations import UnionByName
@@ -24,6 +25,30 @@ from committer.request.transaction import Transaction
 _NO_NEEDS = Needs()
 
 
+class RequestedTable(Protocol):
+    """What a request is made from, of its table: `TableMetadata` has it, and `SeenTable`."""
+
+    @property
+    def table_uuid(self) -> UUID | None: ...
+    @property
+    def format_version(self) -> int: ...
+    @property
+    def schemas(self) -> Sequence[Schema]: ...
+    @property
+    def partition_specs(self) -> Sequence[PartitionSpec]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTable:
+    """The table that files were written for, as it was at `seen_ms` (Unix milliseconds)."""
+
+    table_uuid: UUID
+    format_version: int
+    schemas: Sequence[Schema]
+    partition_specs: Sequence[PartitionSpec]
+    seen_ms: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenEpoch:
     """The files that one attempt wrote for one epoch, and the table they were written for.
@@ -33,6 +58,7 @@ class WrittenEpoch:
     the same attempt from publishing a second, different write (two writes in one `foreachBatch`).
     `union`: the schema of the files where the table lacks columns of it, which it gets by the swap
     that lists the files; then `schema_id` is that of the schema which it was made from.
+    `seen`: the table when the write was planned, which spares the publisher a look at it.
     """
 
     identifier: TableIdentifier
@@ -52,6 +78,7 @@ class WrittenEpoch:
     transaction: Transaction | None = None
     may_repeat: bool = False
     union: Schema | None = None
+    seen: SeenTable | None = None
 
     @property
     def attempt(self) -> UUID:
@@ -72,16 +99,16 @@ def changes_of(written: WrittenEpoch) -> tuple[UnionByName, ...]:
     return (UnionByName.model_validate(document),)
 
 
-def encode_manifests(metadata: TableMetadata, written: WrittenEpoch) -> list[InlineManifest]:
+def encode_manifests(table: RequestedTable, written: WrittenEpoch) -> list[InlineManifest]:
     """Encode one manifest per partition spec for data files, and one for delete files.
     Equal files give equal bytes, so a repeat is recognized."""
     schema = written.union or next(
-        each for each in metadata.schemas if each.schema_id == written.schema_id
+        each for each in table.schemas if each.schema_id == written.schema_id
     )
-    specs = {spec.spec_id: spec for spec in metadata.partition_specs}
+    specs = {spec.spec_id: spec for spec in table.partition_specs}
     manifests = []
     for (content, spec_id), files in groupby(sorted(written.files, key=_order), key=_manifest_of):
-        context = ManifestContext(metadata.format_version, schema, specs[spec_id], content)
+        context = ManifestContext(table.format_version, schema, specs[spec_id], content)
         encoded = encode_additions(files, context, sync=_sync(written, content, spec_id))
         manifests.append(
             InlineManifest(

@@ -20,7 +20,7 @@ from workers.files.store_access import StoreAccess
 from workers.requests.backlog import BacklogPolicy
 from workers.requests.blocking_publisher import borrow_publisher
 from workers.requests.publisher import PublishPolicy
-from workers.requests.written_epoch import WrittenEpoch
+from workers.requests.written_epoch import SeenTable, WrittenEpoch
 from workers.settings.options import WriteOptions
 from workers.settings.worker_settings import WorkerSettings, load_settings
 from workers.sink.files_written import FilesWritten
@@ -62,7 +62,7 @@ def publish_micro_batch(
         fingerprint_of(checkpoint, batch_id, settings.access),
         may_repeat=False,
     )
-    receipt = _publish(options, settings, written, identity, operation)
+    receipt = _publish(options, settings, target, written, identity, operation)
     files = [file for each in written for file in each.files if not file.content]
     hint_at_small_files(options.table, micro_batch.query_id, files)
     return receipt
@@ -79,7 +79,7 @@ def publish_batch(
     _require_keys_apart(options, target, written)
     settings = load_settings(options.settings)
     identity = _batch_identity(options, written[0], settings.access, operation)
-    return _publish(options, settings, written, identity, operation)
+    return _publish(options, settings, target, written, identity, operation)
 
 
 def producer_of(
@@ -127,6 +127,7 @@ def _batch_identity(
 def _publish(
     options: WriteOptions,
     settings: WorkerSettings,
+    target: TargetTable,
     written: Sequence[FilesWritten],
     identity: _Identity,
     operation: WriteOperation,
@@ -152,6 +153,7 @@ def _publish(
         operation=operation.name,
         needs=operation.needs,
         may_repeat=identity.may_repeat,
+        seen=_seen(target, first),
     )
     policy = PublishPolicy(
         options.on_quarantine,
@@ -161,6 +163,19 @@ def _publish(
     )
     with borrow_publisher(settings) as publisher:
         return publisher.publish(epoch, policy)
+
+
+def _seen(target: TargetTable, written: FilesWritten) -> SeenTable | None:
+    """Return the table of the plan, if the files were written for it as it was then."""
+    if (target.table_uuid, target.schema.schema_id) != (written.table_uuid, written.schema_id):
+        return None
+    return SeenTable(
+        target.table_uuid,
+        target.format_version,
+        (target.schema,),
+        target.specs,
+        target.seen_ms,
+    )
 
 
 def _require_keys_apart(

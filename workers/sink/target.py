@@ -33,7 +33,8 @@ class TableHead:
 @dataclass(frozen=True, slots=True)
 class TargetTable:
     """The table as the driver saw it when the write began. `specs`: all that its files may have.
-    `head`: of the branch that is written to; None of an empty table.
+    `head`: of the branch that is written to; None of an empty table. `seen_ms`: when it was so, in
+    Unix milliseconds; 0: that is not known.
     """
 
     name: str
@@ -45,13 +46,21 @@ class TargetTable:
     access: StoreAccess
     specs: tuple[PartitionSpec, ...]
     head: TableHead | None
+    format_version: int
+    seen_ms: int = 0
     sort_order: SortOrder = UNSORTED
     is_widened: bool = False
     """Whether `schema` has columns that the table gets with this write."""
 
     @classmethod
     def of(
-        cls, name: str, metadata: TableMetadata, access: StoreAccess, branch: str = MAIN
+        cls,
+        name: str,
+        metadata: TableMetadata,
+        access: StoreAccess,
+        branch: str = MAIN,
+        *,
+        seen_ms: int = 0,
     ) -> TargetTable:
         properties = {
             key: value
@@ -69,6 +78,8 @@ class TargetTable:
             access,
             tuple(metadata.partition_specs),
             None if head is None else TableHead(head.snapshot_id, head.sequence_number),
+            metadata.format_version,
+            seen_ms,
             _default_order(metadata),
         )
 

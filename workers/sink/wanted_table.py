@@ -51,10 +51,11 @@ def load_target(options: WriteOptions, schema: StructType, *, looks_up: bool = T
     _check_queue_client(settings)
     _check_names(options)
     with borrow_publisher(settings) as publisher:
+        seen_ms = publisher.now_ms()
         metadata = _wanted_table(publisher, options, settings, schema)
         vended = publisher.credential(data_folder(metadata.location, metadata.properties))
     access = access_of_tasks(settings.access, vended)
-    target = TargetTable.of(options.table, metadata, access, options.branch)
+    target = TargetTable.of(options.table, metadata, access, options.branch, seen_ms=seen_ms)
     if options.write_format:
         properties = {**target.properties, FORMAT: options.write_format}
         target = replace(target, properties=properties)

@@ -40,7 +40,7 @@ from workers.adoption.adopt_file import Empty, Refused
 from workers.adoption.adopter import adopt_files, find_files
 from workers.adoption.adoption_target import AdoptionTarget
 from workers.requests.publisher import Publisher, PublishPolicy
-from workers.requests.table_cache import TableCache
+from workers.requests.table_cache import TableCache, opened
 from workers.requests.written_epoch import WrittenEpoch
 
 if TYPE_CHECKING:
@@ -147,7 +147,9 @@ class FileAdoption:
         parts = self._parts
         return Publisher(
             catalog_name=parts.settings.catalog.name,
-            tables=TableCache(catalog=parts.catalog, storage=parts.storage, world=parts.world),
+            tables=TableCache(
+                open_catalog=opened(parts.catalog), storage=parts.storage, world=parts.world
+            ),
             inbox=parts.inbox,
             quarantine=parts.quarantine,
             queue=parts.queue,

@@ -86,6 +86,6 @@ def test_a_child_process_takes_no_connections_of_its_parent(
 def test_a_catalog_file_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
     (tmp_path / "catalog.db").unlink()
-    with pytest.raises(SettingsError, match=r"`catalog\.uri`"), borrow_publisher(settings):
-        pass
+    with pytest.raises(SettingsError, match=r"`catalog\.uri`"), borrow_publisher(settings) as found:
+        found.load_table(TableIdentifier(("db",), "t"))
     assert not (tmp_path / "catalog.db").exists()

@@ -31,6 +31,7 @@ from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.workers.publishing import FLIGHTS, Bench, build_bench, quarantine
 from workers.requests.publisher import PublishPolicy
+from workers.requests.written_epoch import SeenTable
 
 DURABLE = PublishPolicy()
 COMMITTED = PublishPolicy(wait="committed", wait_timeout_s=30.0)
@@ -569,6 +570,31 @@ async def test_a_table_that_is_created_again_is_read_again_although_it_was_seen_
     storage.calls.clear()
     await bench.publisher.publish(bench.written(table_uuid=again.metadata.table_uuid), DURABLE)
     assert storage.calls == ["get", "list", "create"]
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "asked"), [(0, []), (29_999, []), (30_000, ["get"]), (-1, ["get"])]
+)
+async def test_a_table_that_was_seen_as_the_write_was_planned_is_not_asked_again(
+    age_ms: int, asked: list[str]
+) -> None:
+    storage = _CountedStorage()
+    bench = await build_bench(storage=storage)
+    storage.calls.clear()
+    table = bench.metadata
+    seen = SeenTable(
+        table.require_uuid(),
+        table.format_version,
+        table.schemas,
+        table.partition_specs,
+        bench.world.now_ms() - age_ms,
+    )
+    await bench.publisher_elsewhere().publish(replace(bench.written(), seen=seen), DURABLE)
+    assert storage.calls == [*asked, "list", "create"]
+    found = await read_back(bench)
+    await bench.inbox.delete(await bench.inbox_keys())
+    await bench.publisher.publish(bench.written(), DURABLE)
+    assert found == await read_back(bench), "it is the request that a look would give"
 
 
 # --- Size ----------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.workers.publishing import FLIGHTS, build_bench
-from workers.requests.table_cache import TableCache, parse_without_history
+from workers.requests.table_cache import TableCache, opened, parse_without_history
 
 
 class _CountingStorage(MemoryStorage):
@@ -39,7 +39,7 @@ class _CountingStorage(MemoryStorage):
 async def test_metadata_is_read_again_only_when_the_pointer_has_moved() -> None:
     storage = _CountingStorage()
     bench = await build_bench(storage=storage)
-    cache = TableCache(catalog=bench.catalog, storage=storage, world=bench.world)
+    cache = TableCache(open_catalog=opened(bench.catalog), storage=storage, world=bench.world)
     first = await cache.current(FLIGHTS)
     assert await cache.current(FLIGHTS) is first
     assert storage.gets == 1
@@ -72,7 +72,7 @@ async def test_metadata_that_the_catalog_keeps_is_asked_of_it() -> None:
     await catalog.create_namespace(("db",))
     table = build_table(warehouse="memory://warehouse")
     await catalog.create_table(table)
-    cache = TableCache(catalog=catalog, storage=MemoryStorage(), world=ManualWorld())
+    cache = TableCache(open_catalog=opened(catalog), storage=MemoryStorage(), world=ManualWorld())
     first = await cache.current(table.identifier)
     assert first.metadata == table.metadata
     assert await cache.current(table.identifier) is first

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -9,12 +11,14 @@ import pytest
 from committer.errors import FrazilError, SettingsError
 from committer.iceberg.entry.data_file import DataFile
 from committer.request.commit_request import Producer
+from committer.request.receipt_model import ReceiptState
 from tests.support.builders.table_builders import build_table
+from workers.branches.fresh_nonce import fresh_nonce
 from workers.files.store_access import USUAL_ACCESS
 from workers.settings.options import WriteOptions
 from workers.sink.files_written import FilesWritten
 from workers.sink.identity import MicroBatch, WriteIdentity
-from workers.sink.publication import producer_of, publish_micro_batch
+from workers.sink.publication import producer_of, publish_batch, publish_micro_batch
 from workers.sink.target import TargetTable
 from workers.upserts.key_digests import digests_of
 from workers.upserts.upsert import Upsert
@@ -81,6 +85,35 @@ def test_a_key_of_two_tasks_is_refused_before_anything_is_asked(tmp_path: Path, 
         publish_micro_batch(options, target, messages, BATCH.batch_id)
     # Of those that are refused no request was made, nor will one be.
     assert len(list(tmp_path.iterdir())) == (0 if first == 7 else 2)
+
+
+def test_a_table_that_was_just_planned_with_needs_no_catalog_to_be_published_for(
+    tmp_path: Path,
+) -> None:
+    metadata = build_table(warehouse="memory://w").metadata
+    now_ms = time.time_ns() // 1_000_000
+    target = TargetTable.of("db.t", metadata, USUAL_ACCESS, seen_ms=now_ms)
+    # Nothing answers at this address.
+    settings = {
+        "catalog.uri": "sqlite:////nowhere/c.db",
+        "inbox": f"file:{tmp_path}",
+        "queue.url": "none",
+    }
+    options = WriteOptions("db.t", settings)
+    identity = WriteIdentity.of(options, fresh_nonce())
+    attempt = identity.attempt(target.table_uuid)
+    file = DataFile(
+        file_path=f"{metadata.location}/data/0-{attempt}.parquet",
+        record_count=1,
+        file_size_in_bytes=1,
+    )
+    written = FilesWritten(None, identity, target.table_uuid, 0, (file,))
+    receipt = publish_batch(options, target, [written])
+    assert receipt is not None
+    assert receipt.state is ReceiptState.DURABLE
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+    with pytest.raises(FrazilError, match="catalog"):
+        publish_batch(options, replace(target, seen_ms=now_ms - 60_000), [written])
 
 
 @pytest.mark.parametrize("sink", ["x" * 200, "bell\a"])

@@ -10,7 +10,13 @@ import sys
 import pyspark.sql.worker.commit_data_source_write
 import workers.sink.batch_writer, workers.sink.publication
 from workers.requests.blocking_publisher import borrow_publisher
-print(*{'pyarrow', 'aiobotocore', 'aiohttp', 'fastavro'} & set(sys.modules))
+from workers.requests.connections import connect
+from workers.settings.worker_settings import load_settings
+settings = {"catalog.uri": "sqlite:////nowhere/c.db", "inbox": "file:/nowhere"}
+with borrow_publisher(load_settings(settings)) as publisher:
+    connect(publisher._tables)
+wanted = {"pyarrow", "aiobotocore", "aiohttp", "fastavro", "sqlalchemy", "aiosqlite"}
+print(*wanted & set(sys.modules))
 """
 
 
