@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from bench.frazil import USUAL_VARIABLES
 from bench.spark.delayed_s3 import DELAY_MS, measure_delayed
 from bench.spark.goals import AT_ONCE, OURS, PEERS, Found, goals, median_of, speed
+from bench.spark.imports import Imports, measure_imports
 from bench.spark.micro_batches import Batches, Streams, measure_alone, measure_together
 from bench.spark.systems import Frazil, open_systems
 from bench.spark.writes import CASES, Write, measure_writes
@@ -27,6 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     found = Found()
+    if "imports" in options.parts:
+        for imports in measure_imports(3 * options.rounds):
+            _print_imports(imports)
+            found.imports.append(imports)
     if set(_LOCAL_PARTS) & set(options.parts):
         _measure_here(options, found)
     if "delay" in options.parts:
@@ -72,6 +77,14 @@ def _measure_here(options: argparse.Namespace, found: Found) -> None:
                 ):
                     _print_streams(streams, "streams on one table")
                     found.streams.append(streams)
+
+
+def _print_imports(one: Imports) -> None:
+    print(
+        f"imports of a cold {one.process}: {one.ours_s:.2f} s of CPU,"
+        f" beside {one.spark_s:.2f} s of Spark's own",
+        flush=True,
+    )
 
 
 def _print_write(one: Write) -> None:
@@ -138,7 +151,7 @@ def _print_goal(goal: Target) -> None:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench.spark", description=__doc__)
-    parser.add_argument("--parts", nargs="+", default=[*_LOCAL_PARTS, "delay"])
+    parser.add_argument("--parts", nargs="+", default=["imports", *_LOCAL_PARTS, "delay"])
     parser.add_argument("--case", default="", help="only writes whose title has this text")
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=3)

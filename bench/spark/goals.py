@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from bench.spark.imports import Imports
 from bench.spark.micro_batches import Batches, Streams
 from bench.spark.writes import MANY, Write
 from bench.statistics import Spread, ratio
@@ -32,10 +33,12 @@ class Found:
     batches: list[Batches] = field(default_factory=list)
     streams: list[Streams] = field(default_factory=list)
     delayed: list[Streams] = field(default_factory=list)
+    imports: list[Imports] = field(default_factory=list)
 
 
 def goals(found: Found) -> Iterator[Target]:
     """Yield each goal, and what was found."""
+    yield from _imports(found.imports)
     yield from _writes(found.writes)
     yield from _batches(found.batches)
     yield from _streams(found.streams)
@@ -51,6 +54,13 @@ def speed(writes: Iterable[Write], case: str, peer: str, name: str) -> float:
 def median_of(runs: Iterable[Write | Batches], system: str, name: str) -> float:
     """Return the median of a system's rounds."""
     return Spread.of([float(getattr(one, name)) for one in runs if one.system == system]).median
+
+
+def _imports(imports: Sequence[Imports]) -> Iterator[Target]:
+    for process in ("planner", "commit"):
+        ours = [one.ours_s for one in imports if one.process == process]
+        text = f"CPU seconds of a cold {process}'s imports, beyond Spark's"
+        yield Target("imports", text, "≤", 0.3, _least(ours) if ours else math.nan)
 
 
 def _writes(writes: Sequence[Write]) -> Iterator[Target]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.iceberg.updates.metadata_update import Update
-from committer.iceberg.updates.requirement import Requirement
 from committer.request.table_identifier import TableIdentifier
+
+if TYPE_CHECKING:  # who only looks at tables does without them
+    from committer.iceberg.updates.metadata_update import Update
+    from committer.iceberg.updates.requirement import Requirement
 
 DIGEST_PREFIX = "rest-metadata:"
 """Of a location that is none: it is another one whenever the table has changed."""

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from bench.spark.goals import AT_ONCE, Found, goals
+from bench.spark.imports import Imports
 from bench.spark.micro_batches import Batches, Streams
 from bench.spark.writes import Write
 from bench.targets import Target
@@ -68,3 +71,10 @@ def test_a_query_of_ours_that_failed_misses_the_goal_and_so_does_one_micro_batch
     measured = Found(streams=[streams("frazil", 9, 1), streams("iceberg", 10, 13)])
     assert found(measured, "streams, failed").verdict == "missed"
     assert found(measured, "streams, landed").verdict == "missed"
+
+
+@pytest.mark.parametrize(("all_s", "verdict"), [(0.5, "reached"), (0.7, "missed")])
+def test_imports_count_without_those_of_spark(all_s: float, verdict: str) -> None:
+    measured = Found(imports=[Imports("planner", 0.3, all_s), Imports("commit", 0.3, 0.4)])
+    assert found(measured, "imports, CPU seconds of a cold planner").verdict == verdict
+    assert found(measured, "imports, CPU seconds of a cold commit").verdict == "reached"

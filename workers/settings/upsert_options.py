@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from typing import cast, get_args
 
 from committer.errors import InvalidFilterError, SettingsError
-from committer.iceberg.expressions.expression import EqualTo, In, Reference
-from committer.iceberg.expressions.where_text import parse_where
 from workers.settings.option_values import choice, whole_number
 from workers.upserts.upsert import DeleteMark, Upsert, UpsertDeletes
 
@@ -70,6 +68,9 @@ def _name(text: str, option: str) -> str:
 def _delete_mark(text: str) -> DeleteMark:
     if _NAME.fullmatch(text):
         return DeleteMark(_name(text, DELETE))
+    from committer.iceberg.expressions.expression import EqualTo, In, Reference
+    from committer.iceberg.expressions.where_text import parse_where
+
     try:
         found = parse_where(text)
     except InvalidFilterError as error:

@@ -42,9 +42,9 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
 
     def commit(self, messages: Sequence[FilesWritten]) -> None:
         """Publish; with the same messages again this changes nothing."""
+        begin_call()
         from workers.sink.publication import publish_batch  # executors do without it
 
-        begin_call()
         with told_first():
             publish_batch(self._options, self._target, messages)
 

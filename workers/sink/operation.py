@@ -8,17 +8,17 @@ rows that were there before, so it has read nothing that others could change.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from committer.errors import InvalidFilterError, SettingsError
-from committer.iceberg.expressions.binding import bind
-from committer.iceberg.expressions.expression import Expression
-from committer.iceberg.expressions.expression_json import print_expression
-from committer.iceberg.expressions.where_text import parse_where
 from committer.iceberg.schema.schema import Schema
 from committer.request.needs import Needs, Operation
 from workers.settings.options import WriteOptions
 from workers.settings.overwrite_options import FILTER, OverwriteOptions
 from workers.sink.target import TargetTable
+
+if TYPE_CHECKING:  # at run time only writes with a filter import expressions
+    from committer.iceberg.expressions.expression import Expression
 
 _NO_NEEDS = Needs()
 
@@ -53,6 +53,8 @@ def operation_of(options: WriteOptions, target: TargetTable) -> WriteOperation:
         return WriteOperation("replace-partitions", _needs(options, needs))
     needs["row_filter"] = True
     if overwrite.filter is not None:
+        from committer.iceberg.expressions.expression_json import print_expression
+
         needs |= {"row_filter": print_expression(_where(overwrite.filter)), "case_sensitive": False}
     return WriteOperation("overwrite", _needs(options, needs), takes_none=True)
 
@@ -62,6 +64,8 @@ def check_filter(overwrite: OverwriteOptions | None, schema: Schema) -> None:
     Errors: `SettingsError`."""
     if overwrite is None or overwrite.filter is None:
         return
+    from committer.iceberg.expressions.binding import bind
+
     try:
         bind(_where(overwrite.filter), schema, case_sensitive=False)
     except InvalidFilterError as error:
@@ -69,6 +73,8 @@ def check_filter(overwrite: OverwriteOptions | None, schema: Schema) -> None:
 
 
 def _where(text: str) -> Expression:
+    from committer.iceberg.expressions.where_text import parse_where
+
     try:
         return parse_where(text)
     except InvalidFilterError as error:
