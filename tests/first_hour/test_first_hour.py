@@ -23,7 +23,7 @@ def test_every_block_of_a_page_is_walked_or_left_out_once(walk: Walk) -> None:
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: walk.name)
 def test_the_kept_transcript_of_a_walk_has_all_its_steps(walk: Walk) -> None:
-    """What the steps print, only `make first-hour` sees."""
+    """`make first-hour` compares the rest: the lines that the steps print."""
     file = transcript_file(walk)
     kept = file.read_text().splitlines() if file.exists() else []
     titles = [line.removeprefix("## ") for line in kept if line.startswith("## ")]

@@ -16,7 +16,7 @@ from committer.errors import FrazilError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
-from workers.requests.open_tables import OpenTables, open_tables
+from workers.requests.open_tables import open_tables
 from workers.settings.worker_settings import WorkerSettings
 
 if TYPE_CHECKING:
@@ -30,17 +30,13 @@ if TYPE_CHECKING:
 class BlockingPublisher:
     """A publisher with an event loop of its own. Used by one thread at a time.
 
-    What requests need is imported and opened by the first one, as the process that plans a write
-    only looks at tables; and the catalog by the first look.
+    The first request imports and opens the inbox and the queue, as the process that plans a write
+    only looks at tables; the first look at a table opens the catalog.
     """
 
     def __init__(self, settings: WorkerSettings) -> None:
+        self._tables = open_tables(settings)
         self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        try:
-            self._tables = self._runner.run(_open(settings))
-        except BaseException:
-            self._runner.close()
-            raise
         self._connections: Connections | None = None
 
     def now_ms(self) -> int:
@@ -79,11 +75,6 @@ class BlockingPublisher:
     def close(self) -> None:
         self._runner.run((self._connections or self._tables).close())
         self._runner.close()
-
-
-async def _open(settings: WorkerSettings) -> OpenTables:
-    """Open the tables in the loop that they are used in."""
-    return open_tables(settings)
 
 
 # Publishers not in use at the moment, by process and settings. Threads of one process (the

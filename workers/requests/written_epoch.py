@@ -26,7 +26,7 @@ _NO_NEEDS = Needs()
 
 
 class RequestedTable(Protocol):
-    """What a request is made from, of its table: `TableMetadata` has it, and `SeenTable`."""
+    """The facts of a table that its requests are made from: of `TableMetadata`, or `SeenTable`."""
 
     @property
     def table_uuid(self) -> UUID | None: ...

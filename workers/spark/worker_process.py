@@ -31,7 +31,7 @@ def begin_call() -> None:
     """Prepare the process for this call and the next ones. Every entry from Spark calls it, before
     it imports what it needs.
 
-    What was imported by then is kept out of garbage collections from then on. Nothing else
+    Modules that are imported by then are kept out of garbage collections from then on. Nothing else
     that is alive at that moment is lost: without a reference it still goes at once, and only cycles
     of it would stay.
     """

@@ -15,8 +15,7 @@ from workers.settings.worker_settings import load_settings
 settings = {"catalog.uri": "sqlite:////nowhere/c.db", "inbox": "file:/nowhere"}
 with borrow_publisher(load_settings(settings)) as publisher:
     connect(publisher._tables)
-wanted = {"pyarrow", "aiobotocore", "aiohttp", "fastavro", "sqlalchemy", "aiosqlite"}
-print(*wanted & set(sys.modules))
+print(*{"pyarrow", "aiobotocore", "aiohttp", "fastavro", "sqlalchemy"} & set(sys.modules))
 """
 
 
