@@ -56,8 +56,10 @@ class OperatingWriter:
     _count: int = 0
     _vectors: dict[int, DataFile] = field(default_factory=dict)
     _base: tuple[int, int] = (0, 0)
+    _first: UUID = field(init=False)
 
     def __post_init__(self) -> None:
+        self._first = first_epoch(self.table, self.writers).attempt
         head = self.table.metadata.current_snapshot
         assert head is not None
         self._base = head.snapshot_id, head.sequence_number
@@ -114,9 +116,8 @@ class OperatingWriter:
         return {"type": "eq", "term": "region", "value": f"r{self.writer}"}
 
     def _vector(self, attempt: UUID, before: DataFile | None) -> DataFile:
-        first = first_epoch(self.table, self.writers).attempt
         deleted = own_file(self.table.metadata.location, self.writer, self.writers, self._turn)
-        return vector_of(deleted, first, attempt, before)
+        return vector_of(deleted, self._first, attempt, before)
 
 
 def vector_of(deleted: Descriptor, first: UUID, attempt: UUID, before: DataFile | None) -> DataFile:

@@ -19,8 +19,9 @@ VALIDATION = (
     Mutant(
         "number_of_a_base_is_believed_without_its_snapshot",
         _PLACE + "since.py",
-        "    if not chain or (older and older[0].sequence_number != number):\n",
-        "    if not chain:\n",
+        "    if (first_older or later) and (first_older is None or"
+        " first_older.sequence_number == number):\n",
+        "    if first_older or later:\n",
         (_TESTS + "is_no_base",),
     ),
     Mutant(
@@ -40,16 +41,16 @@ VALIDATION = (
     Mutant(
         "expired_history_is_taken_for_whole",
         _PLACE + "since.py",
-        "    return bool(chain) and chain[-1].sequence_number <= number + 1\n",
-        "    return bool(chain)\n",
+        "    return first_older is not None or later[-1].sequence_number <= number + 1\n",
+        "    return True\n",
         (_TESTS + "guessed_at",),
     ),
     # --- Scope ---
     Mutant(
         "narrow_conflict_filter_hides_what_is_removed",
         _PLACE + "validate.py",
-        "filter = change.row_filter if filter is None else Or.of(filter, change.row_filter)",
-        "filter = filter or change.row_filter",
+        "removed if filter is None else Or.of(filter, removed)",
+        "filter or removed",
         (_TESTS + "narrower",),
     ),
     Mutant(
@@ -131,8 +132,8 @@ VALIDATION = (
     Mutant(
         "new_deletes_in_scope_are_not_looked_at",
         _PLACE + "validate.py",
-        "            yield NewDeletesCheck(head, since, scope)\n            yield DeletedCheck",
-        "            yield DeletedCheck",
+        "        yield NewDeletesCheck(head, since, removed_rows)\n",
+        "        pass\n",
         (_TESTS + "values_are_in_scope",),
     ),
     Mutant(

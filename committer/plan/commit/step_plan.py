@@ -27,7 +27,7 @@ from committer.plan.ledger.evidence import (
     print_evidence,
 )
 from committer.plan.ledger.state import ListedManifest
-from committer.plan.operations.change_index import SnapshotChanges
+from committer.plan.operations.change_index import SnapshotChanges, changes_after
 from committer.plan.operations.head import Head, WrittenObjects
 from committer.plan.operations.step_output import Produced, StepNames
 from committer.ports.storage import NewObject
@@ -122,7 +122,7 @@ def head_after(head: Head, planned: StepPlan) -> Head:
         snapshot,
         planned.listed,
         objects,
-        {**head.changes, snapshot.snapshot_id: planned.changes},
+        changes_after(head.changes, snapshot.snapshot_id, planned.changes),
     )
 
 

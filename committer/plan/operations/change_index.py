@@ -56,5 +56,34 @@ class ChangeIndex(Changes):
             self._entries -= _size(self._known.popitem(last=False)[1])
 
 
+class ChangesAfter(Changes):
+    """The changes of a swap's earlier steps, in front of those that are known from before: these
+    are not copied, however many they are."""
+
+    def __init__(self, before: Changes, steps: Mapping[int, SnapshotChanges]) -> None:
+        self._before, self._steps = before, steps
+
+    def __getitem__(self, snapshot_id: int) -> SnapshotChanges:
+        found = self._steps.get(snapshot_id)
+        return self._before[snapshot_id] if found is None else found
+
+    def __iter__(self) -> Iterator[int]:
+        yield from self._before
+        yield from self._steps
+
+    def __len__(self) -> int:
+        return len(self._before) + len(self._steps)
+
+    def followed_by(self, snapshot_id: int, step: SnapshotChanges) -> ChangesAfter:
+        """Return these changes with those of one step more."""
+        return ChangesAfter(self._before, {**self._steps, snapshot_id: step})
+
+
+def changes_after(before: Changes, snapshot_id: int, step: SnapshotChanges) -> Changes:
+    """Return what is known once a step has added this snapshot."""
+    known = before if isinstance(before, ChangesAfter) else ChangesAfter(before, {})
+    return known.followed_by(snapshot_id, step)
+
+
 def _size(one: SnapshotChanges) -> int:
     return len(one.created) + len(one.removed)

@@ -40,9 +40,15 @@ class FilterScope:
         self, metadata: TableMetadata, filter: Expression, *, case_sensitive: bool = True
     ) -> None:
         schema = metadata.current_schema
+        self._filter = filter
         self._scan = ScanFilter(metadata, schema, filter, case_sensitive=case_sensitive)
-        text = "the table" if filter == ALWAYS_TRUE else f"rows with {print_text(filter)}"
-        self.text = text if len(text) <= _TEXT_MAX else text[:_TEXT_MAX] + "…"
+
+    @property
+    def text(self) -> str:
+        if self._filter == ALWAYS_TRUE:
+            return "the table"
+        text = f"rows with {print_text(self._filter)}"
+        return text if len(text) <= _TEXT_MAX else text[:_TEXT_MAX] + "…"
 
     def may_hold(self, row: ManifestFile) -> bool:
         return self._scan.may_match_manifest(row)

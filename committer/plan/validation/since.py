@@ -51,8 +51,10 @@ class Since:
 
 
 def since_base(base: Base, head: Head) -> Since | Conflict:
-    """Return what came after a base, which has an id or a number, or why that cannot be told."""
-    chain = list(head.ancestors())
+    """Return what came after a base, which has an id or a number, or why that cannot be told.
+
+    The branch's history is walked no farther than to the base, if that is retained.
+    """
     number = base.sequence_number
     if number is not None and number > head.metadata.last_sequence_number:
         return _no_ancestor(
@@ -60,26 +62,23 @@ def since_base(base: Base, head: Head) -> Since | Conflict:
             f" {head.metadata.last_sequence_number}: there was no such state"
         )
     if base.snapshot_id is None or (base.snapshot_id == 0 and not number):
-        return _by_number(number or 0, head, chain)
-    return _by_id(base.snapshot_id, number, head, chain)
+        return _by_number(number or 0, head)
+    return _by_id(base.snapshot_id, number, head)
 
 
-def _by_number(number: int, head: Head, chain: Sequence[Snapshot]) -> Since | Conflict:
+def _by_number(number: int, head: Head) -> Since | Conflict:
     if number == 0:
-        return Since(0, tuple(chain), is_whole=True, is_all=True)
-    later = tuple(one for one in chain if one.sequence_number > number)
-    older = chain[len(later) :]
-    if not chain or (older and older[0].sequence_number != number):
-        return _no_ancestor(
-            f"its base, of sequence number {number}, is not in the history of branch"
-            f" `{head.branch}`: it was rolled back, or is of another branch"
-        )
-    return Since(number, later, is_whole=_is_whole(number, chain))
+        return Since(0, tuple(head.ancestors()), is_whole=True, is_all=True)
+    later, first_older = _newer_than(number, head)
+    if (first_older or later) and (first_older is None or first_older.sequence_number == number):
+        return Since(number, later, _is_whole(number, later, first_older))
+    return _no_ancestor(
+        f"its base, of sequence number {number}, is not in the history of branch"
+        f" `{head.branch}`: it was rolled back, or is of another branch"
+    )
 
 
-def _by_id(
-    snapshot_id: int, number: int | None, head: Head, chain: Sequence[Snapshot]
-) -> Since | Conflict:
+def _by_id(snapshot_id: int, number: int | None, head: Head) -> Since | Conflict:
     known = head.metadata.snapshot_by_id(snapshot_id)
     if known is not None:
         if number not in (None, known.sequence_number):
@@ -87,19 +86,28 @@ def _by_id(
                 f"its base, snapshot {snapshot_id}, has the sequence number"
                 f" {known.sequence_number}, expected {number}"
             )
+        later = _down_to(snapshot_id, head)
+        if later is not None:
+            return Since(known.sequence_number, later, is_whole=True)
         number = known.sequence_number
+    return _by_absent_id(snapshot_id, number, head, is_retained=known is not None)
+
+
+def _by_absent_id(
+    snapshot_id: int, number: int | None, head: Head, *, is_retained: bool
+) -> Since | Conflict:
+    """Return what came after a base that is not in the branch's retained history. `is_retained`:
+    the table still has it, for another branch."""
+    chain = tuple(head.ancestors())
     last = chain[-1] if chain else None
-    if known is None and last is not None and last.parent_snapshot_id == snapshot_id:
+    if not is_retained and last is not None and last.parent_snapshot_id == snapshot_id:
         # Its own number is lower, and that of whatever it has.
-        return Since(max(last.sequence_number - 1, 0), tuple(chain), is_whole=True)
+        return Since(max(last.sequence_number - 1, 0), chain, is_whole=True)
     if number is None:
         return _expired(
             f"its base, snapshot {snapshot_id}, has expired or never was: a request that waits"
             " for long names `base-sequence-number` too"
         )
-    for position, one in enumerate(chain):
-        if one.snapshot_id == snapshot_id:
-            return Since(number, tuple(chain[:position]), is_whole=True)
     if last is None or (last.sequence_number <= number and _tells_ancestors(number, last)):
         return _no_ancestor(
             f"its base, snapshot {snapshot_id}, is not in the history of branch `{head.branch}`:"
@@ -108,14 +116,34 @@ def _by_id(
     if number == 0:
         return _expired(f"the history since its base, snapshot {snapshot_id}, has expired")
     # The head alone answers: numbers only rise along a branch.
-    later = tuple(one for one in chain if one.sequence_number > number)
-    return Since(number, later, _is_whole(number, chain))
+    later, first_older = _newer_than(number, head)
+    return Since(number, later, _is_whole(number, later, first_older))
 
 
-def _is_whole(number: int, chain: Sequence[Snapshot]) -> bool:
-    """Return whether no snapshot of the branch is missing between a base and the head: the last one
-    that is retained is not newer than the base, or the next one after it."""
-    return bool(chain) and chain[-1].sequence_number <= number + 1
+def _down_to(snapshot_id: int, head: Head) -> tuple[Snapshot, ...] | None:
+    """Return the branch's snapshots that are newer than this one, or None if it is not of them."""
+    later: list[Snapshot] = []
+    for one in head.ancestors():
+        if one.snapshot_id == snapshot_id:
+            return tuple(later)
+        later.append(one)
+    return None
+
+
+def _newer_than(number: int, head: Head) -> tuple[tuple[Snapshot, ...], Snapshot | None]:
+    """Return the branch's snapshots above a sequence number, and the first one behind them."""
+    later: list[Snapshot] = []
+    for one in head.ancestors():
+        if one.sequence_number <= number:
+            return tuple(later), one
+        later.append(one)
+    return tuple(later), None
+
+
+def _is_whole(number: int, later: Sequence[Snapshot], first_older: Snapshot | None) -> bool:
+    """Return whether no snapshot of the branch is missing between a base and the head: one is
+    retained that is not newer than the base, or the next one after it."""
+    return first_older is not None or later[-1].sequence_number <= number + 1
 
 
 def _tells_ancestors(number: int, last: Snapshot) -> bool:

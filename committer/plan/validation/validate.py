@@ -95,15 +95,21 @@ def _of_overwrite(change: Change, head: Head, since: Since | None) -> Iterator[C
         yield AddedWithinCheck(head.metadata, change)
     removed = _removed(change, head)
     if since is not None:
-        if change.isolation_level == "serializable":
-            yield AddedCheck(head, since, _scope(change, head), removed)
-        if change.row_filter is not None:
-            scope = _removed_scope(change, head, change.row_filter)
-            yield NewDeletesCheck(head, since, scope)
-            yield DeletedCheck(head, since, scope)
-        if removed.paths:
-            yield FileDeletesCheck(head, since, removed)
+        yield from _since_overwritten(change, head, since, removed)
     yield _missing(removed)
+
+
+def _since_overwritten(
+    change: Change, head: Head, since: Since, removed: NamedFiles
+) -> Iterator[Check]:
+    removed_rows = _removed_scope(change, head)
+    if change.isolation_level == "serializable":
+        yield AddedCheck(head, since, _scope(change, head, removed_rows), removed)
+    if removed_rows is not None:
+        yield NewDeletesCheck(head, since, removed_rows)
+        yield DeletedCheck(head, since, removed_rows)
+    if removed.paths:
+        yield FileDeletesCheck(head, since, removed)
 
 
 def _of_replaced_partitions(change: Change, head: Head, since: Since | None) -> Iterator[Check]:
@@ -161,21 +167,28 @@ def _of_rewrite(
 # --- What a change looks at ----------------------------------------------------------------------
 
 
-def _scope(change: Change, head: Head) -> Scope:
+def _scope(change: Change, head: Head, removed: Scope | None = None) -> Scope:
     """Return the rows that the change has read: those of its conflict filter, else those that it
-    removes if it does so by filter alone, else all. What it removes it has read."""
+    removes if it does so by filter alone, else all. What it removes it has read. `removed`: its
+    `_removed_scope`, if that is at hand."""
     filter = change.conflict_filter
-    if change.row_filter is not None and (filter is not None or not change.removed_data_files):
-        filter = change.row_filter if filter is None else Or.of(filter, change.row_filter)
-    if filter is None:
-        filter = ALWAYS_TRUE
-    return FilterScope(head.metadata, filter, case_sensitive=change.case_sensitive)
+    if filter is not None or not change.removed_data_files:
+        removed = removed or _removed_scope(change, head)
+        if removed is not None:
+            return removed
+    return _filter_scope(change, head, ALWAYS_TRUE if filter is None else filter)
 
 
-def _removed_scope(change: Change, head: Head, row_filter: Expression) -> Scope:
-    """Return the rows that a row filter removes, with those of the conflict filter."""
-    filter = change.conflict_filter
-    filter = row_filter if filter is None else Or.of(filter, row_filter)
+def _removed_scope(change: Change, head: Head) -> Scope | None:
+    """Return the rows that a row filter removes, with those of the conflict filter; None if there
+    is no row filter."""
+    removed, filter = change.row_filter, change.conflict_filter
+    if removed is None:
+        return None
+    return _filter_scope(change, head, removed if filter is None else Or.of(filter, removed))
+
+
+def _filter_scope(change: Change, head: Head, filter: Expression) -> Scope:
     return FilterScope(head.metadata, filter, case_sensitive=change.case_sensitive)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from committer.iceberg.entry.data_file import ManifestEntryStatus
+from committer.iceberg.metadata.snapshot import Snapshot
 from committer.plan.operations.change import Base
-from committer.plan.operations.change_index import ChangeIndex, SnapshotChanges
+from committer.plan.operations.change_index import ChangeIndex, SnapshotChanges, changes_after
 from committer.plan.operations.head import MissingObjectsError
 from committer.plan.validation.history import added_by, removed_since
 from committer.plan.validation.since import Since, since_base
@@ -95,3 +98,46 @@ def test_the_index_is_bounded_by_snapshots_and_by_files() -> None:
         index.note({number: one})
     assert sum(len(one.created) + len(one.removed) for one in index.values()) <= 4
     assert len(index) >= 1
+
+
+class _NotWalked(ChangeIndex):
+    def __iter__(self) -> Iterator[int]:
+        raise AssertionError("the index was walked")
+
+
+def test_a_step_is_known_beside_the_index_which_is_not_copied() -> None:
+    _, known, _ = history()
+    index = _NotWalked()
+    index.note(known)
+    first, second = SnapshotChanges(104, 5), SnapshotChanges(900, 6)
+    after = changes_after(changes_after(index, 900, first), 901, second)
+    assert (after[900], after[901], after[102]) == (first, second, known[102])
+    assert after.get(902) is None
+    assert index.get(900) is None
+    assert list(changes_after(known, 900, first)) == [*known, 900]
+    assert len(after) == len(known) + 2
+
+
+class _Counted(dict[int, Snapshot]):
+    asked = 0
+
+    def get(self, key: int, default: Any = None) -> Any:
+        self.asked += 1
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+def test_the_history_is_walked_no_farther_than_to_the_base(has_id: bool) -> None:
+    world = World.build()
+    for number in range(20):
+        world.append(data_file(f"old{number}"))
+    base = world.base if has_id else replace(world.base, snapshot_id=None)
+    for name in ("new1", "new2"):
+        world.append(data_file(name))
+    index = _Counted(world.metadata.snapshots_by_id)
+    since = since_base(
+        base, replace(world.head, metadata=replace(world.metadata).with_index(index))
+    )
+    assert isinstance(since, Since)
+    assert (len(since.later), since.is_whole) == (2, True)
+    assert 3 <= index.asked <= 4
