@@ -102,7 +102,7 @@ class ChangedTable:
             return []
         scan = Scan(
             self.state.metadata,
-            ScanFilter(self.state.metadata, self.schema, expression),
+            ScanFilter(self.state.metadata.partition_specs, self.schema, expression),
             with_metrics=with_metrics,
         )
         return list(plan_snapshot(scan, self.state.snapshot, self.state.reader.read))

@@ -53,7 +53,7 @@ class RewrittenTable:
 
     def _tasks(self) -> Iterator[FileScanTask]:
         metadata, state = self.state.metadata, self.state
-        asked = ScanFilter(metadata, metadata.current_schema, self.options.where)
+        asked = ScanFilter(metadata.partition_specs, metadata.current_schema, self.options.where)
         # The filter chooses files: of these all rows are kept.
         for task in plan_snapshot(Scan(metadata, asked), state.snapshot, state.reader.read):
             yield replace(task, residual=ALWAYS_TRUE)

@@ -92,7 +92,9 @@ def plan_tasks(
             filter=row_filter,
             case_sensitive=False,
         )
-    found = ScanFilter(table.metadata, state.schema, row_filter, case_sensitive=False)
+    found = ScanFilter(
+        table.metadata.partition_specs, state.schema, row_filter, case_sensitive=False
+    )
     return plan_snapshot(Scan(table.metadata, found), snapshot, table.read)
 
 

@@ -119,9 +119,8 @@ class FrazilStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore
         table, options = self._table, self._options
         stream = self._stream()
         state = find_state(table, options.travel)
-        row_filter = ScanFilter(
-            table.metadata, state.schema, options.row_filter, case_sensitive=False
-        )
+        specs = table.metadata.partition_specs
+        row_filter = ScanFilter(specs, state.schema, options.row_filter, case_sensitive=False)
         tasks = stream.between(after, up_to, row_filter)
         rows = TableRows(self._columns_of(state), table.access(), spark_arrow_schema(self._schema))
         splits = plan_splits(tasks, options, table.metadata.properties)

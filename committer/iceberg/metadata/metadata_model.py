@@ -20,7 +20,7 @@ from committer.iceberg.metadata.snapshot import (
     SnapshotRef,
 )
 from committer.iceberg.metadata.table_statistics import EncryptedKey, StatisticsFile
-from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.partition_spec import PartitionSpec, find_spec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import SortOrder
 from committer.iceberg.values.fragments import Fragments
@@ -91,8 +91,7 @@ class TableMetadata:
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
         """Return a partition spec. Errors: `InvalidMetadataError` if there is none."""
-        found = (each for each in self.partition_specs if each.spec_id == spec_id)
-        return _present(next(found, None), f"partition spec with id {spec_id}")
+        return find_spec(self.partition_specs, spec_id)
 
     @property
     def default_sort_order(self) -> SortOrder:

@@ -244,7 +244,9 @@ class AppendStream:
             return iter(())
         metadata = self.metadata
         schema = metadata.current_schema
-        scan = Scan(metadata, row_filter or ScanFilter(metadata, schema, ALWAYS_TRUE))
+        scan = Scan(
+            metadata, row_filter or ScanFilter(metadata.partition_specs, schema, ALWAYS_TRUE)
+        )
         if position.is_whole:
             return plan_snapshot(scan, snapshot, self.read)
         return added_files(scan, [snapshot], self.read)

@@ -136,7 +136,8 @@ def _check_no_deletes(snapshot: Snapshot, read: Read) -> None:
 
 
 def _filter(metadata: TableMetadata, filter: Expression, case_sensitive: bool) -> ScanFilter:
-    return ScanFilter(metadata, metadata.current_schema, filter, case_sensitive=case_sensitive)
+    specs, schema = metadata.partition_specs, metadata.current_schema
+    return ScanFilter(specs, schema, filter, case_sensitive=case_sensitive)
 
 
 # --- Snapshots of a range ------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def plan_files(
     schema = scan_schema(metadata, snapshot, ref=ref)
     scan = Scan(
         metadata,
-        ScanFilter(metadata, schema, filter, case_sensitive=case_sensitive),
+        ScanFilter(metadata.partition_specs, schema, filter, case_sensitive=case_sensitive),
         with_metrics=with_metrics,
     )
     return plan_snapshot(scan, snapshot, read)

@@ -5,8 +5,10 @@ Source: the specification, "Scan Planning".
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from operator import is_
 from typing import cast
 
 from committer.errors import InvalidMetadataError
@@ -21,15 +23,19 @@ from committer.iceberg.pruning.metrics_evaluator import inclusive_metrics_evalua
 from committer.iceberg.pruning.projection import inclusive_projection
 from committer.iceberg.pruning.residual import residual_evaluator
 from committer.iceberg.scan.metrics_reader import ColumnMetrics
-from committer.iceberg.schema.partition_spec import PartitionSpec
+from committer.iceberg.schema.partition_spec import PartitionSpec, find_spec
 from committer.iceberg.schema.schema import Schema
+
+_KEPT_MAX = 128
+_KEPT_TEXT_MAX = 2_000
 
 # The residual of a partition tuple; None if no row of the partition can match.
 Residual = Callable[[tuple[object, ...]], Expression | None]
 
 
 class ScanFilter:
-    """An unbound row filter with a schema; what it means for a partition spec is worked out once.
+    """An unbound row filter with a schema and the specs of a table; what it means for a spec is
+    worked out once.
 
     `field_ids` are the columns that it names, `may_match_file` is None if every file may.
     Errors: `InvalidFilterError` if the filter does not fit the schema.
@@ -37,13 +43,13 @@ class ScanFilter:
 
     def __init__(
         self,
-        metadata: TableMetadata,
+        specs: Sequence[PartitionSpec],
         schema: Schema,
         expression: Expression = ALWAYS_TRUE,
         *,
         case_sensitive: bool = True,
     ) -> None:
-        self._metadata, self._schema = metadata, schema
+        self._specs, self._schema = specs, schema
         self._expression, self._case_sensitive = expression, case_sensitive
         bound = bind(expression, schema, case_sensitive=case_sensitive)
         self.field_ids = referenced_field_ids(bound)
@@ -87,5 +93,55 @@ class ScanFilter:
         return residual_of
 
     def _arguments(self, spec_id: int) -> tuple[PartitionSpec, Schema, Expression, bool]:
-        spec = self._metadata.spec_by_id(spec_id)
+        spec = find_spec(self._specs, spec_id)
         return spec, self._schema, self._expression, self._case_sensitive
+
+
+def scan_filter(
+    metadata: TableMetadata, expression: Expression, *, case_sensitive: bool = True
+) -> ScanFilter:
+    """Return a filter of a table's current schema: the one that was prepared before, if this was
+    asked for lately. A writer asks with one filter for each of its epochs. Errors: as `ScanFilter`.
+    """
+    wanted = _Wanted(
+        metadata.partition_specs,
+        metadata.current_schema,
+        expression,
+        case_sensitive,
+        repr(expression),
+    )
+    return _kept(wanted) if len(wanted.text) <= _KEPT_TEXT_MAX else _prepare(wanted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wanted:
+    """A filter that is asked for. Commits of a table share its schemas and specs, so these are
+    compared by identity. `text` tells filters apart: by value, -0.0 is 0.0, and true is 1.
+    """
+
+    specs: tuple[PartitionSpec, ...]
+    schema: Schema
+    expression: Expression
+    case_sensitive: bool
+    text: str
+
+    def __hash__(self) -> int:
+        return hash((id(self.schema), self.text))
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Wanted)
+            and self.schema is other.schema
+            and (self.text, self.case_sensitive) == (other.text, other.case_sensitive)
+            and len(self.specs) == len(other.specs)
+            and all(map(is_, self.specs, other.specs))
+        )
+
+
+def _prepare(wanted: _Wanted) -> ScanFilter:
+    return ScanFilter(
+        wanted.specs, wanted.schema, wanted.expression, case_sensitive=wanted.case_sensitive
+    )
+
+
+_kept = lru_cache(_KEPT_MAX)(_prepare)

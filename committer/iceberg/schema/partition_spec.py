@@ -5,7 +5,7 @@ Source: the specification, "Partitioning" and Appendix C; docs/reference/iceberg
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote_plus
 
@@ -56,6 +56,16 @@ class PartitionSpec:
 
 
 UNPARTITIONED = PartitionSpec()
+
+
+def find_spec(specs: Iterable[PartitionSpec], spec_id: int) -> PartitionSpec:
+    """Return the spec of this id. Errors: `InvalidMetadataError` if there is none."""
+    for spec in specs:
+        if spec.spec_id == spec_id:
+            return spec
+    raise InvalidMetadataError(
+        f"table metadata: expected a partition spec with id {spec_id}, found none"
+    )
 
 
 def same_fields(first: PartitionSpec, second: PartitionSpec) -> bool:

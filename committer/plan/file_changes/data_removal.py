@@ -23,7 +23,7 @@ from committer.iceberg.pruning.metrics_evaluator import (
 )
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from committer.iceberg.scan.partition_filter import PARTITIONS_MAX, partition_filter, says_all
-from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.iceberg.scan.scan_filter import scan_filter
 from committer.iceberg.splice.manifest_filter import filter_manifest
 from committer.iceberg.splice.manifest_merge import ManifestMerge, Removal
 from committer.plan.batch.batch import manifest_context
@@ -173,7 +173,7 @@ class _MatchingFiles:
         self, metadata: TableMetadata, row_filter: Expression, case_sensitive: bool
     ) -> None:
         self._metadata, schema = metadata, metadata.current_schema
-        self._scan = ScanFilter(metadata, schema, row_filter, case_sensitive=case_sensitive)
+        self._scan = scan_filter(metadata, row_filter, case_sensitive=case_sensitive)
         self._may_match = cache(
             lambda residual: inclusive_metrics_evaluator(schema, residual, case_sensitive)
         )

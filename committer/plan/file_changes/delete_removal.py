@@ -20,7 +20,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.pruning.metrics_evaluator import strict_metrics_evaluator
 from committer.iceberg.scan.entry_reader import with_metrics_of
-from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.iceberg.scan.scan_filter import scan_filter
 from committer.plan.file_changes.data_removal import REPLACE_PARTITIONS
 from committer.plan.operations.change import Change, RemovedDelete
 from committer.plan.operations.head import may_hold_any
@@ -111,7 +111,7 @@ class _MatchingDeletes:
         self, metadata: TableMetadata, row_filter: Expression, case_sensitive: bool
     ) -> None:
         schema = metadata.current_schema
-        self._scan = ScanFilter(metadata, schema, row_filter, case_sensitive=case_sensitive)
+        self._scan = scan_filter(metadata, row_filter, case_sensitive=case_sensitive)
         self._must_match = cache(
             lambda residual: strict_metrics_evaluator(schema, residual, case_sensitive)
         )

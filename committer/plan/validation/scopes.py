@@ -14,7 +14,7 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.scan.entry_reader import with_metrics_of
 from committer.iceberg.scan.partition_filter import partition_filter
-from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.iceberg.scan.scan_filter import scan_filter
 from committer.plan.operations.change import Change
 
 _TEXT_MAX = 200
@@ -39,9 +39,8 @@ class FilterScope:
     def __init__(
         self, metadata: TableMetadata, filter: Expression, *, case_sensitive: bool = True
     ) -> None:
-        schema = metadata.current_schema
         self._filter = filter
-        self._scan = ScanFilter(metadata, schema, filter, case_sensitive=case_sensitive)
+        self._scan = scan_filter(metadata, filter, case_sensitive=case_sensitive)
 
     @property
     def text(self) -> str:

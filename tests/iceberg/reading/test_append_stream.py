@@ -56,7 +56,7 @@ def files_between(
     up_to: StreamPosition,
     row_filter: Expression = ALWAYS_TRUE,
 ) -> list[str]:
-    found = ScanFilter(stream.metadata, stream.metadata.current_schema, row_filter)
+    found = ScanFilter(stream.metadata.partition_specs, stream.metadata.current_schema, row_filter)
     return [task.file.file_path for task in stream.between(after, up_to, found)]
 
 

@@ -150,7 +150,10 @@ def test_only_the_values_that_a_delete_file_compares_tell_what_it_deletes() -> N
     metadata = load("v2_equality_deletes")
     spec = metadata.spec_by_id(1)
     assert spec.is_unpartitioned
-    scanned = Scan(metadata, ScanFilter(metadata, metadata.current_schema, parse_where("v = 1")))
+    scanned = Scan(
+        metadata,
+        ScanFilter(metadata.partition_specs, metadata.current_schema, parse_where("v = 1")),
+    )
     context = ManifestContext(2, metadata.current_schema, spec, ManifestContent.DELETES)
     bounds = {1: struct.pack("<q", 7), 3: struct.pack("<d", 7.0)}
     for equality_ids, is_kept in (((1,), True), ((3,), False), ((1, 3), False)):

@@ -160,5 +160,5 @@ class Merging:
         """Return how many manifests a scan of one partition opens."""
         metadata = await self.harness.load()
         wanted = parse_expression({"type": "eq", "term": "carrier", "value": carrier})
-        scan = ScanFilter(metadata, metadata.current_schema, wanted)
+        scan = ScanFilter(metadata.partition_specs, metadata.current_schema, wanted)
         return sum(map(scan.may_match_manifest, await self.rows()))

@@ -55,7 +55,7 @@ class DeletesTable:
 
     def _chooses(self) -> _Chooser:
         metadata = self.state.metadata
-        asked = ScanFilter(metadata, metadata.current_schema, self.options.where)
+        asked = ScanFilter(metadata.partition_specs, metadata.current_schema, self.options.where)
         return _Chooser(asked)
 
     @property

@@ -67,7 +67,7 @@ def read_live_deletes(
     metadata: TableMetadata, snapshot: Snapshot | None, read: Read
 ) -> LiveDeletes:
     """Read the deletes of a snapshot. Errors: as `plan_files`."""
-    scan = Scan(metadata, ScanFilter(metadata, metadata.current_schema))
+    scan = Scan(metadata, ScanFilter(metadata.partition_specs, metadata.current_schema))
     planned = plan_manifests(scan, snapshot_manifests(snapshot, read))
     entries = tuple(
         entry
