@@ -44,7 +44,10 @@ def main(arguments: list[str] | None = None) -> int:
 def _line(outcome: Outcome, width: int) -> str:
     name, seconds = outcome.mutant.name, f"{outcome.duration_s:5.1f} s"
     if outcome.killer is None:
-        return f"{name:<{width}}  {seconds}  SURVIVED {' and '.join(outcome.mutant.killers)}"
+        skipped = f" (skipped: {outcome.said})" if outcome.said else ""
+        return (
+            f"{name:<{width}}  {seconds}  SURVIVED {' and '.join(outcome.mutant.killers)}{skipped}"
+        )
     return f"{name:<{width}}  {seconds}  killed by {outcome.said[:160]}"
 
 

@@ -20,11 +20,12 @@ from tests.mutants.mutant import Mutant
 
 SEEDS = "seeds"
 SEEDS_MAX = 400
-PYTEST_COMMAND = ("-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider")
+PYTEST_COMMAND = ("-m", "pytest", "-q", "-x", "-rfEs", "--no-header", "-p", "no:cacheprovider")
 SECONDS_MAX = 1_800.0
 _SEEDS = re.compile(r"seeds(?: from (\d+))?")
 _SEED_FAILED = re.compile(r"^seed (\d+) fails: (.*)$", re.MULTILINE)
 _TEST_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+::.*?)(?: - (.*))?$", re.MULTILINE)
+_TEST_SKIPPED = re.compile(r"^SKIPPED \[\d+\] (.*)$", re.MULTILINE)
 
 
 def seeds_from(first: int) -> str:
@@ -34,7 +35,9 @@ def seeds_from(first: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a mutant. `killer` is None if it has survived; `said`: the failure."""
+    """The outcome of a mutant. `killer` is None if it has survived; `said`: the failure, or which
+    tests were skipped that might have noticed.
+    """
 
     mutant: Mutant
     killer: str | None
@@ -53,6 +56,7 @@ class Alarm:
 def try_mutant(mutant: Mutant, unbroken: Path) -> Outcome:
     """Break a copy of the tree, and run one killer after another until one notices."""
     started_s = time.monotonic()
+    skipped: list[str] = []
     with tempfile.TemporaryDirectory(prefix="frazil-mutant-") as name:
         broken = Path(name) / "broken"
         shutil.copytree(unbroken, broken, symlinks=True)
@@ -62,12 +66,12 @@ def try_mutant(mutant: Mutant, unbroken: Path) -> Outcome:
             alarm = (
                 _seeds(int(seeds[1] or 1), broken, unbroken)
                 if seeds
-                else _tests(killer.split(), broken, unbroken)
+                else _tests(killer.split(), broken, unbroken, skipped)
             )
             if alarm is not None:
                 said = f"{alarm.name}: {alarm.said}"
                 return Outcome(mutant, killer, said, time.monotonic() - started_s)
-    return Outcome(mutant, None, "", time.monotonic() - started_s)
+    return Outcome(mutant, None, "; ".join(skipped), time.monotonic() - started_s)
 
 
 def _seeds(first: int, broken: Path, unbroken: Path) -> Alarm | None:
@@ -90,9 +94,13 @@ def _simulation(first: int, count: int) -> Sequence[str]:
     return "-m", "tests.simulation", *options.split()
 
 
-def _tests(arguments: Sequence[str], broken: Path, unbroken: Path) -> Alarm | None:
-    """Return the first test that fails, and does not on the unbroken tree."""
-    found = _TEST_FAILED.search(_run((*PYTEST_COMMAND, *arguments), broken) or "")
+def _tests(
+    arguments: Sequence[str], broken: Path, unbroken: Path, skipped: list[str]
+) -> Alarm | None:
+    """Return the first test that fails, and not on the unbroken tree; note the skipped ones."""
+    output = _run((*PYTEST_COMMAND, *arguments), broken) or ""
+    skipped += _TEST_SKIPPED.findall(output)
+    found = _TEST_FAILED.search(output)
     if found is None or _TEST_FAILED.search(_run((*PYTEST_COMMAND, found[1]), unbroken) or ""):
         return None
     return Alarm(found[1].rpartition("::")[2], found[2] or "")

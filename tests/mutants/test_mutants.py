@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.mutant import ROOT, Mutant
-from tests.mutants.run import SEEDS
+from tests.mutants.run import SEEDS, try_mutant
 from tests.mutants.table import MUTANTS
 
 
@@ -43,3 +43,14 @@ def test_no_mutant_fails_for_a_name_that_is_not_there(tmp_path: Path) -> None:
     ruff = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select", "F821"]
     found = subprocess.run([*ruff, str(tmp_path)], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout
+
+
+def test_a_mutant_survives_with_the_reason_why_its_killer_was_skipped(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("ONE = 1\n")
+    (tmp_path / "test_code.py").write_text(
+        "import pytest\n\n@pytest.mark.skip(reason='no server')\ndef test_one(): ...\n"
+    )
+    outcome = try_mutant(Mutant("one", "code.py", "= 1", "= 2", ("test_code.py",)), tmp_path)
+    assert outcome.killer is None
+    assert outcome.said.startswith("test_code.py:")
+    assert outcome.said.endswith(": no server")
