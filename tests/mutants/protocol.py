@@ -550,8 +550,8 @@ PROTOCOL = (
     Mutant(
         "later_epoch_of_a_producer_goes_first",
         "committer/plan/operations/batch_steps.py",
-        "key=lambda one: one.request.epoch, reverse=True)",
         "key=lambda one: one.request.epoch)",
+        "key=lambda one: -one.request.epoch)",
         ("tests/plan/operations/test_batch_steps.py",),
     ),
     Mutant(

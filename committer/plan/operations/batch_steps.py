@@ -8,8 +8,8 @@ differs from that. Source: docs/reference/iceberg-notes.md 9.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections import defaultdict, deque
+from collections.abc import Sequence
 
 from committer.iceberg.entry.data_file import DataFileContent
 from committer.plan.batch.request_check import CheckedRequest
@@ -25,7 +25,7 @@ def cut(requests: Requests) -> tuple[Requests, ...]:
     if all(_is_plain(one.request) for one in requests):
         return (requests,) if requests else ()
     steps: list[list[CheckedRequest]] = []
-    for one in _by_epoch(requests):
+    for one in by_epoch(requests):
         shared = _step_to_share(steps, one)
         if shared is None:
             steps.append([one])
@@ -53,12 +53,13 @@ def _is_plain(request: CommitRequest) -> bool:
     return is_append and not (request.summary or request.adopt_existing or request.stage_only)
 
 
-def _by_epoch(requests: Requests) -> Iterable[CheckedRequest]:
-    """Put those of one producer in the order of their epochs, in the places that they have."""
-    of_producer: defaultdict[str, list[CheckedRequest]] = defaultdict(list)
-    for one in sorted(requests, key=lambda one: one.request.epoch, reverse=True):
+def by_epoch(requests: Sequence[CheckedRequest]) -> list[CheckedRequest]:
+    """Put those of one producer in the order of their epochs, in the places that they have; those
+    of one epoch in the order of their arrival."""
+    of_producer: defaultdict[str, deque[CheckedRequest]] = defaultdict(deque)
+    for one in sorted(requests, key=lambda one: one.request.epoch):
         of_producer[one.request.producer.id].append(one)
-    return [of_producer[one.request.producer.id].pop() for one in requests]
+    return [of_producer[one.request.producer.id].popleft() for one in requests]
 
 
 def _step_to_share(

@@ -20,7 +20,7 @@ from committer.plan.commit.commit import CommitPlan
 from committer.plan.commit.landed_commit import LandedCommit
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.ledger.state import TableState
-from committer.plan.operations.batch_steps import Requests, cut, of_one_swap
+from committer.plan.operations.batch_steps import Requests, by_epoch, cut, of_one_swap
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.world import World
 from committer.reason import Reason
@@ -184,7 +184,7 @@ class BatchSelector:
         if not first:
             # The requests that these waited for have ended in another way: they wait for none.
             self._behind, first = frozenset(), list(candidates)
-        steps = cut(next_batch(_one_branch(first), self._policy(state)))
+        steps = cut(next_batch(by_epoch(_one_branch(first)), self._policy(state)))
         several = self.capabilities.has_several_snapshots
         chosen = of_one_swap(steps, has_several_snapshots=several)
         self._goes_on = len(chosen) < len(steps)

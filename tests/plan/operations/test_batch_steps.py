@@ -8,7 +8,7 @@ import pytest
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
-from committer.plan.operations.batch_steps import cut, of_one_swap
+from committer.plan.operations.batch_steps import by_epoch, cut, of_one_swap
 from tests.plan.file_changes.branches import Branch, data_file, equality_delete, position_delete
 from tests.support.builders.flights import build_flights
 from tests.support.builders.operation_requests import build_operation
@@ -90,6 +90,11 @@ def test_operations_have_a_step_each_in_the_order_of_their_arrival() -> None:
 
 def test_those_of_one_producer_land_by_epoch_in_the_places_that_they_have() -> None:
     assert names(upsert("u", 5), append("a"), upsert("u", 3)) == ["u3", "a", "u5"]
+
+
+def test_attempts_at_one_epoch_keep_the_order_of_their_arrival() -> None:
+    first, second, lower = append("u", 5), append("u", 5), append("u", 3)
+    assert by_epoch([first, second, lower]) == [lower, first, second]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from committer.ports.pointer_swap import LoadedTable
@@ -65,6 +67,20 @@ async def test_a_lower_epoch_in_the_inbox_comes_first() -> None:
         assert len(metadata.snapshots) == 3
     assert await landed(harness) == [3]
     assert await harness.outstanding() == []
+
+
+async def test_epochs_that_arrive_in_another_order_land_in_their_own_however_small_a_batch_is() -> (
+    None
+):
+    harness = ServiceHarness()
+    harness.policy = replace(harness.policy, files_max=1)
+    table = await harness.create_table()
+    async with harness.running():
+        for epoch in (2, 1, 0):
+            await harness.publish(append(table, epoch))
+        await harness.settle(5.0)
+    receipts = sorted(await harness.receipts(), key=lambda one: one.sequence_number or 0)
+    assert [(one.epoch, one.sequence_number) for one in receipts] == [(0, 1), (1, 2), (2, 3)]
 
 
 @pytest.mark.parametrize("ends", ["replay", "discard"])
