@@ -45,8 +45,9 @@ class LandingOrder:
     ) -> dict[str, FrazilError]:
         first = requests[0].request
         entry = ledger.entries.get(property_key(first.producer.id, first.branch))
-        if follows_on(
-            entry.epochs.highest if entry else None, (one.request.epoch for one in requests)
+        highest = entry.epochs.highest if entry else None
+        if not _land_apart(requests) and follows_on(
+            highest, (one.request.epoch for one in requests)
         ):
             self._stopped.pop(first.producer.id, None)
             return {}
@@ -56,10 +57,11 @@ class LandingOrder:
         going: set[int] = set()
         held: dict[str, FrazilError] = {}
         for one in requests:
-            lower = blocker(one.request.epoch, outstanding, going)
-            if lower is None:
+            in_transaction = one.request.transaction is not None
+            lower = blocker(one.request.epoch, outstanding, () if in_transaction else going)
+            if lower is None and not in_transaction:
                 going.add(one.request.epoch)
-            else:
+            elif lower is not None:
                 held[one.sealed.key] = _waits(one, lower, is_quarantined=known[lower])
                 self._tell(one, lower, is_quarantined=known[lower])
         return held
@@ -75,6 +77,12 @@ class LandingOrder:
                 producer=producer,
                 epoch=lower,
             )
+
+
+def _land_apart(requests: Sequence[CheckedRequest]) -> bool:
+    """Return whether these may land by several swaps in another order: one in a transaction goes
+    when those of the other tables are there."""
+    return len(requests) > 1 and any(one.request.transaction is not None for one in requests)
 
 
 def _waits(one: CheckedRequest, lower: int, *, is_quarantined: bool) -> TransientError:

@@ -17,7 +17,12 @@ from committer.request.request_format import EncodedRequest, seal_request
 from committer.service.transactions import table_transactions
 from committer.service.transactions.table_transactions import IN_A_ROW_MAX
 from committer.storage.inbox.replays import Replays
-from tests.support.builders.request_builders import build_line, build_request
+from tests.support.builders.request_builders import (
+    build_line,
+    build_request,
+    seal,
+    sealed_manifests,
+)
 from tests.support.builders.transactions import build_group, build_transaction, in_transaction
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.requirements_catalog import RequirementsCatalog
@@ -510,3 +515,38 @@ async def test_a_flood_of_incomplete_transactions_waits_in_the_inbox_and_delays_
         await harness.settle(6_000.0)
     assert len(await harness.quarantined()) == 40
     assert await harness.outstanding() == []
+
+
+def ordered(sealed: EncodedRequest) -> EncodedRequest:
+    producer = sealed.request.producer.model_copy(update={"ordered": True})
+    line = sealed.request.model_copy(update={"producer": producer, "manifests": ()})
+    return seal(line, sealed_manifests(sealed))
+
+
+async def test_an_epoch_of_an_ordered_producer_waits_for_a_lower_one_in_a_transaction() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    first, *others = map(ordered, build_group(tables))
+    async with harness.running():
+        await harness.publish(first)
+        await harness.publish(ordered(build_request(tables[0], epoch=1)))
+        await harness.settle(5.0)
+        assert await counts(harness) == [0, 0, 0]
+        await publish(harness, others)
+        await harness.settle(60.0)
+    assert await counts(harness) == [2, 1, 1]
+    assert [one is None for one in await transactions(harness, NAMES[0])] == [False, True]
+
+
+async def test_a_transaction_of_an_ordered_producer_waits_for_its_lower_epochs() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    first, *others = map(ordered, build_group(tables, epoch=1))
+    async with harness.running():
+        await publish(harness, others)
+        await harness.settle(5.0)
+        await harness.publish(ordered(build_request(tables[0], epoch=0)))
+        await harness.publish(first)
+        await harness.settle(60.0)
+    assert await counts(harness) == [2, 1, 1]
+    assert [one is None for one in await transactions(harness, NAMES[0])] == [True, False]
