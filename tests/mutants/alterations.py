@@ -36,8 +36,8 @@ ALTERATIONS = (
     Mutant(
         "main_is_removed",
         _REFS,
-        "    if name == MAIN:\n        return _misfit(f",
-        "    if not name:\n        return _misfit(f",
+        "    if name == MAIN:\n        raise InvalidMetadataError(f",
+        "    if not name:\n        raise InvalidMetadataError(f",
         (_ALTER + "does_not_fit",),
     ),
     Mutant(
@@ -50,8 +50,8 @@ ALTERATIONS = (
     Mutant(
         "tag_is_set_as_a_branch",
         _REFS,
-        "    if change.type != (kind if known is None else known.type):\n",
-        "    if change.type != (kind if known is None else change.type):\n",
+        "    kind = absent if known is None else known.type\n",
+        "    kind = absent if known is None else change.type\n",
         (_ALTER + "does_not_fit",),
     ),
     Mutant(

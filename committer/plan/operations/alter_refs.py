@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
+from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef, Update
@@ -22,7 +23,10 @@ _At = ask.CreateBranch | ask.CreateTag | ask.ReplaceBranch | ask.ReplaceTag | as
 
 
 def alter_refs(change: ask.RefChange, metadata: TableMetadata, branch: str) -> Planned:
-    """Plan one change of refs. `branch`: the request's, which rollbacks move."""
+    """Plan one change of refs. `branch`: the request's, which rollbacks move.
+
+    Errors: `InvalidMetadataError` for a change that does not fit the table's refs and snapshots.
+    """
     match change:
         case ask.CreateBranch():
             return _created(change, "branch", metadata, branch)
@@ -43,8 +47,7 @@ def alter_refs(change: ask.RefChange, metadata: TableMetadata, branch: str) -> P
         case ask.RollbackToTimestamp(timestamp_ms=timestamp_ms):
             return _rolled_back_to_time(timestamp_ms, metadata, branch)
         case ask.SetCurrentSnapshot():
-            target = _snapshot_of(change, metadata, branch)
-            return target if isinstance(target, Conflict) else _moved(branch, target, metadata)
+            return _moved(branch, _snapshot_of(change, metadata, branch), metadata)
 
 
 # --- Create, replace, remove ---------------------------------------------------------------------
@@ -57,10 +60,10 @@ def _created(
     if known is not None:
         if change.if_not_exists and known.type == kind:
             return ()
-        return _misfit(f"a {known.type} `{change.name}` exists already, expected a free name")
+        raise InvalidMetadataError(
+            f"a {known.type} `{change.name}` exists already, expected a free name"
+        )
     snapshot_id = _snapshot_of(change, metadata, branch)
-    if isinstance(snapshot_id, Conflict):
-        return snapshot_id
     ref = SnapshotRef(snapshot_id, kind, max_ref_age_ms=change.max_ref_age_ms)
     if isinstance(change, ask.CreateBranch):
         ref = replace(
@@ -75,25 +78,19 @@ def _replaced(
     change: ask.ReplaceBranch | ask.ReplaceTag, kind: _Kind, metadata: TableMetadata, branch: str
 ) -> Planned:
     known = _ref(change.name, kind, metadata)
-    if isinstance(known, Conflict):
-        return known
     snapshot_id = _snapshot_of(change, metadata, branch)
-    if isinstance(snapshot_id, Conflict):
-        return snapshot_id
     return (SetSnapshotRef(change.name, replace(known, snapshot_id=snapshot_id)),)
 
 
 def _set(change: ask.SetSnapshotRef, metadata: TableMetadata) -> Planned:
-    kind = "branch" if change.ref_name == MAIN else change.type
     known = metadata.refs.get(change.ref_name)
-    if change.type != (kind if known is None else known.type):
-        found = kind if known is None else known.type
-        return _misfit(f"`{change.ref_name}` is a {found}, expected a {change.type}")
-    absent = _absent(change.snapshot_id, metadata)
-    if absent is not None:
-        return absent
+    absent = "branch" if change.ref_name == MAIN else change.type
+    kind = absent if known is None else known.type
+    if change.type != kind:
+        raise InvalidMetadataError(f"`{change.ref_name}` is a {kind}, expected a {change.type}")
+    _require(change.snapshot_id, metadata)
     if change.type == "tag" and (change.min_snapshots_to_keep or change.max_snapshot_age_ms):
-        return _misfit(
+        raise InvalidMetadataError(
             f"tag `{change.ref_name}`: expected no `min-snapshots-to-keep` and no"
             " `max-snapshot-age-ms`, which only a branch has"
         )
@@ -110,11 +107,11 @@ def _set(change: ask.SetSnapshotRef, metadata: TableMetadata) -> Planned:
 def _removed(change: ask.RemoveSnapshotRef, metadata: TableMetadata) -> Planned:
     name = change.ref_name
     if name == MAIN:
-        return _misfit(f"branch `{MAIN}` cannot be removed")
+        raise InvalidMetadataError(f"branch `{MAIN}` cannot be removed")
     if name not in metadata.refs and change.if_exists:
         return ()
-    known = _ref(name, change.type, metadata)
-    return known if isinstance(known, Conflict) else (RemoveSnapshotRef(name),)
+    _ref(name, change.type, metadata)
+    return (RemoveSnapshotRef(name),)
 
 
 # --- Move ----------------------------------------------------------------------------------------
@@ -122,13 +119,9 @@ def _removed(change: ask.RemoveSnapshotRef, metadata: TableMetadata) -> Planned:
 
 def _forwarded(branch: str, to: str, metadata: TableMetadata) -> Planned:
     target = _ref(to, None, metadata)
-    if isinstance(target, Conflict):
-        return target
     if branch not in metadata.refs:
         return (SetSnapshotRef(branch, SnapshotRef(target.snapshot_id)),)
     known = _ref(branch, "branch", metadata)
-    if isinstance(known, Conflict):
-        return known
     if not metadata.is_ancestor(known.snapshot_id, of=target.snapshot_id):
         return Conflict(
             ConflictCode.NO_ANCESTOR,
@@ -140,9 +133,7 @@ def _forwarded(branch: str, to: str, metadata: TableMetadata) -> Planned:
 
 
 def _rolled_back(snapshot_id: int, metadata: TableMetadata, branch: str) -> Planned:
-    absent = _absent(snapshot_id, metadata)
-    if absent is not None:
-        return absent
+    _require(snapshot_id, metadata)
     head = metadata.branch_head(branch)
     if head is None or not metadata.is_ancestor(snapshot_id, of=head.snapshot_id):
         return Conflict(
@@ -157,7 +148,7 @@ def _rolled_back(snapshot_id: int, metadata: TableMetadata, branch: str) -> Plan
 def _rolled_back_to_time(timestamp_ms: int, metadata: TableMetadata, branch: str) -> Planned:
     older = [one for one in metadata.branch_history(branch) if one.timestamp_ms < timestamp_ms]
     if not older:
-        return _misfit(
+        raise InvalidMetadataError(
             f"branch `{branch}` has no retained snapshot that is older than {timestamp_ms} ms"
         )
     latest = max(older, key=lambda one: (one.timestamp_ms, one.sequence_number))
@@ -167,31 +158,33 @@ def _rolled_back_to_time(timestamp_ms: int, metadata: TableMetadata, branch: str
 def _moved(branch: str, snapshot_id: int, metadata: TableMetadata) -> Planned:
     known = metadata.refs.get(branch) or SnapshotRef(snapshot_id)
     if known.type != "branch":
-        return _misfit(f"`{branch}` is a tag, expected a branch")
+        raise InvalidMetadataError(f"`{branch}` is a tag, expected a branch")
     return (SetSnapshotRef(branch, replace(known, snapshot_id=snapshot_id)),)
 
 
 # --- Look-up -------------------------------------------------------------------------------------
 
 
-def _snapshot_of(change: _At, metadata: TableMetadata, branch: str) -> int | Conflict:
-    if change.snapshot_id is not None:
-        return _absent(change.snapshot_id, metadata) or change.snapshot_id
-    known = _ref(change.ref or branch, None, metadata)
-    return known if isinstance(known, Conflict) else known.snapshot_id
+def _snapshot_of(change: _At, metadata: TableMetadata, branch: str) -> int:
+    if change.snapshot_id is None:
+        return _ref(change.ref or branch, None, metadata).snapshot_id
+    _require(change.snapshot_id, metadata)
+    return change.snapshot_id
 
 
-def _ref(name: str, kind: _Kind | None, metadata: TableMetadata) -> SnapshotRef | Conflict:
+def _ref(name: str, kind: _Kind | None, metadata: TableMetadata) -> SnapshotRef:
     known = metadata.refs.get(name)
     if known is None:
         if name == MAIN:
-            return _misfit(
+            raise InvalidMetadataError(
                 "the table has no snapshot yet, expected at least one: commit to `main` first"
             )
         wanted = kind or "branch or tag"
-        return _misfit(f"expected a {wanted} `{name}`, found none{_near(name, metadata.refs)}")
+        raise InvalidMetadataError(
+            f"expected a {wanted} `{name}`, found none{_near(name, metadata.refs)}"
+        )
     if kind is not None and known.type != kind:
-        return _misfit(f"`{name}` is a {known.type}, expected a {kind}")
+        raise InvalidMetadataError(f"`{name}` is a {known.type}, expected a {kind}")
     return known
 
 
@@ -201,11 +194,8 @@ def _near(name: str, refs: Mapping[str, SnapshotRef]) -> str:
     return "" if found is None else f"; there is `{found}`"
 
 
-def _absent(snapshot_id: int, metadata: TableMetadata) -> Conflict | None:
-    if metadata.snapshot_by_id(snapshot_id) is not None:
-        return None
-    return _misfit(f"expected a snapshot {snapshot_id}, found none: it has expired, or never was")
-
-
-def _misfit(message: str) -> Conflict:
-    return Conflict(ConflictCode.INCOMPATIBLE, message)
+def _require(snapshot_id: int, metadata: TableMetadata) -> None:
+    if metadata.snapshot_by_id(snapshot_id) is None:
+        raise InvalidMetadataError(
+            f"expected a snapshot {snapshot_id}, found none: it has expired, or never was"
+        )
