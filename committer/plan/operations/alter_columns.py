@@ -23,35 +23,19 @@ from committer.iceberg.values.types import IcebergType, NestedField
 from committer.plan.batch.needed_columns import record_union
 from committer.request import alterations as ask
 
-_OneColumnChange = (
-    ask.AddColumn
-    | ask.DropColumn
-    | ask.RenameColumn
-    | ask.UpdateColumnType
-    | ask.UpdateColumnDoc
-    | ask.UpdateColumnDefault
-    | ask.MakeColumnOptional
-    | ask.MoveColumn
-    | ask.SetIdentifierFields
-)
-
 
 def alter_columns(change: ask.SchemaChange, metadata: TableMetadata) -> tuple[Update, ...]:
     """Plan one change of the schema. Errors: `InvalidMetadataError` for a change that the schema's
     evolution forbids, `UnsupportedError` for one that is not implemented.
     """
-    before = metadata.current_schema
     update = SchemaUpdate(
-        before,
+        metadata.current_schema,
         last_column_id=metadata.last_column_id,
         format_version=metadata.format_version,
         specs=metadata.partition_specs,
         case_sensitive=change.case_sensitive,
     )
-    if isinstance(change, ask.UnionByName):
-        return _updates(metadata, record_union(update, change))
-    _record(update, change)
-    return _updates(metadata, update.apply())
+    return _updates(metadata, _evolved(update, change))
 
 
 def _updates(metadata: TableMetadata, evolved: EvolvedSchema) -> tuple[Update, ...]:
@@ -80,7 +64,7 @@ def changed_properties(
     )
 
 
-def _record(update: SchemaUpdate, change: _OneColumnChange) -> None:
+def _evolved(update: SchemaUpdate, change: ask.SchemaChange) -> EvolvedSchema:
     match change:
         case ask.AddColumn():
             _add(update, change)
@@ -101,8 +85,11 @@ def _record(update: SchemaUpdate, change: _OneColumnChange) -> None:
             _move(update, change)
         case ask.SetIdentifierFields(names=names):
             update.set_identifier_fields(*names)
+        case ask.UnionByName():
+            return record_union(update, change)
         case _:
             assert_never(change)
+    return update.apply()
 
 
 def _add(update: SchemaUpdate, change: ask.AddColumn) -> None:
