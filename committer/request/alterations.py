@@ -8,7 +8,8 @@ request are made in their order, all or none.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
@@ -22,32 +23,25 @@ from committer.request.request_model import Count, Document, Model, Name, Printa
 CHANGES_MAX = 100
 _OWN_PREFIX = "frazil."
 _COLUMN_CHARS_MAX = 4096
+_Value = TypeVar("_Value")
 
 
-def _type_document(value: JsonValue) -> JsonValue:
-    try:
-        parse_type(value)
-    except InvalidMetadataError as error:
-        raise ValueError(str(error)) from error
-    return value
+def _parsed_by(parse: Callable[[Any], object]) -> AfterValidator:
+    """Return the check that a value can be parsed. Its message is the parser's."""
+
+    def check(value: _Value) -> _Value:
+        try:
+            parse(value)
+        except (InvalidMetadataError, UnsupportedError) as error:
+            raise ValueError(str(error)) from error
+        return value
+
+    return AfterValidator(check)
 
 
-def _schema_document(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    try:
-        parse_schema(value)
-    except (InvalidMetadataError, UnsupportedError) as error:
-        raise ValueError(str(error)) from error
-    return value
-
-
-def _transform_text(text: str) -> str:
-    try:
-        transform = parse_transform(text)
-    except InvalidMetadataError as error:
-        raise ValueError(str(error)) from error
-    if isinstance(transform, UnknownTransform):
-        raise ValueError(f"the transform `{text[:100]}` is not known")
-    return text
+def _parse_known_transform(text: str) -> None:
+    if isinstance(parse_transform(text), UnknownTransform):
+        raise UnsupportedError(f"the transform `{text[:100]}` is not known")
 
 
 def _no_reserved(keys: dict[str, str] | tuple[str, ...]) -> dict[str, str] | tuple[str, ...]:
@@ -65,20 +59,16 @@ Positive = Annotated[int, Field(ge=1, le=2**63 - 1)]
 SnapshotNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
 # A name, with those of the structs around it: `place.city`.
 Column = Annotated[str, Field(min_length=1, max_length=_COLUMN_CHARS_MAX), Printable]
-Type = Annotated[JsonValue, AfterValidator(_type_document)]
-Transform = Annotated[str, Field(max_length=100), AfterValidator(_transform_text)]
+Type = Annotated[JsonValue, _parsed_by(parse_type)]
+Transform = Annotated[str, Field(max_length=100), _parsed_by(_parse_known_transform)]
 PropertyKey = Annotated[str, Field(min_length=1, max_length=1024), Printable]
 PropertyText = Annotated[str, Field(max_length=1024 * 1024)]
-
-
-class _Change(Model):
-    """The base of all changes."""
 
 
 # --- Branches and tags ---------------------------------------------------------------------------
 
 
-class _AtSnapshot(_Change):
+class _AtSnapshot(Model):
     """A snapshot by its id, or as what a branch or tag names; neither: the request's branch."""
 
     snapshot_id: Count | None = None
@@ -125,7 +115,7 @@ class ReplaceTag(_AtSnapshot):
     name: Name
 
 
-class SetSnapshotRef(_Change):
+class SetSnapshotRef(Model):
     """Create a branch or tag, or let an existing one of that type name this snapshot, with exactly
     this retention."""
 
@@ -138,7 +128,7 @@ class SetSnapshotRef(_Change):
     max_ref_age_ms: Positive | None = None
 
 
-class RemoveSnapshotRef(_Change):
+class RemoveSnapshotRef(Model):
     """Remove a branch other than main, or a tag. `type`: refuse it if it is of the other."""
 
     action: Literal["remove-snapshot-ref"]
@@ -147,7 +137,7 @@ class RemoveSnapshotRef(_Change):
     if_exists: bool = False
 
 
-class FastForward(_Change):
+class FastForward(Model):
     """Move a branch (none: the request's) to the head of another one that descends from its own.
     A branch that does not exist is created."""
 
@@ -156,14 +146,14 @@ class FastForward(_Change):
     to: Name
 
 
-class RollbackToSnapshot(_Change):
+class RollbackToSnapshot(Model):
     """Move the request's branch back to an ancestor of its head."""
 
     action: Literal["rollback-to-snapshot"]
     snapshot_id: Count
 
 
-class RollbackToTimestamp(_Change):
+class RollbackToTimestamp(Model):
     """Move the request's branch back to its last snapshot that is older than a time."""
 
     action: Literal["rollback-to-timestamp"]
@@ -185,7 +175,7 @@ class SetCurrentSnapshot(_AtSnapshot):
 # --- Schema --------------------------------------------------------------------------------------
 
 
-class _ColumnChange(_Change):
+class _ColumnChange(Model):
     case_sensitive: bool = True
 
 
@@ -283,7 +273,7 @@ class UnionByName(_ColumnChange):
     """
 
     action: Literal["union-by-name"]
-    schema_: Annotated[Document, AfterValidator(_schema_document), Field(alias="schema")]
+    schema_: Annotated[Document, _parsed_by(parse_schema), Field(alias="schema")]
     with_ids: bool = False
 
 
@@ -299,14 +289,14 @@ class AddPartitionField(_ColumnChange):
     name: Name | None = None
 
 
-class RemovePartitionField(_Change):
+class RemovePartitionField(Model):
     """Partition new files by a field no more."""
 
     action: Literal["remove-partition-field"]
     name: Name
 
 
-class RenamePartitionField(_Change):
+class RenamePartitionField(Model):
     """Rename a partition field."""
 
     action: Literal["rename-partition-field"]
@@ -330,7 +320,7 @@ class ReplaceSortOrder(_ColumnChange):
     fields: Annotated[tuple[SortKey, ...], Field(max_length=100)]
 
 
-class SetProperties(_Change):
+class SetProperties(Model):
     """Set properties of the table."""
 
     action: Literal["set-properties"]
@@ -339,14 +329,14 @@ class SetProperties(_Change):
     ]
 
 
-class RemoveProperties(_Change):
+class RemoveProperties(Model):
     """Remove properties of the table; unknown ones are ignored."""
 
     action: Literal["remove-properties"]
     removals: Annotated[tuple[PropertyKey, ...], Field(min_length=1), AfterValidator(_no_reserved)]
 
 
-class UpgradeFormatVersion(_Change):
+class UpgradeFormatVersion(Model):
     """Upgrade the table to a later format version. There is no way back."""
 
     action: Literal["upgrade-format-version"]
