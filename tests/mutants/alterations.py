@@ -108,15 +108,15 @@ ALTERATIONS = (
     Mutant(
         "pick_trusts_the_label_append",
         _PICKING,
-        "    if lost:\n",
+        "    if _loses_deletes(entries, rows, removes_data=is_replacement):\n",
         "    if False:\n",
         (_PICK + "adds_deletes", _PICK + "removes_deletes"),
     ),
     Mutant(
         "pick_minds_deletes_that_apply_to_nothing",
         _PICKING,
-        "                and (one.sequence_number or 0) >= oldest\n",
-        "",
+        "any((one.sequence_number or 0) >= oldest for one in gone)\n",
+        "any(map(bool, gone))\n",
         (_PICK + "no_data",),
     ),
     Mutant(

@@ -29,7 +29,7 @@ from committer.plan.commit.step_plan import Attempt, moved_ref
 from committer.plan.commit.swap import plan_swap
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.alter import plan_alter
-from committer.plan.operations.cherry_pick import MoveHead, plan_pick_of
+from committer.plan.operations.cherry_pick import MoveHead, plan_pick
 from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import Head, MissingObjectsError, ObjectsAtHand
 from committer.request.commit_request import CommitRequest
@@ -95,7 +95,7 @@ def _plan_pick(planning: _Planning) -> CommitPlan | NeedsObjects | InConflict | 
     if not isinstance(head, Head):
         return head
     try:
-        picked = readable(partial(plan_pick_of, planning.request.needs, head))
+        picked = readable(partial(plan_pick, planning.request.needs, head))
     except MissingObjectsError as missing:
         return NeedsObjects(missing.needs)
     if not isinstance(picked, MoveHead):

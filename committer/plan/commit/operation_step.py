@@ -14,7 +14,7 @@ from committer.plan.batch.batch import Step
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.file_changes.step_manifests import produce
 from committer.plan.operations.change import Change
-from committer.plan.operations.cherry_pick import MoveHead, Pick, plan_pick_of
+from committer.plan.operations.cherry_pick import MoveHead, Pick, plan_pick
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head, TooMuchToReadError
 from committer.plan.operations.live_files import AddedFiles, check_not_live
@@ -77,7 +77,7 @@ def refuse_live(head: Head, base: Head, checked: CheckedRequest) -> InConflict |
 
 def _picked(head: Head, checked: CheckedRequest, names: StepNames) -> Produced | InConflict:
     """Plan a snapshot that is made again on this head. Errors: `MissingObjectsError`."""
-    picked = readable(partial(plan_pick_of, checked.request.needs, head))
+    picked = readable(partial(plan_pick, checked.request.needs, head))
     if isinstance(picked, MoveHead):
         raise InvariantError("a pick that moves the head makes no snapshot")
     produced = _produced(head, [picked.change], names) if isinstance(picked, Pick) else picked

@@ -57,19 +57,12 @@ class Pick:
     summary: Mapping[str, str]
 
 
-def plan_pick_of(needs: Needs, head: Head) -> MoveHead | Pick | Conflict:
-    """Plan the pick that a request asks for. Errors: those of `plan_pick`."""
-    return plan_pick(head, source_snapshot_id=needs.source_snapshot_id, wap_id=needs.wap_id)
-
-
-def plan_pick(
-    head: Head, *, source_snapshot_id: int | None = None, wap_id: str | None = None
-) -> MoveHead | Pick | Conflict:
+def plan_pick(needs: Needs, head: Head) -> MoveHead | Pick | Conflict:
     """Plan the pick of a snapshot, which is named by its id or by the `wap.id` of its summary.
 
     Errors: `MissingObjectsError`; those of reading manifests.
     """
-    source = _source(head, source_snapshot_id, wap_id)
+    source = _source(head, needs.source_snapshot_id, needs.wap_id)
     if isinstance(source, Conflict):
         return source
     picked = _picked_before(head, source)
@@ -164,8 +157,7 @@ def _made_again(head: Head, source: Snapshot) -> Pick | Conflict:
     own = [row for row in rows if row.added_snapshot_id == source.snapshot_id]
     entries = [entry for entries in head.entries(own) for entry in entries]
     changed = [one for one in entries if one.data_file.manifest_content is ManifestContent.DATA]
-    lost = _lost_deletes(entries, rows, removes_data=is_replacement)
-    if lost:
+    if _loses_deletes(entries, rows, removes_data=is_replacement):
         return _refused(
             f"snapshot {source.snapshot_id} ({source.operation}) can only be picked while its"
             f" parent {source.parent_snapshot_id} is the head: it adds or removes delete files"
@@ -196,28 +188,20 @@ def _listed(head: Head, source: Snapshot) -> list[ManifestFile]:
     return list(decode_manifest_list(content).rows)
 
 
-def _lost_deletes(
+def _loses_deletes(
     entries: Iterable[ManifestEntry], rows: Iterable[ManifestFile], *, removes_data: bool
-) -> list[ManifestEntry]:
-    """Return the changes of delete files that the files of data do not tell: labels do not either,
-    as a row delta that adds data and removes deletes is an append. Deletes that are older than all
-    data apply to nothing, and those of removed data go with it.
+) -> bool:
+    """Return whether there are changes of delete files that the files of data do not tell: labels
+    do not either, as a row delta that adds data and removes deletes is an append. Deletes that are
+    older than all data apply to nothing, and those of removed data go with it.
     """
     numbers = (row.min_sequence_number for row in rows if row.content is ManifestContent.DATA)
     oldest = min(numbers, default=0)
-    return [
-        one
-        for one in entries
-        if one.data_file.manifest_content is ManifestContent.DELETES
-        and (
-            one.status == ManifestEntryStatus.ADDED
-            or (
-                one.status == ManifestEntryStatus.DELETED
-                and not removes_data
-                and (one.sequence_number or 0) >= oldest
-            )
-        )
-    ]
+    deletes = [one for one in entries if one.data_file.manifest_content is ManifestContent.DELETES]
+    if any(one.status == ManifestEntryStatus.ADDED for one in deletes):
+        return True
+    gone = (one for one in deletes if one.status == ManifestEntryStatus.DELETED)
+    return not removes_data and any((one.sequence_number or 0) >= oldest for one in gone)
 
 
 def _changed_since(head: Head, source: Snapshot, files: Iterable[DataFile]) -> Conflict | None:
@@ -258,8 +242,7 @@ def _since(head: Head, base_id: int | None) -> frozenset[int] | None:
         if one.snapshot_id == base_id:
             return frozenset(since)
         since.add(one.snapshot_id)
-        base_is_nothing = base_id is None and one.parent_snapshot_id is None
-        if base_is_nothing:
+        if base_id is None and one.parent_snapshot_id is None:
             return frozenset(since)
     return None
 

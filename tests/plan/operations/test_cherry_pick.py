@@ -11,6 +11,7 @@ from committer.plan.ledger.state import ListedManifest
 from committer.plan.operations.cherry_pick import MoveHead, Pick, plan_pick
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head, MissingObjectsError, ObjectRange, Objects
+from committer.request.needs import Needs
 from tests.plan.histories import History
 
 REPLACEMENT = {"operation": "overwrite", "replace-partitions": "true"}
@@ -35,15 +36,14 @@ def pick(
     branch: str = "main",
 ) -> tuple[MoveHead | Pick | Conflict, int]:
     """Return the plan, and in how many rounds it asked for objects."""
+    needs = Needs(source_snapshot_id=source.snapshot_id if source else None, wap_id=wap_id)
     at_hand: dict[ObjectRange, bytes] = {}
     rounds = 0
     while True:
         head = head_of(table, branch)
         head = Head(head.metadata, branch, head.snapshot, head.manifests, Objects(at_hand))
         try:
-            found = plan_pick(
-                head, source_snapshot_id=source.snapshot_id if source else None, wap_id=wap_id
-            )
+            found = plan_pick(needs, head)
         except MissingObjectsError as missing:
             rounds += 1
             at_hand |= {one: table.objects[one.location] for one in missing.needs}
