@@ -38,8 +38,8 @@ FORMAT = (
     Mutant(
         "sizes_of_a_partition_come_first",
         "committer/plan/file_changes/tally.py",
-        " for key in _KEYS if counts[key])",
-        " for key in sorted(_KEYS, reverse=True) if counts[key])",
+        "print_counts(counts, _KEYS)",
+        "print_counts(counts, sorted(_KEYS, reverse=True))",
         ("tests/plan/file_changes/test_step_manifests.py -k each_partition",),
     ),
     # --- Manifests that belie their row of the manifest list ---

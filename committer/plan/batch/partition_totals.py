@@ -6,9 +6,8 @@ Source: docs/reference/iceberg-notes.md 5.2.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
@@ -21,32 +20,10 @@ _INCLUDED = "partition-summaries-included"
 _PREFIX = "partitions."
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
-    """The additions to one partition. `size_bytes`: of the files."""
-
-    files: int
-    records: int
-    size_bytes: int
-
-    def plus(self, other: Added) -> Added:
-        return Added(
-            self.files + other.files,
-            self.records + other.records,
-            self.size_bytes + other.size_bytes,
-        )
-
-    def __str__(self) -> str:
-        counts = {
-            "added-data-files": self.files,
-            "added-records": self.records,
-            "added-files-size": self.size_bytes,
-        }
-        return ",".join(f"{key}={count}" for key, count in counts.items() if count)
-
-
-_NOTHING = Added(0, 0, 0)
-Totals = Mapping[str, Added]
+# In the order in which Java prints them.
+_KEYS = ("added-data-files", "added-records", "added-files-size")
+# By partition: how many files and records are added, and the bytes of the files.
+Totals = Mapping[str, Counter[str]]
 
 
 def partition_limit(properties: Mapping[str, str]) -> int:
@@ -63,34 +40,42 @@ def count_partitions(
     """
     if len({repr(one) for manifest in manifests for one in manifest.walked.partitions}) > limit:
         return None
-    totals: defaultdict[str, Added] = defaultdict(lambda: _NOTHING)
+    totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for manifest in manifests:
-        for partition, added in _additions(manifest):
+        for partition, *added in _additions(manifest):
             path = partition_path(spec, schema, partition)
-            totals[path] = totals[path].plus(added)
+            totals[path].update(dict(zip(_KEYS, added, strict=True)))
     return dict(totals)
 
 
-def _additions(manifest: CheckedManifest) -> Iterator[tuple[tuple[object, ...], Added]]:
+def _additions(manifest: CheckedManifest) -> Iterator[tuple[tuple[object, ...], int, int, int]]:
+    """Yield partitions with what is added to each: files, records, bytes of the files."""
     walked = manifest.walked
     if len(walked.partitions) == 1:
         added = (walked.added_files_count, walked.added_rows_count, walked.added_size_bytes)
-        yield walked.partitions[0], Added(*added)
+        yield walked.partitions[0], *added
         return
     for entry in iter_entries(manifest.part.content):
         file = entry.data_file
-        yield file.partition, Added(1, file.record_count, file.file_size_in_bytes)
+        yield file.partition, 1, file.record_count, file.file_size_in_bytes
 
 
 def summarize_totals(found: Iterable[Totals | None], limit: int) -> dict[str, str]:
     """Return the entries of a summary for the totals of several manifests (`partition_entries`)."""
-    totals: defaultdict[str, Added] = defaultdict(lambda: _NOTHING)
+    totals: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for one in found:
         if one is None:
             return {}
         for path, added in one.items():
-            totals[path] = totals[path].plus(added)
-    return partition_entries({path: str(added) for path, added in totals.items()}, limit)
+            totals[path].update(added)
+    return partition_entries(
+        {path: print_counts(added, _KEYS) for path, added in totals.items()}, limit
+    )
+
+
+def print_counts(counts: Counter[str], keys: Iterable[str]) -> str:
+    """Print the counts of a partition that are not 0, in the order of these keys."""
+    return ",".join(f"{key}={counts[key]}" for key in keys if counts[key])
 
 
 def partition_entries(by_path: Mapping[str, str], limit: int) -> dict[str, str]:

@@ -12,7 +12,7 @@ from committer.iceberg.entry.data_file import DataFile, DataFileContent, Manifes
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import partition_path
 from committer.plan.batch.batch import schema_of_spec
-from committer.plan.batch.partition_totals import partition_entries, partition_limit
+from committer.plan.batch.partition_totals import partition_entries, partition_limit, print_counts
 from committer.plan.batch.submitted_manifest import CheckedManifest
 
 # In the order in which Java prints those of a partition.
@@ -88,7 +88,7 @@ class Tally:
 
     def partition_entries(self) -> dict[str, str]:
         """Return the summary's entries for each partition, within the table's limit."""
-        by_path = {path: _print(counts) for path, counts in self._by_partition.items()}
+        by_path = {path: print_counts(counts, _KEYS) for path, counts in self._by_partition.items()}
         return partition_entries(by_path, self._limit)
 
     def _count(self, file: DataFile, data: str, other: str) -> None:
@@ -120,7 +120,3 @@ def _counts_of(file: DataFile, data: str, other: str) -> dict[str, int]:
         kind = "position"
     kinds = f"{other}-dvs" if file.is_deletion_vector else f"{other}-{kind}-delete-files"
     return {**counts, kinds: 1, f"{other}-{kind}-deletes": file.record_count}
-
-
-def _print(counts: Counter[str]) -> str:
-    return ",".join(f"{key}={counts[key]}" for key in _KEYS if counts[key])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntryStatus
@@ -14,7 +16,6 @@ from committer.iceberg.splice.manifest_splice import ManifestPart
 from committer.iceberg.splice.manifest_walk import walk_additions
 from committer.plan.batch.partition_totals import (
     LIMIT_PROPERTY,
-    Added,
     count_partitions,
     partition_limit,
     summarize_totals,
@@ -115,7 +116,8 @@ def test_a_summary_names_the_engine_and_its_version() -> None:
 
 
 def test_partitions_of_all_manifests_count_for_the_limit() -> None:
-    one, other = {"day=1": Added(1, 2, 3)}, {"day=2": Added(1, 0, 3)}
+    one = {"day=1": Counter({"added-data-files": 1, "added-records": 2, "added-files-size": 3})}
+    other = {"day=2": Counter({"added-data-files": 1, "added-records": 0, "added-files-size": 3})}
     assert summarize_totals([one, other], 1) == {}
     assert summarize_totals([one, None], 9) == {}
     assert summarize_totals([one, other, other], 2) == {
