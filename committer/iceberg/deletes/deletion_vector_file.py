@@ -7,7 +7,7 @@ docs/reference/iceberg-notes.md 6.7.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from committer.errors import InvalidMetadataError, InvariantError
@@ -117,30 +117,6 @@ def decode_vector_of(file: DataFile, blob: bytes | memoryview) -> DeletionVector
     if len(blob) != length:
         raise InvalidMetadataError(f"{where}: {len(blob)} bytes, expected {length}")
     return decode_deletion_vector(blob, cardinality=file.record_count, where=where)
-
-
-def check_vector_blob(file: DataFile, blobs: Mapping[int, BlobMetadata]) -> None:
-    """Compare a delete file with the footer's blobs by offset.
-
-    Errors: `InvalidMetadataError` if they disagree on type, place, data file or cardinality.
-    """
-    offset, length = vector_range(file)
-    where = f"{file.file_path}: the deletion vector at {offset}"
-    blob = blobs.get(offset)
-    if blob is None:
-        raise InvalidMetadataError(f"{where}: the footer has no blob there")
-    wanted = {
-        "type": (blob.type, DELETION_VECTOR_TYPE),
-        "length": (blob.length, length),
-        "codec": (blob.compression_codec, None),
-        "data file": (blob.properties.get("referenced-data-file"), file.referenced_data_file),
-        "cardinality": (blob.properties.get("cardinality"), str(file.record_count)),
-    }
-    for name, (found, expected) in wanted.items():
-        if found != expected:
-            raise InvalidMetadataError(
-                f"{where}: the footer says {name} {found}, expected {expected}"
-            )
 
 
 def superseded_deletes(deletes: Iterable[DataFile]) -> tuple[DataFile, ...]:
