@@ -17,11 +17,9 @@ import pyarrow.parquet as pq
 
 from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
-from committer.iceberg.deletes.equality_deletes import equality_delete_schema
 from committer.iceberg.deletes.position_deletes import (
     POSITION_DELETE_SCHEMA,
     describe_position_deletes,
-    position_delete_rows,
 )
 from committer.iceberg.entry.data_file import (
     DataFile,
@@ -50,6 +48,7 @@ from committer.iceberg.metadata.summary import commit_summary
 from committer.iceberg.metadata.table_metadata import parse_table_metadata, print_table_metadata
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.schema_selection import select_fields
 from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from committer.iceberg.updates.metadata_update import (
     AddSnapshot,
@@ -134,13 +133,17 @@ class WrittenTable:
 
     def position_deletes(self, positions: Mapping[str, Collection[int]], of: DataFile) -> DataFile:
         """Write a Parquet file of deleted positions, in the partition of a data file."""
-        rows = [{"file_path": path, "pos": at} for path, at in position_delete_rows(positions)]
+        rows = [
+            {"file_path": path, "pos": at}
+            for path in sorted(positions)
+            for at in sorted(positions[path])
+        ]
         file = self._parquet_deletes(rows, POSITION_DELETE_SCHEMA, of)
         return describe_position_deletes(file, positions)
 
     def equality_deletes(self, rows: Sequence[Row], ids: Collection[int], of: DataFile) -> DataFile:
         """Write a Parquet file of deleted values, in the partition of a data file."""
-        schema = equality_delete_schema(self.metadata.current_schema, ids)
+        schema = select_fields(self.metadata.current_schema, ids)
         file = self._parquet_deletes(rows, schema, of)
         equality_ids = tuple(sorted(ids))
         return replace(file, content=DataFileContent.EQUALITY_DELETES, equality_ids=equality_ids)

@@ -1,14 +1,14 @@
-"""Equality deletes: which columns they may compare, and which data files they cannot touch.
+"""Equality deletes: which columns they compare, and which data files they cannot touch.
 
 Source: the specification, "Equality Delete Files"; docs/reference/iceberg-notes.md 6.7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from committer.errors import InvalidMetadataError, InvariantError
+from committer.errors import InvalidMetadataError
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.single_value import decode_value
@@ -169,47 +169,3 @@ def _field(file: DataFile, field_id: int, fields: Mapping[int, NestedField]) -> 
             f"{file.file_path}: equality field {field_id} is in no schema of the table"
         )
     return found
-
-
-# --- Writing -------------------------------------------------------------------------------------
-
-
-def equality_delete_schema(schema: Schema, equality_ids: Collection[int]) -> Schema:
-    """Return the columns of an equality delete file: these, inside the structs that they lie in.
-
-    Errors: `InvariantError` for ids that no file may be written with: of no column, a nested type,
-    float or double, or a column inside a list or map (the rule of identifier fields, but optional
-    columns may be compared). Files of others that break it are read all the same.
-    """
-    wanted = set(equality_ids)
-    fields = tuple(_projected(schema.fields, wanted))
-    found = {field.field_id for field in _leaves(fields)}
-    if not wanted or found != wanted:
-        raise InvariantError(
-            f"equality deletes cannot compare fields {sorted(wanted - found)}: expected primitive"
-            " columns other than float and double, not inside a list or map"
-        )
-    return Schema(fields, schema.schema_id)
-
-
-def _projected(fields: tuple[NestedField, ...], wanted: set[int]) -> Iterator[NestedField]:
-    for field in fields:
-        if isinstance(field.field_type, StructType):
-            inner = tuple(_projected(field.field_type.fields, wanted))
-            if inner:
-                yield replace(field, field_type=StructType(inner))
-        elif field.field_id in wanted and _is_comparable(field):
-            yield field
-
-
-def _is_comparable(field: NestedField) -> bool:
-    kind = field.field_type
-    return kind.is_primitive and not isinstance(kind, (FloatType, DoubleType, *_WITHOUT_RANGE))
-
-
-def _leaves(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
-    for field in fields:
-        if isinstance(field.field_type, StructType):
-            yield from _leaves(field.field_type.fields)
-        else:
-            yield field

@@ -6,7 +6,7 @@ Deletion vectors are in `deletion_vector.py`. Source: the specification, "Positi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from committer.errors import InvalidMetadataError, InvariantError
@@ -44,18 +44,6 @@ def referenced_data_file(file: DataFile) -> str | None:
 
 
 # --- Writing -------------------------------------------------------------------------------------
-
-
-def position_delete_rows(
-    positions: Mapping[str, Collection[int]],
-) -> Iterator[tuple[str, int]]:
-    """Yield the rows of a file, path and position, in the order that it must have: by both.
-
-    `positions`: the deleted ones of each data file.
-    """
-    for file_path in sorted(positions):
-        for position in sorted(positions[file_path]):
-            yield file_path, position
 
 
 def describe_position_deletes(file: DataFile, positions: Mapping[str, Collection[int]]) -> DataFile:

@@ -12,7 +12,6 @@ from committer.errors import InvariantError
 from committer.iceberg.deletes.position_deletes import (
     POSITION_DELETE_SCHEMA,
     describe_position_deletes,
-    position_delete_rows,
     referenced_data_file,
 )
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
@@ -39,7 +38,6 @@ def test_files_of_the_reference_are_described_as_it_does(said: dict[str, Any]) -
     positions: dict[str, set[int]] = {}
     for path, position in rows:
         positions.setdefault(path, set()).add(position)
-    assert list(position_delete_rows(positions)) == rows
 
     found = describe_position_deletes(data_file(file_path=said["file_path"]), positions)
     assert found.record_count == said["record_count"]
@@ -57,11 +55,6 @@ def test_files_of_the_reference_are_described_as_it_does(said: dict[str, Any]) -
             )
         assert ours == wanted
     assert (referenced_data_file(found) is None) == (len(positions) > 1)
-
-
-def test_rows_are_sorted_by_path_then_position() -> None:
-    rows = position_delete_rows({"s3://b/\U00010000": [1], "s3://b/\uffff": [10, 9], "s3://a": []})
-    assert list(rows) == [("s3://b/\uffff", 9), ("s3://b/\uffff", 10), ("s3://b/\U00010000", 1)]
 
 
 def test_a_file_of_one_data_file_names_it() -> None:

@@ -16,7 +16,6 @@ from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
 from committer.iceberg.deletes.position_deletes import (
     POSITION_DELETE_SCHEMA,
-    position_delete_rows,
 )
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.expressions.where_text import parse_where
@@ -53,7 +52,7 @@ def ids(*tasks: Any, **options: Any) -> list[int]:
 
 
 def position_deletes(folder: Path, name: str, positions: dict[str, list[int]]) -> DataFile:
-    rows = list(position_delete_rows(positions))
+    rows = [(path, at) for path in sorted(positions) for at in sorted(positions[path])]
     table = table_of(
         POSITION_DELETE_SCHEMA, file_path=[p for p, _ in rows], pos=[n for _, n in rows]
     )

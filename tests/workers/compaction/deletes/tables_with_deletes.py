@@ -17,7 +17,6 @@ from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vecto
 from committer.iceberg.deletes.position_deletes import (
     POSITION_DELETE_SCHEMA,
     describe_position_deletes,
-    position_delete_rows,
 )
 from committer.iceberg.entry.data_file import (
     DataFile,
@@ -68,7 +67,7 @@ class Table:
         return self._add(self.deletes, rows, region, spec_id, **about)
 
     def delete_positions(self, of: dict[str, list[int]], region: str = "e") -> DataFile:
-        found = list(position_delete_rows(of))
+        found = [(path, at) for path in sorted(of) for at in sorted(of[path])]
         columns = {"file_path": [p for p, _ in found], "pos": [n for _, n in found]}
         rows = table_of(POSITION_DELETE_SCHEMA, **columns)
         file = self._add(self.deletes, rows, region, 1)
