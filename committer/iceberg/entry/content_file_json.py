@@ -7,16 +7,20 @@ prints it, read in the older forms too (enum names, partition as an object by fi
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from decimal import Decimal
-from typing import cast
+from typing import TypeVar, cast
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.json_reader import is_integer
 from committer.iceberg.values.single_value import parse_json_value, print_json_value
 from committer.iceberg.values.types import DecimalType, DoubleType, FloatType, NestedField
+
+_T = TypeVar("_T")
 
 _CONTENT_NAMES = {
     DataFileContent.DATA: "data",
@@ -27,34 +31,15 @@ _CONTENTS = {
     **{name: content for content, name in _CONTENT_NAMES.items()},
     **{content.name: content for content in DataFileContent},
 }
-_LONG_LIMIT = 2**63
 _HEX_DIGITS = re.compile(r"(?:[0-9A-Fa-f]{2})*")
-_MAPS = frozenset(
-    (
-        "column-sizes",
-        "value-counts",
-        "null-value-counts",
-        "nan-value-counts",
-        "lower-bounds",
-        "upper-bounds",
-    )
-)
-_KEYS = _MAPS | {
-    "spec-id",
-    "content",
-    "file-path",
-    "file-format",
-    "partition",
-    "file-size-in-bytes",
-    "record-count",
-    "key-metadata",
-    "split-offsets",
-    "equality-ids",
-    "sort-order-id",
-    "first-row-id",
-    "referenced-data-file",
-    "content-offset",
-    "content-size-in-bytes",
+_KEYS = frozenset(one.name.replace("_", "-") for one in fields(DataFile))
+_MAPS = {
+    *("column-sizes", "value-counts", "null-value-counts", "nan-value-counts"),
+    *("lower-bounds", "upper-bounds"),
+}
+# Of the fields that may be null: attribute and key, in the order in which they are printed.
+_OPTIONAL = {
+    one.name: one.name.replace("_", "-") for one in fields(DataFile) if one.default is None
 }
 # As partition values are printed, here and by the reference. As defaults these are refused.
 _NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
@@ -67,52 +52,39 @@ def print_content_file(
     data_file: DataFile, spec: PartitionSpec, schema: Schema
 ) -> dict[str, object]:
     """Print the JSON object of a file without keys that are null."""
-    fields = partition_type(spec, schema).fields
+    parts = partition_type(spec, schema).fields
     printed: dict[str, object] = {
         "spec-id": spec.spec_id,
         "content": _CONTENT_NAMES[data_file.content],
         "file-path": data_file.file_path,
         "file-format": data_file.file_format.lower(),
         "partition": [
-            None if value is None else print_json_value(field.field_type, value)
-            for field, value in zip(fields, data_file.partition, strict=True)
+            print_json_value(field.field_type, value)
+            for field, value in zip(parts, data_file.partition, strict=True)
         ],
         "file-size-in-bytes": data_file.file_size_in_bytes,
         "record-count": data_file.record_count,
-        "column-sizes": _print_map(data_file.column_sizes),
-        "value-counts": _print_map(data_file.value_counts),
-        "null-value-counts": _print_map(data_file.null_value_counts),
-        "nan-value-counts": _print_map(data_file.nan_value_counts),
-        "lower-bounds": _print_bounds(data_file.lower_bounds),
-        "upper-bounds": _print_bounds(data_file.upper_bounds),
-        "key-metadata": _print_bytes(data_file.key_metadata),
-        "split-offsets": _print_list(data_file.split_offsets),
-        "equality-ids": _print_list(data_file.equality_ids),
-        "sort-order-id": data_file.sort_order_id,
-        "first-row-id": data_file.first_row_id,
-        "referenced-data-file": data_file.referenced_data_file,
-        "content-offset": data_file.content_offset,
-        "content-size-in-bytes": data_file.content_size_in_bytes,
     }
-    return {key: value for key, value in printed.items() if value is not None}
+    for name, key in _OPTIONAL.items():
+        value = getattr(data_file, name)
+        if value is not None:
+            printed[key] = _print(value)
+    return printed
 
 
-def _print_map(pairs: Mapping[int, object] | None) -> object:
-    return None if pairs is None else {"keys": list(pairs), "values": list(pairs.values())}
-
-
-def _print_bounds(bounds: Mapping[int, bytes] | None) -> object:
-    if bounds is None:
-        return None
-    return _print_map({field_id: bound.hex().upper() for field_id, bound in bounds.items()})
-
-
-def _print_bytes(content: bytes | None) -> str | None:
-    return None if content is None else content.hex().upper()
-
-
-def _print_list(values: tuple[int, ...] | None) -> list[int] | None:
-    return None if values is None else list(values)
+def _print(value: object) -> object:
+    match value:
+        case bytes():
+            return value.hex().upper()
+        case tuple():
+            return list(value)
+        case Mapping():
+            values = [
+                one.hex().upper() if isinstance(one, bytes) else one for one in value.values()
+            ]
+            return {"keys": list(value), "values": values}
+        case _:
+            return value
 
 
 # --- Parsing -------------------------------------------------------------------------------------
@@ -140,20 +112,20 @@ def parse_content_file(
         partition=_partition(document.get("partition"), spec, schema),
         record_count=_count(document, "record-count"),
         file_size_in_bytes=_count(document, "file-size-in-bytes"),
-        column_sizes=_counts(document, "column-sizes"),
-        value_counts=_counts(document, "value-counts"),
-        null_value_counts=_counts(document, "null-value-counts"),
-        nan_value_counts=_counts(document, "nan-value-counts"),
-        lower_bounds=_bounds(document, "lower-bounds"),
-        upper_bounds=_bounds(document, "upper-bounds"),
-        key_metadata=_hex_or_none(document, "key-metadata"),
-        split_offsets=_integers(document, "split-offsets"),
-        equality_ids=_integers(document, "equality-ids"),
-        sort_order_id=_integer_or_none(document, "sort-order-id"),
-        first_row_id=_integer_or_none(document, "first-row-id"),
-        referenced_data_file=_text_or_none(document, "referenced-data-file"),
-        content_offset=_integer_or_none(document, "content-offset"),
-        content_size_in_bytes=_integer_or_none(document, "content-size-in-bytes"),
+        column_sizes=_optional(_counts, document, "column-sizes"),
+        value_counts=_optional(_counts, document, "value-counts"),
+        null_value_counts=_optional(_counts, document, "null-value-counts"),
+        nan_value_counts=_optional(_counts, document, "nan-value-counts"),
+        lower_bounds=_optional(_bounds, document, "lower-bounds"),
+        upper_bounds=_optional(_bounds, document, "upper-bounds"),
+        key_metadata=_optional(_bytes, document, "key-metadata"),
+        split_offsets=_optional(_integers, document, "split-offsets"),
+        equality_ids=_optional(_integers, document, "equality-ids"),
+        sort_order_id=_optional(_integer, document, "sort-order-id"),
+        first_row_id=_optional(_integer, document, "first-row-id"),
+        referenced_data_file=_optional(_text, document, "referenced-data-file"),
+        content_offset=_optional(_integer, document, "content-offset"),
+        content_size_in_bytes=_optional(_integer, document, "content-size-in-bytes"),
         spec_id=spec.spec_id,
     )
 
@@ -210,41 +182,37 @@ def _check_digits(value: Decimal, kind: DecimalType, name: str) -> None:
         raise _expected("partition", f"a {kind} for field {name}")
 
 
-def _counts(document: Mapping[str, object], key: str) -> Mapping[int, int] | None:
+def _optional(
+    read: Callable[[Mapping[str, object], str], _T], document: Mapping[str, object], key: str
+) -> _T | None:
+    """Read what a key has; None for null and for no key."""
+    return None if document.get(key) is None else read(document, key)
+
+
+def _counts(document: Mapping[str, object], key: str) -> Mapping[int, int]:
     pairs = _pairs(document, key)
-    if pairs is None:
-        return None
-    if not all(_is_long(value) for value in pairs.values()):
+    if not all(is_integer(value, 64) for value in pairs.values()):
         raise _expected(key, "integer values")
     return cast("Mapping[int, int]", pairs)
 
 
-def _bounds(document: Mapping[str, object], key: str) -> Mapping[int, bytes] | None:
-    pairs = _pairs(document, key)
-    if pairs is None:
-        return None
-    return {field_id: _hex(value, key) for field_id, value in pairs.items()}
+def _bounds(document: Mapping[str, object], key: str) -> Mapping[int, bytes]:
+    return {field_id: _hex(value, key) for field_id, value in _pairs(document, key).items()}
 
 
-def _pairs(document: Mapping[str, object], key: str) -> dict[int, object] | None:
-    value = document.get(key)
-    if value is None:
-        return None
+def _pairs(document: Mapping[str, object], key: str) -> dict[int, object]:
+    value = document[key]
     if not isinstance(value, dict):
         raise _expected(key, "an object of keys and values")
     keys, values = value.get("keys"), value.get("values")
     if not isinstance(keys, list) or not isinstance(values, list) or len(keys) != len(values):
         raise _expected(key, "as many values as keys")
-    if not all(_is_long(field_id) and 0 <= field_id < 2**31 for field_id in keys):
+    if not all(is_integer(field_id, 32) and field_id >= 0 for field_id in keys):
         raise _expected(key, "field ids as keys")
     pairs = dict(zip(keys, values, strict=True))
     if len(pairs) != len(keys):
         raise _expected(key, "each field id once")
     return pairs
-
-
-def _is_long(value: object) -> bool:
-    return type(value) is int and -_LONG_LIMIT <= value < _LONG_LIMIT
 
 
 def _hex(value: object, key: str) -> bytes:
@@ -253,29 +221,22 @@ def _hex(value: object, key: str) -> bytes:
     return bytes.fromhex(value)
 
 
-def _hex_or_none(document: Mapping[str, object], key: str) -> bytes | None:
-    value = document.get(key)
-    return None if value is None else _hex(value, key)
+def _bytes(document: Mapping[str, object], key: str) -> bytes:
+    return _hex(document[key], key)
 
 
-def _integers(document: Mapping[str, object], key: str) -> tuple[int, ...] | None:
-    values = document.get(key)
-    if values is None:
-        return None
-    if not isinstance(values, list) or not all(_is_long(value) for value in values):
+def _integers(document: Mapping[str, object], key: str) -> tuple[int, ...]:
+    values = document[key]
+    if not isinstance(values, list) or not all(is_integer(value, 64) for value in values):
         raise _expected(key, "a list of integers")
     return tuple(values)
 
 
 def _integer(document: Mapping[str, object], key: str) -> int:
     value = document.get(key)
-    if type(value) is not int or not _is_long(value):
+    if type(value) is not int or not is_integer(value, 64):
         raise _expected(key, "an integer")
     return value
-
-
-def _integer_or_none(document: Mapping[str, object], key: str) -> int | None:
-    return None if document.get(key) is None else _integer(document, key)
 
 
 def _count(document: Mapping[str, object], key: str) -> int:
@@ -290,10 +251,6 @@ def _text(document: Mapping[str, object], key: str) -> str:
     if not isinstance(value, str) or not value:
         raise _expected(key, "text")
     return value
-
-
-def _text_or_none(document: Mapping[str, object], key: str) -> str | None:
-    return None if document.get(key) is None else _text(document, key)
 
 
 def _expected(key: str, what: str) -> InvalidMetadataError:
