@@ -87,7 +87,7 @@ def unbound(expression: Expression) -> Expression:
                 return type(predicate)(term, plain(value))
             case SetPredicate(values=values):
                 return type(predicate)(term, tuple(map(plain, values)))
-        return type(predicate)(term)  # type: ignore[call-arg]
+        return type(predicate)(term)
 
     return map_predicates(expression, unbind)
 

@@ -9,7 +9,7 @@ Source: the specification, "Expressions" of Appendix C and of the REST catalog.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 from committer.iceberg.values.transforms import Transform
@@ -151,19 +151,18 @@ class Not(Expression):
         return Not(child)
 
 
+@dataclass(frozen=True, slots=True)
 class Predicate(Expression):
     """A question about one term. `operation` is its name in the expression JSON."""
 
-    __slots__ = ()
     operation: ClassVar[str] = ""
     term: Term
 
 
-@dataclass(frozen=True, slots=True)
 class UnaryPredicate(Predicate):
     """A question about a term alone."""
 
-    term: Term
+    __slots__ = ()
 
 
 class IsNull(UnaryPredicate):
@@ -192,7 +191,6 @@ class NotNaN(UnaryPredicate):
 class LiteralPredicate(Predicate):
     """A term compared with a literal, which is never null or NaN."""
 
-    term: Term
     value: object
 
 
@@ -244,7 +242,6 @@ class NotStartsWith(LiteralPredicate):
 class SetPredicate(Predicate):
     """A term looked up among literals. Bound, the literals are distinct and more than one."""
 
-    term: Term
     values: tuple[object, ...]
 
 
@@ -275,17 +272,6 @@ _NEGATION: dict[type[Predicate], type[Predicate]] = {
     for kind, opposite in ((first, second), (second, first))
 }
 PREDICATES: dict[str, type[Predicate]] = {kind.operation: kind for kind in _NEGATION}
-
-
-def same_question(predicate: Predicate, term: Term) -> Predicate:
-    """Return the same predicate about another term."""
-    kind = type(predicate)
-    match predicate:
-        case LiteralPredicate():
-            return kind(term, predicate.value)  # type: ignore[call-arg]
-        case SetPredicate():
-            return kind(term, predicate.values)  # type: ignore[call-arg]
-    return kind(term)  # type: ignore[call-arg]
 
 
 # --- Walking -------------------------------------------------------------------------------------
@@ -320,12 +306,9 @@ def negate(expression: Expression) -> Expression:
             return And.of(negate(left), negate(right))
         case Not(child):
             return rewrite_not(child)
-        case UnaryPredicate(term):
-            return _NEGATION[type(expression)](term)  # type: ignore[call-arg]
-        case LiteralPredicate(term, value):
-            return _NEGATION[type(expression)](term, value)  # type: ignore[call-arg]
-        case SetPredicate(term, values):
-            return _NEGATION[type(expression)](term, values)  # type: ignore[call-arg]
+        case Predicate():
+            opposite = _NEGATION[type(expression)]
+            return opposite(*(getattr(expression, field.name) for field in fields(expression)))
     raise TypeError(f"not an expression: {expression!r}")
 
 

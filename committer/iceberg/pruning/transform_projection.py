@@ -7,7 +7,7 @@ where they would lose rows: said where it happens.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import ClassVar, cast
 
@@ -28,7 +28,6 @@ from committer.iceberg.expressions.expression import (
     SetPredicate,
     StartsWith,
     UnaryPredicate,
-    same_question,
 )
 from committer.iceberg.values.single_value import scaled, unscaled
 from committer.iceberg.values.transforms import (
@@ -78,7 +77,7 @@ def _project(
     if isinstance(term, BoundTransformed):
         return _of_transformed(transform, target, predicate, term)
     if isinstance(transform, IdentityTransform):
-        return same_question(predicate, target)
+        return replace(predicate, term=target)
     if not isinstance(transform, BucketTransform | TruncateTransform | TimeTransform):
         return None
     if isinstance(predicate, UnaryPredicate):
@@ -106,9 +105,9 @@ def _of_transformed(
     literal with the column's own value there, and so loses the rows that the transform changes.)
     """
     if transform == term.transform:
-        return same_question(predicate, target)
+        return replace(predicate, term=target)
     if isinstance(transform, IdentityTransform):
-        return same_question(predicate, BoundTransformed(term.transform, target))
+        return replace(predicate, term=BoundTransformed(term.transform, target))
     return None
 
 
@@ -144,7 +143,7 @@ class _Projector:
         prefix = cast(str, predicate.value)
         kind = self.prefix_kind(prefix)
         if kind == "shorter":
-            return same_question(predicate, self.target)
+            return replace(predicate, term=self.target)
         if kind == "whole":
             equal = EqualTo if isinstance(predicate, StartsWith) else NotEqualTo
             return equal(self.target, prefix)

@@ -52,7 +52,7 @@ def test_every_predicate_is_the_negation_of_its_negation() -> None:
         literals: tuple[object, ...] = (5,) if issubclass(kind, LiteralPredicate) else ()
         if issubclass(kind, SetPredicate):
             literals = ((5, 6),)
-        predicate = kind(Reference("a"), *literals)  # type: ignore[call-arg]
+        predicate = kind(Reference("a"), *literals)
         assert negate(predicate) != predicate
         assert negate(negate(predicate)) == predicate
         assert rewrite_not(Not(predicate)) == negate(predicate)
