@@ -219,14 +219,8 @@ class _Parser:
         if comparison is not None:
             self._take()
             return comparison(term, self._literal())
-        if self._accept("is"):
-            is_negated = self._accept("not")
-            return self._negated(is_negated, self._state(term))
-        is_negated = self._accept("not")
-        return self._negated(is_negated, self._membership(term))
-
-    def _negated(self, is_negated: bool, expression: Expression) -> Expression:
-        return negate(expression) if is_negated else expression
+        question = self._state if self._accept("is") else self._membership
+        return negate(question(term)) if self._accept("not") else question(term)
 
     def _function(self) -> Predicate:
         function = self._take().word
@@ -268,23 +262,16 @@ class _Parser:
     # Terms and literals
 
     def _term(self) -> UnboundTerm:
-        transform = self._token.word
-        if self._is_call():
-            if transform in _TIME_TRANSFORMS:
-                return self._transformed(_TIME_TRANSFORMS[transform])
-            if transform in _WIDTH_TRANSFORMS:
-                return self._transformed(None, _WIDTH_TRANSFORMS[transform])
+        if not self._is_call():
+            return self._column()
+        name = self._token.word
+        if name not in _TIME_TRANSFORMS and name not in _WIDTH_TRANSFORMS:
             raise self._expected("a column, a transform of one, `starts_with` or `is_nan`")
-        return self._column()
-
-    def _transformed(
-        self, transform: Transform | None, of_width: Callable[[int], Transform] | None = None
-    ) -> Transformed:
         self._take()
         self._expect("(")
+        transform = _TIME_TRANSFORMS.get(name)
         if transform is None:
-            assert of_width is not None  # noqa: S101  # one of the two is given
-            transform = of_width(self._width())
+            transform = _WIDTH_TRANSFORMS[name](self._width())
             self._expect(",")
         column = self._column()
         self._expect(")")
@@ -323,10 +310,9 @@ class _Parser:
         return _unquoted(self._take().text)
 
     def _literal(self) -> object:
-        token = self._token
-        if token.word in ("true", "false"):
+        if self._token.word in ("true", "false"):
             return self._take().word == "true"
-        match token.kind:
+        match self._token.kind:
             case "text":
                 return self._text()
             case "bytes":
