@@ -39,6 +39,7 @@ from committer.iceberg.expressions.expression import (
     Term,
     Transformed,
     map_predicates,
+    term_of,
 )
 from committer.iceberg.expressions.literals import Limit, convert_literal
 from committer.iceberg.schema.schema import Schema
@@ -196,7 +197,5 @@ def _bound_terms(expression: Expression) -> Iterator[BoundTerm]:
             yield from _bound_terms(right)
         case Not(child):
             yield from _bound_terms(child)
-        case Predicate(term=BoundReference() | BoundTransformed() as term):
-            yield term
         case Predicate():
-            raise TypeError(f"an unbound predicate: {expression!r}")
+            yield term_of(expression)

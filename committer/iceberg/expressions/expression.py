@@ -274,6 +274,13 @@ _NEGATION: dict[type[Predicate], type[Predicate]] = {
 PREDICATES: dict[str, type[Predicate]] = {kind.operation: kind for kind in _NEGATION}
 
 
+def term_of(predicate: Predicate) -> BoundTerm:
+    """Return the term of a bound predicate."""
+    if not isinstance(predicate.term, BoundTerm):
+        raise TypeError(f"an unbound predicate: {predicate!r}")
+    return predicate.term
+
+
 # --- Walking -------------------------------------------------------------------------------------
 
 

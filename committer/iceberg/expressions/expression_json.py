@@ -21,7 +21,7 @@ from committer.iceberg.expressions.expression import (
     AlwaysTrue,
     And,
     BoundReference,
-    BoundTransformed,
+    BoundTerm,
     Expression,
     LiteralPredicate,
     Not,
@@ -196,7 +196,7 @@ def _print_term(term: Term) -> object:
 
 
 def _literal_printer(term: Term) -> Callable[[object], object]:
-    if isinstance(term, BoundReference | BoundTransformed):
+    if isinstance(term, BoundTerm):
         value_type = term.value_type
         return lambda value: print_json_value(value_type, value)
     return _print_literal

@@ -10,7 +10,7 @@ from committer.iceberg.expressions.expression import (
     AlwaysTrue,
     And,
     BoundReference,
-    BoundTransformed,
+    BoundTerm,
     Expression,
     LiteralPredicate,
     Not,
@@ -99,6 +99,6 @@ def _literal_text(term: Term, value: object) -> str:
 
 
 def _float_type(term: Term) -> IcebergType:
-    if isinstance(term, BoundReference | BoundTransformed) and term.value_type == FloatType():
+    if isinstance(term, BoundTerm) and term.value_type == FloatType():
         return FloatType()
     return DoubleType()

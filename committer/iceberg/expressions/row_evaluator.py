@@ -12,10 +12,15 @@ from typing import cast
 from uuid import UUID
 
 from committer.iceberg.expressions.binding import bind
-from committer.iceberg.expressions.compiling import Ordered, Test, comparable, compiled
+from committer.iceberg.expressions.compiling import (
+    Ordered,
+    Test,
+    comparable,
+    comparable_predicate,
+    compiled,
+)
 from committer.iceberg.expressions.expression import (
     BoundReference,
-    BoundTransformed,
     EqualTo,
     Expression,
     GreaterThan,
@@ -33,6 +38,7 @@ from committer.iceberg.expressions.expression import (
     SetPredicate,
     StartsWith,
     rewrite_not,
+    term_of,
 )
 from committer.iceberg.schema.schema import Schema
 
@@ -53,20 +59,12 @@ def row_evaluator(
 
 def predicate_evaluator(predicate: Predicate, *, nulls_first: bool = False) -> Test[Row]:
     """Return a test whether a row (or a partition tuple) matches a bound predicate."""
-    value_of, test = term_reader(predicate), value_test(predicate, nulls_first=nulls_first)
-    return lambda row: test(value_of(row))
-
-
-def term_reader(predicate: Predicate) -> Callable[[Row], object]:
-    """Return the function that takes a bound predicate's term out of a row."""
-    term = predicate.term
-    if isinstance(term, BoundTransformed):
-        inner = _path_reader(term.reference.path)
-        function = term.transform.function(term.reference.value_type)
-        return lambda row: function(inner(row))
+    term, test = term_of(predicate), value_test(predicate, nulls_first=nulls_first)
+    read = _path_reader(term.reference.path)
     if isinstance(term, BoundReference):
-        return _path_reader(term.path)
-    raise TypeError(f"an unbound predicate: {predicate!r}")
+        return lambda row: test(read(row))
+    function = term.transform.function(term.reference.value_type)
+    return lambda row: test(function(read(row)))
 
 
 def _path_reader(path: tuple[int, ...]) -> Callable[[Row], object]:
@@ -105,9 +103,7 @@ def value_test(predicate: Predicate, *, nulls_first: bool = False) -> Test[objec
 
 def _literal_test(predicate: LiteralPredicate, nulls_first: bool) -> Test[object]:
     if isinstance(predicate.value, UUID | float):
-        in_order = _literal_test(
-            type(predicate)(predicate.term, comparable(predicate.value)), nulls_first
-        )
+        in_order = value_test(comparable_predicate(predicate), nulls_first=nulls_first)
         return lambda value: in_order(comparable(value))
     literal = cast(Ordered, predicate.value)
     match predicate:

@@ -6,23 +6,11 @@ from collections.abc import Callable, Mapping
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.compiling import Test, comparable_decoder, reliable_bounds
-from committer.iceberg.expressions.expression import (
-    BoundReference,
-    BoundTerm,
-    BoundTransformed,
-    Predicate,
-)
+from committer.iceberg.expressions.expression import BoundReference, BoundTerm
 from committer.iceberg.values.types import DoubleType, FloatType
 
 FileTest = Test[DataFile]
 FileBound = Callable[[DataFile], object]
-
-
-def term_of(predicate: Predicate) -> BoundTerm:
-    """Return the term of a bound predicate."""
-    if not isinstance(predicate.term, BoundReference | BoundTransformed):
-        raise TypeError(f"an unbound predicate: {predicate!r}")
-    return predicate.term
 
 
 def is_float(term: BoundTerm) -> bool:

@@ -36,6 +36,7 @@ from committer.iceberg.expressions.expression import (
     NotStartsWith,
     Predicate,
     StartsWith,
+    term_of,
 )
 from committer.iceberg.pruning.file_metrics import (
     FileTest,
@@ -46,7 +47,6 @@ from committer.iceberg.pruning.file_metrics import (
     nothing_to_compare,
     only_nans,
     only_nulls,
-    term_of,
 )
 
 # Looking up more literals than this costs more than it saves.

@@ -40,9 +40,10 @@ from committer.iceberg.expressions.expression import (
     NotStartsWith,
     Predicate,
     StartsWith,
+    term_of,
 )
 from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
-from committer.iceberg.pruning.file_metrics import is_float, term_of
+from committer.iceberg.pruning.file_metrics import is_float
 from committer.iceberg.pruning.inclusive_metrics import (
     EXCLUDING,
     SET_SIZE_MAX,

@@ -16,12 +16,12 @@ from committer.iceberg.expressions.expression import (
     ALWAYS_TRUE,
     And,
     BoundReference,
-    BoundTransformed,
     Expression,
     Or,
     Predicate,
     map_predicates,
     rewrite_not,
+    term_of,
 )
 from committer.iceberg.pruning.transform_projection import (
     Projection,
@@ -83,6 +83,4 @@ def partition_targets(spec: PartitionSpec, schema: Schema) -> Targets:
 
 def targets_of(predicate: Predicate, targets: Targets) -> list[tuple[Transform, BoundReference]]:
     """Return the partition fields that may decide a bound predicate."""
-    if not isinstance(predicate.term, BoundReference | BoundTransformed):
-        raise TypeError(f"an unbound predicate: {predicate!r}")
-    return targets.get(predicate.term.reference.field_id, [])
+    return targets.get(term_of(predicate).reference.field_id, [])

@@ -30,6 +30,7 @@ from committer.iceberg.expressions.expression import (
     NotStartsWith,
     Predicate,
     StartsWith,
+    term_of,
 )
 from committer.iceberg.pruning.file_metrics import (
     FileTest,
@@ -40,7 +41,6 @@ from committer.iceberg.pruning.file_metrics import (
     nothing_to_compare,
     only_nans,
     only_nulls,
-    term_of,
 )
 from committer.iceberg.pruning.inclusive_metrics import both_start, starts_between
 
