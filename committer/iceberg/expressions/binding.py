@@ -141,8 +141,7 @@ def _struct_paths(
 
 
 def _bind_null_test(predicate: IsNull | NotNull, term: BoundTerm) -> Expression:
-    keeps_values = isinstance(term, BoundReference) or term.transform.preserves_order
-    if keeps_values and not term.reference.is_optional:
+    if term.preserves_order and not term.reference.is_optional:
         return ALWAYS_FALSE if isinstance(predicate, IsNull) else ALWAYS_TRUE
     if isinstance(term.value_type, UnknownType):
         return ALWAYS_TRUE if isinstance(predicate, IsNull) else ALWAYS_FALSE

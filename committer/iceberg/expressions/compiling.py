@@ -110,8 +110,16 @@ def comparable_predicate(predicate: Predicate) -> Predicate:
     return predicate
 
 
-def comparable_decoder(kind: IcebergType) -> Callable[[bytes], object]:
-    """Return the decoder of a type's bounds, as they sort."""
+def bound_decoder(term: BoundTerm) -> Callable[[bytes], object]:
+    """Return the decoder of the bounds of a term that preserves order, as they sort."""
+    decode = _comparable_decoder(term.reference.value_type)
+    if isinstance(term, BoundReference):
+        return decode
+    function = term.transform.function(term.reference.value_type)
+    return lambda encoded: function(decode(encoded))
+
+
+def _comparable_decoder(kind: IcebergType) -> Callable[[bytes], object]:
     decode = decoder(kind)
     if isinstance(kind, FloatType | DoubleType):
         return lambda encoded: comparable(decode(encoded))

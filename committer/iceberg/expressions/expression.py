@@ -54,6 +54,10 @@ class BoundReference:
     def reference(self) -> BoundReference:
         return self
 
+    @property
+    def preserves_order(self) -> bool:
+        return True
+
 
 @dataclass(frozen=True, slots=True)
 class BoundTransformed:
@@ -69,6 +73,11 @@ class BoundTransformed:
     @property
     def value_type(self) -> IcebergType:
         return self.transform.result_type(self.reference.value_type)
+
+    @property
+    def preserves_order(self) -> bool:
+        """Whether a greater value of the field never becomes a smaller one, nor null."""
+        return self.transform.preserves_order
 
 
 BoundTerm = BoundReference | BoundTransformed

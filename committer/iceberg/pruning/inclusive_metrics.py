@@ -1,4 +1,4 @@
-"""Whether a data file may hold rows that match a predicate.
+"""Whether a data file, or a file of a manifest, may hold rows that match a predicate.
 
 Every test says no only where that is proven: an unknown bound (None) or an unreliable one (NaN,
 which compares with nothing) keeps the file.
@@ -10,16 +10,16 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.compiling import (
     Ordered,
+    Subject,
+    Test,
     TurnedBounds,
     always,
     comparable_predicate,
 )
 from committer.iceberg.expressions.expression import (
     BoundReference,
-    BoundTerm,
     EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
@@ -38,21 +38,13 @@ from committer.iceberg.expressions.expression import (
     StartsWith,
     term_of,
 )
-from committer.iceberg.pruning.file_metrics import (
-    FileTest,
-    bounds_of,
-    is_float,
-    may_have_nans,
-    may_have_nulls,
-    nothing_to_compare,
-    only_nans,
-    only_nulls,
-)
+from committer.iceberg.pruning.file_metrics import FileTest, file_evidence
+from committer.iceberg.pruning.term_evidence import Evidence
 
 # Looking up more literals than this costs more than it saves.
-SET_SIZE_MAX = 200
+_SET_SIZE_MAX = 200
 # By kind of comparison: whether the lower or the upper bound proves that no value matches, and how.
-EXCLUDING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool]]] = {
+_EXCLUDING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool]]] = {
     LessThan: (True, operator.ge),
     LessThanOrEqual: (True, operator.gt),
     GreaterThan: (False, operator.le),
@@ -61,113 +53,111 @@ EXCLUDING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool
 
 
 def inclusive_test(predicate: Predicate) -> FileTest:
-    """Return the test of one bound predicate."""
+    """Return the test of data files for one bound predicate."""
     term = term_of(predicate)
-    field_id = term.reference.field_id
+    if isinstance(predicate, IsNull) and not term.preserves_order:
+        return always
+    # A shortened value may start otherwise than its column's.
+    if isinstance(predicate, StartsWith) and not isinstance(term, BoundReference):
+        return always
+    return possible(predicate, file_evidence(term))
+
+
+def possible(predicate: Predicate, known: Evidence[Subject]) -> Test[Subject]:
+    """Return the test of one bound predicate, by what is known of its term."""
     match comparable_predicate(predicate):
         case IsNull():
-            if not _keeps_values(term):
-                return always
-            return lambda file: may_have_nulls(file, field_id)
+            return known.may_have_nulls
         case NotNull():
-            return lambda file: not only_nulls(file, field_id)
+            return lambda subject: not known.only_nulls(subject)
         case IsNaN():
-            return lambda file: may_have_nans(file, field_id) and not only_nulls(file, field_id)
+            return lambda subject: known.may_have_nans(subject) and not known.only_nulls(subject)
         case NotNaN():
-            return lambda file: not only_nans(file, field_id)
+            return lambda subject: not known.only_nans(subject)
         case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() as comparison:
-            return _comparison_test(comparison, term)
+            return _comparison_test(comparison, known)
         case EqualTo(value=value):
-            return _within(term, cast(Ordered, value))
+            return _within(known, cast(Ordered, value))
         case In(values=values):
-            return _any_within(term, values)
+            return _any_within(known, values)
         case NotEqualTo(value=value):
-            return _not_only(term, frozenset((value,)))
+            return _not_only(known, frozenset((value,)))
         case NotIn(values=values):
-            return _not_only(term, frozenset(values))
+            return _not_only(known, frozenset(values))
         case StartsWith(value=value):
-            return _prefix_test(term, cast(str, value))
+            return _prefix_test(known, cast(str, value))
         case NotStartsWith(value=value):
-            return _other_prefix_test(term, cast(str, value))
+            return _other_prefix_test(known, cast(str, value))
     raise TypeError(f"not a predicate: {predicate!r}")
 
 
-def _keeps_values(term: BoundTerm) -> bool:
-    """Return whether a term keeps a value that is not null from becoming null."""
-    return isinstance(term, BoundReference) or term.transform.preserves_order
+def _comparison_test(predicate: LiteralPredicate, known: Evidence[Subject]) -> Test[Subject]:
+    literal, is_empty = predicate.value, known.only_incomparable
+    of_lower, excludes = _EXCLUDING[type(predicate)]
+    bound_of = known.bounds()[0 if of_lower else 1]
 
-
-def _comparison_test(predicate: LiteralPredicate, term: BoundTerm) -> FileTest:
-    literal = predicate.value
-    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
-    of_lower, excludes = EXCLUDING[type(predicate)]
-    bound_of = lower if of_lower else upper
-
-    def may_match(file: DataFile) -> bool:
-        bound = bound_of(file)
-        return (bound is None or not excludes(bound, literal)) and not is_empty(file)
+    def may_match(subject: Subject) -> bool:
+        bound = bound_of(subject)
+        return (bound is None or not excludes(bound, literal)) and not is_empty(subject)
 
     return may_match
 
 
-def _within(term: BoundTerm, literal: Ordered) -> FileTest:
-    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
+def _within(known: Evidence[Subject], literal: Ordered) -> Test[Subject]:
+    is_empty, (lower, upper) = known.only_incomparable, known.bounds()
 
-    def within(file: DataFile) -> bool:
-        low = lower(file)
+    def within(subject: Subject) -> bool:
+        low = lower(subject)
         if low is not None and low > literal:
             return False
         if isinstance(low, TurnedBounds):
-            return not low.excludes(literal) and not is_empty(file)
-        high = upper(file)
-        return (high is None or not high < literal) and not is_empty(file)
+            return not low.excludes(literal) and not is_empty(subject)
+        high = upper(subject)
+        return (high is None or not high < literal) and not is_empty(subject)
 
     return within
 
 
-def _any_within(term: BoundTerm, values: tuple[object, ...]) -> FileTest:
-    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
-    if len(values) > SET_SIZE_MAX:
-        return lambda file: not is_empty(file)
+def _any_within(known: Evidence[Subject], values: tuple[object, ...]) -> Test[Subject]:
+    is_empty, (lower, upper) = known.only_incomparable, known.bounds()
+    if len(values) > _SET_SIZE_MAX:
+        return lambda subject: not is_empty(subject)
     literals = cast(tuple[Ordered, ...], values)
 
-    def any_within(file: DataFile) -> bool:
-        low, high = lower(file), upper(file)
+    def any_within(subject: Subject) -> bool:
+        low, high = lower(subject), upper(subject)
         if low != low:  # NaN: the bounds of old writers, not reliable
-            return not is_empty(file)
+            return not is_empty(subject)
         if isinstance(low, TurnedBounds):
-            return not all(map(low.excludes, literals)) and not is_empty(file)
+            return not all(map(low.excludes, literals)) and not is_empty(subject)
         return any(
             (low is None or not low > literal) and (high is None or not high < literal)
             for literal in literals
-        ) and not is_empty(file)
+        ) and not is_empty(subject)
 
     return any_within
 
 
-def _not_only(term: BoundTerm, values: frozenset[object]) -> FileTest:
+def _not_only(known: Evidence[Subject], values: frozenset[object]) -> Test[Subject]:
     """Return a test that fails only if the file surely has one value throughout, among these."""
-    field_id, (lower, upper) = term.reference.field_id, bounds_of(term)
-    has_nans = is_float(term)
+    lower, upper = known.bounds()
 
-    def not_only(file: DataFile) -> bool:
-        if may_have_nulls(file, field_id) or (has_nans and may_have_nans(file, field_id)):
+    def not_only(subject: Subject) -> bool:
+        if known.may_have_incomparable(subject):
             return True
-        low = lower(file)
-        return low is None or low not in values or low != upper(file)
+        low = lower(subject)
+        return low is None or low not in values or low != upper(subject)
 
     return not_only
 
 
-def _prefix_test(term: BoundTerm, prefix: str) -> FileTest:
+def _prefix_test(known: Evidence[Subject], prefix: str) -> Test[Subject]:
     """Return a test whether a value between the bounds may start with a prefix; a shortened bound
-    passes. A shortened value may not: it passes."""
-    if not isinstance(term, BoundReference):
-        return always
-    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
+    passes."""
+    is_empty, (lower, upper) = known.only_incomparable, known.bounds()
 
-    def may_start(file: DataFile) -> bool:
-        return starts_between(lower(file), upper(file), prefix) and not is_empty(file)
+    def may_start(subject: Subject) -> bool:
+        return starts_between(lower(subject), upper(subject), prefix) and not is_empty(subject)
 
     return may_start
 
@@ -179,11 +169,11 @@ def starts_between(low: object, high: object, prefix: str) -> bool:
     return not (isinstance(high, str) and high < prefix)
 
 
-def _other_prefix_test(term: BoundTerm, prefix: str) -> FileTest:
-    field_id, (lower, upper) = term.reference.field_id, bounds_of(term)
+def _other_prefix_test(known: Evidence[Subject], prefix: str) -> Test[Subject]:
+    may_have_nulls, (lower, upper) = known.may_have_nulls, known.bounds()
 
-    def may_start_otherwise(file: DataFile) -> bool:
-        return may_have_nulls(file, field_id) or not both_start(lower(file), upper(file), prefix)
+    def may_start_otherwise(subject: Subject) -> bool:
+        return may_have_nulls(subject) or not both_start(lower(subject), upper(subject), prefix)
 
     return may_start_otherwise
 

@@ -7,55 +7,26 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import cast
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.expressions.compiling import (
-    Ordered,
+    Bound,
     Test,
-    TurnedBounds,
     always,
-    comparable_decoder,
-    comparable_predicate,
+    bound_decoder,
     compiled,
     reliable_bounds,
 )
-from committer.iceberg.expressions.expression import (
-    BoundReference,
-    BoundTerm,
-    EqualTo,
-    Expression,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNaN,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    LiteralPredicate,
-    NotEqualTo,
-    NotIn,
-    NotNaN,
-    NotNull,
-    NotStartsWith,
-    Predicate,
-    StartsWith,
-    term_of,
-)
+from committer.iceberg.expressions.expression import BoundTerm, Expression, Predicate, term_of
 from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
-from committer.iceberg.pruning.file_metrics import is_float
-from committer.iceberg.pruning.inclusive_metrics import (
-    EXCLUDING,
-    SET_SIZE_MAX,
-    both_start,
-    starts_between,
-)
+from committer.iceberg.pruning.inclusive_metrics import possible
 from committer.iceberg.pruning.projection import inclusive_projection
+from committer.iceberg.pruning.term_evidence import Evidence
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.types import DoubleType, FloatType
 
-SummaryTest = Test[PartitionFieldSummary]
-SummaryBound = Callable[[PartitionFieldSummary], object]
+SummaryBound = Bound[PartitionFieldSummary]
 
 
 def manifest_evaluator(
@@ -89,147 +60,50 @@ def manifest_evaluator(
 
 
 def _summaries_test(predicate: Predicate) -> Test[tuple[PartitionFieldSummary, ...]]:
-    position = term_of(predicate).reference.path[0]
-    test = _summary_test(predicate)
+    term = term_of(predicate)
+    if not term.preserves_order:
+        return always
+    test, position = possible(predicate, _evidence(term)), term.reference.path[0]
     return lambda summaries: test(summaries[position])
 
 
-def _summary_test(predicate: Predicate) -> SummaryTest:
-    term = term_of(predicate)
-    if not isinstance(term, BoundReference) and not term.transform.preserves_order:
-        return always
-    match comparable_predicate(predicate):
-        case IsNull():
-            return lambda summary: summary.contains_null
-        case NotNull():
-            return _not_only_nulls(term)
-        case IsNaN():
-            some = _not_only_nulls(term)
-            return lambda summary: summary.contains_nan is not False and some(summary)
-        case NotNaN():
-            return _not_only_nans
-        case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() as comparison:
-            return _comparison_test(comparison, term)
-        case EqualTo(value=value):
-            return _any_within(term, (value,))
-        case In(values=values):
-            return _any_within(term, values)
-        case NotEqualTo(value=value):
-            return _not_only(term, frozenset((value,)))
-        case NotIn(values=values):
-            return _not_only(term, frozenset(values))
-        case StartsWith(value=value):
-            return _prefix_test(term, cast(str, value))
-        case NotStartsWith(value=value):
-            return _other_prefix_test(term, cast(str, value))
-    raise TypeError(f"not a predicate: {predicate!r}")
+def _evidence(term: BoundTerm) -> Evidence[PartitionFieldSummary]:
+    """Return what summaries say of a term. Without bounds all values are null or NaN."""
+    is_float = isinstance(term.value_type, FloatType | DoubleType)
 
+    def may_have_nans(summary: PartitionFieldSummary) -> bool:
+        return is_float and summary.contains_nan is not False
 
-# --- Null and NaN --------------------------------------------------------------------------------
+    def only_nulls(summary: PartitionFieldSummary) -> bool:
+        has_others = summary.lower_bound is not None or may_have_nans(summary)
+        return summary.contains_null and not has_others
 
+    def only_nans(summary: PartitionFieldSummary) -> bool:
+        has_others = summary.lower_bound is not None or summary.contains_null
+        return summary.contains_nan is True and not has_others
 
-def _not_only_nulls(term: BoundTerm) -> SummaryTest:
-    """Return a test that fails if all values are null:
-    there is no lower bound, and surely no NaN."""
-    if is_float(term):
-        return lambda summary: (
-            not (
-                summary.contains_null
-                and summary.lower_bound is None
-                and summary.contains_nan is False
-            )
-        )
-    return lambda summary: not (summary.contains_null and summary.lower_bound is None)
+    def has_no_bounds(summary: PartitionFieldSummary) -> bool:
+        return summary.lower_bound is None and summary.upper_bound is None
 
-
-def _not_only_nans(summary: PartitionFieldSummary) -> bool:
-    return not (summary.contains_nan and not summary.contains_null and summary.lower_bound is None)
-
-
-# --- Bounds --------------------------------------------------------------------------------------
+    return Evidence(
+        bounds=lambda: _bounds(term),
+        may_have_nulls=lambda summary: summary.contains_null,
+        may_have_nans=may_have_nans,
+        only_nulls=only_nulls,
+        only_nans=only_nans,
+        only_incomparable=has_no_bounds,
+    )
 
 
 def _bounds(term: BoundTerm) -> tuple[SummaryBound, SummaryBound]:
-    """Return the functions to both bounds of a term, as `reliable_bounds`;
-    they give None where all values are null or NaN."""
-    decode = comparable_decoder(term.reference.value_type)
-    through: Callable[[object], object] = _itself
-    if not isinstance(term, BoundReference):
-        through = term.transform.function(term.reference.value_type)
+    decode = bound_decoder(term)
 
     def lower(summary: PartitionFieldSummary) -> object:
         encoded = summary.lower_bound
-        return None if encoded is None else through(decode(encoded))
+        return None if encoded is None else decode(encoded)
 
     def upper(summary: PartitionFieldSummary) -> object:
         encoded = summary.upper_bound
-        return None if encoded is None else through(decode(encoded))
+        return None if encoded is None else decode(encoded)
 
     return reliable_bounds(term, lower, upper)
-
-
-def _itself(value: object) -> object:
-    return value
-
-
-def _comparison_test(predicate: LiteralPredicate, term: BoundTerm) -> SummaryTest:
-    literal = predicate.value
-    of_lower, excludes = EXCLUDING[type(predicate)]
-    bound_of = _bounds(term)[0 if of_lower else 1]
-
-    def may_match(summary: PartitionFieldSummary) -> bool:
-        bound = bound_of(summary)
-        return bound is not None and not excludes(bound, literal)
-
-    return may_match
-
-
-def _any_within(term: BoundTerm, values: tuple[object, ...]) -> SummaryTest:
-    if len(values) > SET_SIZE_MAX:
-        return lambda summary: summary.lower_bound is not None
-    lower, upper = _bounds(term)
-    literals = cast(tuple[Ordered, ...], values)
-
-    def any_within(summary: PartitionFieldSummary) -> bool:
-        low, high = lower(summary), upper(summary)
-        if isinstance(low, TurnedBounds):
-            return not all(map(low.excludes, literals))
-        return low is not None and any(
-            not low > literal and (high is None or not high < literal) for literal in literals
-        )
-
-    return any_within
-
-
-def _not_only(term: BoundTerm, values: frozenset[object]) -> SummaryTest:
-    """Return a test that fails only if there surely is one value throughout, one of these."""
-    lower, upper = _bounds(term)
-    has_nans = is_float(term)
-
-    def not_only(summary: PartitionFieldSummary) -> bool:
-        if summary.contains_null or (has_nans and summary.contains_nan is not False):
-            return True
-        low = lower(summary)
-        return low is None or low not in values or low != upper(summary)
-
-    return not_only
-
-
-def _prefix_test(term: BoundTerm, prefix: str) -> SummaryTest:
-    lower, upper = _bounds(term)
-
-    def may_start(summary: PartitionFieldSummary) -> bool:
-        return summary.lower_bound is not None and starts_between(
-            lower(summary), upper(summary), prefix
-        )
-
-    return may_start
-
-
-def _other_prefix_test(term: BoundTerm, prefix: str) -> SummaryTest:
-    lower, upper = _bounds(term)
-
-    def may_start_otherwise(summary: PartitionFieldSummary) -> bool:
-        return summary.contains_null or not both_start(lower(summary), upper(summary), prefix)
-
-    return may_start_otherwise

@@ -7,6 +7,7 @@ Source: the specification, "Scan Planning"; the reference's metrics evaluators.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.entry.data_file import DataFile
@@ -26,19 +27,9 @@ def inclusive_metrics_evaluator(
 
     Errors: as `bind`; the test raises `InvalidMetadataError` for bounds that are no values.
     """
-    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
-    test = compiled(bound, inclusive_test)
-
-    def may_match(file: DataFile) -> bool:
-        if file.record_count <= 0:
-            # Old imports do not know their count: -1.
-            return file.record_count < 0
-        try:
-            return test(file)
-        except (ValueError, struct.error) as error:
-            raise _invalid_bounds(file) from error
-
-    return may_match
+    test = compiled(_bound(schema, filter, case_sensitive), inclusive_test)
+    # Old imports do not know their count: -1.
+    return _evaluator(test, lambda count: count < 0)
 
 
 def strict_metrics_evaluator(
@@ -46,21 +37,25 @@ def strict_metrics_evaluator(
 ) -> FileTest:
     """Return a test whether all rows of a file surely match an unbound filter.
     Errors: as the inclusive one."""
-    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
-    test = compiled(bound, strict_test)
+    test = compiled(_bound(schema, filter, case_sensitive), strict_test)
+    return _evaluator(test, lambda count: count == 0)
 
-    def must_match(file: DataFile) -> bool:
+
+def _bound(schema: Schema, filter: Expression, case_sensitive: bool) -> Expression:
+    return bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
+
+
+def _evaluator(test: FileTest, test_of_none: Callable[[int], bool]) -> FileTest:
+    """Return a test of files; `test_of_none` takes a record count that is not positive."""
+
+    def evaluate(file: DataFile) -> bool:
         if file.record_count <= 0:
-            return file.record_count == 0
+            return test_of_none(file.record_count)
         try:
             return test(file)
         except (ValueError, struct.error) as error:
-            raise _invalid_bounds(file) from error
+            raise InvalidMetadataError(
+                f"{file.file_path}: expected bounds that are values of their columns' types"
+            ) from error
 
-    return must_match
-
-
-def _invalid_bounds(file: DataFile) -> InvalidMetadataError:
-    return InvalidMetadataError(
-        f"{file.file_path}: expected bounds that are values of their columns' types"
-    )
+    return evaluate

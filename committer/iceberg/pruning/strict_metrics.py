@@ -32,17 +32,9 @@ from committer.iceberg.expressions.expression import (
     StartsWith,
     term_of,
 )
-from committer.iceberg.pruning.file_metrics import (
-    FileTest,
-    bounds_of,
-    is_float,
-    may_have_nans,
-    may_have_nulls,
-    nothing_to_compare,
-    only_nans,
-    only_nulls,
-)
+from committer.iceberg.pruning.file_metrics import FileTest, file_evidence
 from committer.iceberg.pruning.inclusive_metrics import both_start, starts_between
+from committer.iceberg.pruning.term_evidence import Evidence
 
 
 def strict_test(predicate: Predicate) -> FileTest:
@@ -50,40 +42,34 @@ def strict_test(predicate: Predicate) -> FileTest:
     term = term_of(predicate)
     if not isinstance(term, BoundReference) or len(term.path) > 1:
         return never
-    field_id = term.field_id
+    known = file_evidence(term)
     match comparable_predicate(predicate):
         case IsNull():
-            return lambda file: only_nulls(file, field_id)
+            return known.only_nulls
         case NotNull():
-            return lambda file: not may_have_nulls(file, field_id)
+            return lambda file: not known.may_have_nulls(file)
         case IsNaN():
-            return lambda file: only_nans(file, field_id)
+            return known.only_nans
         case NotNaN():
-            return lambda file: not may_have_nans(file, field_id) or only_nulls(file, field_id)
+            return lambda file: not known.may_have_nans(file) or known.only_nulls(file)
         case LessThan() | LessThanOrEqual() | GreaterThan() | GreaterThanOrEqual() as comparison:
-            return _comparison_test(comparison, term)
+            return _comparison_test(comparison, known)
         case EqualTo(value=value):
-            return _only_one_of(term, frozenset((value,)))
+            return _only_one_of(known, frozenset((value,)))
         case In(values=values):
-            return _only_one_of(term, frozenset(values))
+            return _only_one_of(known, frozenset(values))
         case NotEqualTo(value=value):
-            return _none_within(term, (value,))
+            return _none_within(known, (value,))
         case NotIn(values=values):
-            return _none_within(term, values)
+            return _none_within(known, values)
         case StartsWith(value=value):
-            return _prefix_test(term, cast(str, value))
+            return _prefix_test(known, cast(str, value))
         case NotStartsWith(value=value):
-            return _other_prefix_test(term, cast(str, value))
+            return _other_prefix_test(known, cast(str, value))
     raise TypeError(f"not a predicate: {predicate!r}")
 
 
-def _may_have_others(term: BoundReference) -> FileTest:
-    """Return a test whether there may be nulls or NaNs, which match no comparison."""
-    field_id = term.field_id
-    if is_float(term):
-        return lambda file: may_have_nulls(file, field_id) or may_have_nans(file, field_id)
-    return lambda file: may_have_nulls(file, field_id)
-
+FileEvidence = Evidence[DataFile]
 
 # By kind of comparison: whether the lower or the upper bound proves that all values match, and how.
 _PROVING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool]]] = {
@@ -94,11 +80,10 @@ _PROVING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool]
 }
 
 
-def _comparison_test(predicate: LiteralPredicate, term: BoundReference) -> FileTest:
-    literal = predicate.value
-    has_others, (lower, upper) = _may_have_others(term), bounds_of(term)
+def _comparison_test(predicate: LiteralPredicate, known: FileEvidence) -> FileTest:
+    literal, has_others = predicate.value, known.may_have_incomparable
     of_lower, proves = _PROVING[type(predicate)]
-    bound_of = lower if of_lower else upper
+    bound_of = known.bounds()[0 if of_lower else 1]
 
     def all_match(file: DataFile) -> bool:
         bound = bound_of(file)
@@ -107,9 +92,9 @@ def _comparison_test(predicate: LiteralPredicate, term: BoundReference) -> FileT
     return all_match
 
 
-def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:
+def _only_one_of(known: FileEvidence, values: frozenset[object]) -> FileTest:
     """Return a test whether the file has one value throughout, and it is among these."""
-    has_others, (lower, upper) = _may_have_others(term), bounds_of(term)
+    has_others, (lower, upper) = known.may_have_incomparable, known.bounds()
 
     def only_one_of(file: DataFile) -> bool:
         low = lower(file)
@@ -118,10 +103,10 @@ def _only_one_of(term: BoundReference, values: frozenset[object]) -> FileTest:
     return only_one_of
 
 
-def _none_within(term: BoundReference, values: tuple[object, ...]) -> FileTest:
+def _none_within(known: FileEvidence, values: tuple[object, ...]) -> FileTest:
     """Return a test whether no literal is between the bounds.
     Null and NaN differ from every literal."""
-    is_empty, (lower, upper) = nothing_to_compare(term), bounds_of(term)
+    is_empty, (lower, upper) = known.only_incomparable, known.bounds()
     literals = cast(tuple[Ordered, ...], values)
 
     def none_within(file: DataFile) -> bool:
@@ -138,19 +123,19 @@ def _none_within(term: BoundReference, values: tuple[object, ...]) -> FileTest:
     return none_within
 
 
-def _prefix_test(term: BoundReference, prefix: str) -> FileTest:
-    field_id, (lower, upper) = term.field_id, bounds_of(term)
+def _prefix_test(known: FileEvidence, prefix: str) -> FileTest:
+    may_have_nulls, (lower, upper) = known.may_have_nulls, known.bounds()
 
     def all_start(file: DataFile) -> bool:
-        return both_start(lower(file), upper(file), prefix) and not may_have_nulls(file, field_id)
+        return both_start(lower(file), upper(file), prefix) and not may_have_nulls(file)
 
     return all_start
 
 
-def _other_prefix_test(term: BoundReference, prefix: str) -> FileTest:
-    field_id, (lower, upper) = term.field_id, bounds_of(term)
+def _other_prefix_test(known: FileEvidence, prefix: str) -> FileTest:
+    only_nulls, (lower, upper) = known.only_nulls, known.bounds()
 
     def none_start(file: DataFile) -> bool:
-        return only_nulls(file, field_id) or not starts_between(lower(file), upper(file), prefix)
+        return only_nulls(file) or not starts_between(lower(file), upper(file), prefix)
 
     return none_start
