@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from committer.iceberg.inspection.values import Row
 from committer.iceberg.metadata.snapshot import Snapshot, print_snapshot_ref
 from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.scan.time_travel import snapshot_id_as_of
 
 
 def snapshot_rows(metadata: TableMetadata) -> Iterator[Row]:
@@ -59,7 +60,7 @@ def metadata_log_rows(metadata: TableMetadata, metadata_location: str) -> Iterat
     """
     files = [(entry.timestamp_ms, entry.metadata_file) for entry in metadata.metadata_log]
     for timestamp_ms, file in (*files, (metadata.last_updated_ms, metadata_location)):
-        snapshot_id = _current_at(metadata, timestamp_ms)
+        snapshot_id = snapshot_id_as_of(metadata, timestamp_ms)
         snapshot = None if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
         yield {
             "timestamp_ms": timestamp_ms,
@@ -68,12 +69,3 @@ def metadata_log_rows(metadata: TableMetadata, metadata_location: str) -> Iterat
             "latest_schema_id": None if snapshot is None else snapshot.schema_id,
             "latest_sequence_number": None if snapshot is None else snapshot.sequence_number,
         }
-
-
-def _current_at(metadata: TableMetadata, timestamp_ms: int) -> int | None:
-    """Return the snapshot current at a time by the log: of entries of one millisecond the last."""
-    current = None
-    for entry in metadata.snapshot_log:
-        if entry.timestamp_ms <= timestamp_ms:
-            current = entry.snapshot_id
-    return current

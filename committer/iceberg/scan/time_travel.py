@@ -37,11 +37,15 @@ def find_snapshot(
 
 def snapshot_as_of(metadata: TableMetadata, time_ms: int) -> Snapshot | None:
     """Return the snapshot current at a time, by the snapshot log; None before the first."""
-    current = None
-    for entry in metadata.snapshot_log:
-        if entry.timestamp_ms <= time_ms:
-            current = entry.snapshot_id
+    current = snapshot_id_as_of(metadata, time_ms)
     return None if current is None else metadata.snapshot_by_id(current)
+
+
+def snapshot_id_as_of(metadata: TableMetadata, time_ms: int) -> int | None:
+    """Return the id of the snapshot current at a time, which may have expired since.
+    Of entries of one millisecond the last counts."""
+    log = reversed(metadata.snapshot_log)
+    return next((entry.snapshot_id for entry in log if entry.timestamp_ms <= time_ms), None)
 
 
 def scan_schema(
