@@ -29,15 +29,12 @@ Specs = Mapping[int, PartitionSpec]
 
 def print_file_scan_task(task: FileScanTask, specs: Specs, schema: Schema) -> dict[str, object]:
     """Print a task with the schema and the spec that it is read with."""
+    deletes = [_print_file(one, specs, schema) for one in task.delete_files]
     return {
         "schema": print_schema(schema),
         "spec": print_partition_spec(specs[task.spec_id]),
-        "data-file": print_content_file(task.file, specs[task.spec_id], schema),
-        **(
-            {"delete-files": [_print_file(one, specs, schema) for one in task.delete_files]}
-            if task.delete_files
-            else {}
-        ),
+        "data-file": _print_file(task.file, specs, schema),
+        **({"delete-files": deletes} if deletes else {}),
         "residual-filter": print_expression(task.residual),
     }
 
@@ -54,8 +51,8 @@ def parse_file_scan_task(
     spec = parse_partition_spec(reader.take("spec"), where=f"{where}: `spec`")
     known = {**(specs or {}), spec.spec_id: spec}
     data_file = _data_file(reader, known, schema)
-    deletes = tuple(_delete_files(reader, known, schema, where))
-    return FileScanTask(data_file, deletes, _residual(reader, where))
+    deletes = tuple(_delete_files(reader, known, schema))
+    return FileScanTask(data_file, deletes, _residual(reader))
 
 
 # --- Tasks that share delete files ---------------------------------------------------------------
@@ -94,31 +91,23 @@ def parse_scan_tasks(
     Errors: `InvalidMetadataError` naming the place.
     """
     reader = Reader(document, "scan tasks")
-    deletes = list(_delete_files(reader, specs, schema, "scan tasks"))
-    return [
-        _parse_reference(one, deletes, specs, schema, f"`file-scan-tasks`[{at}]", filter)
-        for at, one in enumerate(reader.items("file-scan-tasks"))
-    ]
+    deletes = list(_delete_files(reader, specs, schema))
+    tasks = []
+    for at, document in enumerate(reader.items("file-scan-tasks")):
+        task = Reader(document, f"`file-scan-tasks`[{at}]")
+        applied = tuple(_referenced(task, deletes))
+        data_file = _data_file(task, specs, schema)
+        tasks.append(FileScanTask(data_file, applied, _residual(task, filter)))
+    return tasks
 
 
-def _parse_reference(
-    document: object,
-    deletes: list[DataFile],
-    specs: Specs,
-    schema: Schema,
-    where: str,
-    filter: Expression,
-) -> FileScanTask:
-    reader = Reader(document, where)
-    references = reader.items("delete-file-references")
-    for place in references:
+def _referenced(reader: Reader, deletes: list[DataFile]) -> Iterator[DataFile]:
+    for place in reader.items("delete-file-references"):
         if type(place) is not int or not 0 <= place < len(deletes):
             raise InvalidMetadataError(
-                f"{where}: `delete-file-references`: expected numbers below {len(deletes)}"
+                f"{reader.where}: `delete-file-references`: expected numbers below {len(deletes)}"
             )
-    data_file = _data_file(reader, specs, schema)
-    found = tuple(deletes[place] for place in references if isinstance(place, int))
-    return FileScanTask(data_file, found, _residual(reader, where, filter))
+        yield deletes[place]
 
 
 # --- Parts ---------------------------------------------------------------------------------------
@@ -135,14 +124,17 @@ def _data_file(reader: Reader, specs: Specs, schema: Schema) -> DataFile:
     return file
 
 
-def _delete_files(reader: Reader, specs: Specs, schema: Schema, where: str) -> Iterator[DataFile]:
+def _delete_files(reader: Reader, specs: Specs, schema: Schema) -> Iterator[DataFile]:
     for at, one in enumerate(reader.items("delete-files")):
         file = parse_content_file(one, specs, schema)
         if file.content == DataFileContent.DATA:
-            raise InvalidMetadataError(f"{where}: `delete-files`[{at}]: expected a file of deletes")
+            raise InvalidMetadataError(
+                f"{reader.where}: `delete-files`[{at}]: expected a file of deletes"
+            )
         yield file
 
 
-def _residual(reader: Reader, where: str, otherwise: Expression = ALWAYS_TRUE) -> Expression:
+def _residual(reader: Reader, otherwise: Expression = ALWAYS_TRUE) -> Expression:
     found = reader.take("residual-filter")
-    return otherwise if found is None else parse_expression(found, where=f"{where}: residual")
+    where = f"{reader.where}: residual"
+    return otherwise if found is None else parse_expression(found, where=where)
