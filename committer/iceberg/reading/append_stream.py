@@ -18,9 +18,10 @@ from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.incremental import SnapshotRange, added_files, snapshots_between
-from committer.iceberg.scan.plan_files import Read, Scan, plan_snapshot
+from committer.iceberg.scan.plan_files import Scan, plan_snapshot
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
+from committer.iceberg.scan.snapshot_manifests import Read
 
 _VERSION = 1
 _NO_SNAPSHOT = -1

@@ -18,10 +18,10 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.entry_reader import FileFilter, FoundFile, iter_matching_files
-from committer.iceberg.scan.plan_files import Read, Scan
+from committer.iceberg.scan.plan_files import Scan
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
+from committer.iceberg.scan.snapshot_manifests import Read, snapshot_manifests
 from committer.iceberg.scan.time_travel import find_snapshot
 
 _APPEND, _REPLACE = "append", "replace"

@@ -9,7 +9,7 @@ Source: the specification, "Scan Planning".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from committer.iceberg.deletes.delete_index import DeleteIndex
@@ -27,12 +27,9 @@ from committer.iceberg.scan.entry_reader import (
     without_metrics,
 )
 from committer.iceberg.scan.scan_filter import ScanFilter
-from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
-from committer.iceberg.scan.task_drafts import new_task
+from committer.iceberg.scan.scan_task import FileScanTask, new_task
+from committer.iceberg.scan.snapshot_manifests import Read, snapshot_manifests
 from committer.iceberg.scan.time_travel import find_snapshot, scan_schema
-
-Read = Callable[[str], bytes]
 
 
 def plan_files(

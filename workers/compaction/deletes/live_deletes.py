@@ -15,14 +15,13 @@ from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.plan_files import (
     LoadedDeletes,
-    Read,
     Scan,
     plan_manifests,
     tasks_of_manifest,
 )
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
+from committer.iceberg.scan.snapshot_manifests import Read, snapshot_manifests
 
 # The path of a delete file; of a deletion vector its place in the Puffin file as well.
 DeleteKey = tuple[str, int | None, int | None]
