@@ -112,9 +112,6 @@ class PartitionSpecUpdate:
         self._added.append(field)
         return self
 
-    def add_identity(self, source: str) -> Self:
-        return self.add_field(source)
-
     def _source_id(self, source: str) -> int:
         column = self._schema.find(source, case_sensitive=self._case_sensitive)
         if column is None:
@@ -168,15 +165,6 @@ class PartitionSpecUpdate:
             raise InvalidMetadataError(f"partition field `{name}` is renamed and removed")
         self._removed.add(field.field_id)
         return self
-
-    def remove_transform(self, source: str, transform: Transform = IDENTITY) -> Self:
-        """Remove the field of a column's transform, under any name."""
-        field = self._by_key.get((self._source_id(source), transform))
-        if field is None:
-            raise InvalidMetadataError(
-                f"expected a partition field {transform} of `{source}`, found none"
-            )
-        return self.remove_field(field.name)
 
     def rename_field(self, name: str, new_name: str) -> Self:
         field = self._existing(name)
