@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.evolution.schema_changes import existing_column
 from committer.iceberg.metadata.metadata_check import check_new_spec
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema
@@ -94,7 +95,8 @@ class PartitionSpecUpdate:
     ) -> Self:
         """Partition by a transform of a column. Without a name it gets Java's."""
         _check_known(transform)
-        key = (self._source_id(source), transform)
+        column = existing_column(self._schema, source, case_sensitive=self._case_sensitive)
+        key = (column.field_id, transform)
         existing = self._by_key.get(key)
         if existing is not None and existing.field_id in self._removed:
             self._removed.remove(existing.field_id)
@@ -111,12 +113,6 @@ class PartitionSpecUpdate:
         self._free_name(field.name)
         self._added.append(field)
         return self
-
-    def _source_id(self, source: str) -> int:
-        column = self._schema.find(source, case_sensitive=self._case_sensitive)
-        if column is None:
-            raise InvalidMetadataError(f"expected a column `{source}`, found none")
-        return column.field_id
 
     def _check_one_time_field(self, key: _Key, source: str) -> None:
         source_id, transform = key

@@ -85,6 +85,14 @@ def _move(fields: list[NestedField], move: Move) -> None:
         fields.insert(_position(fields, move.beside) + (move.where == "after"), moved)
 
 
+def existing_column(schema: Schema, name: str, *, case_sensitive: bool) -> NestedField:
+    """Find a column. Errors: `InvalidMetadataError` without one."""
+    column = schema.find(name, case_sensitive=case_sensitive)
+    if column is None:
+        raise InvalidMetadataError(f"expected a column `{name}`, found none")
+    return column
+
+
 def check_names_in_any_case(schema: Schema) -> None:
     """Refuse names that differ in case alone. Errors: `InvalidMetadataError`."""
     seen: set[str] = set()

@@ -17,6 +17,7 @@ from committer.iceberg.evolution.schema_changes import (
     Move,
     SchemaChanges,
     check_names_in_any_case,
+    existing_column,
 )
 from committer.iceberg.metadata.metadata_check import check_partition_name, check_schema
 from committer.iceberg.schema.partition_spec import PartitionSpec
@@ -127,7 +128,7 @@ class SchemaUpdate:
             self._check_changeable(struct_field, parent)
             parent_id = struct_field.field_id
             full_name = f"{self.schema.column_name(parent_id)}.{name}"
-        known = self._find(full_name)
+        known = self.schema.find(full_name, case_sensitive=self.case_sensitive)
         is_taken = known is not None and known.field_id not in self._changes.deletes
         if not name or is_taken or self._cased(full_name) in self._added:
             raise InvalidMetadataError(f"column `{full_name}`: expected a name that is free")
@@ -246,13 +247,9 @@ class SchemaUpdate:
     def set_identifier_fields(self, *names: str) -> Self:
         """Set the identifier columns, by their names after the changes so far."""
         so_far = Schema(self._changes.apply(self.schema.fields))
-        found = []
-        for name in names:
-            field = so_far.find(name, case_sensitive=self.case_sensitive)
-            if field is None:
-                raise InvalidMetadataError(f"expected a column `{name}`, found none")
-            found.append(field.field_id)
-        self._identifier_ids = tuple(sorted(set(found)))
+        is_cased = self.case_sensitive
+        found = (existing_column(so_far, name, case_sensitive=is_cased) for name in names)
+        self._identifier_ids = tuple(sorted({field.field_id for field in found}))
         return self
 
     # --- Look-up ---------------------------------------------------------------------------------
@@ -265,15 +262,9 @@ class SchemaUpdate:
     def _cased(self, name: str) -> str:
         return name if self.case_sensitive else name.lower()
 
-    def _find(self, name: str) -> NestedField | None:
-        return self.schema.find(name, case_sensitive=self.case_sensitive)
-
     def _existing(self, name: str) -> NestedField:
         """Return the column as it was before the changes."""
-        field = self._find(name)
-        if field is None:
-            raise InvalidMetadataError(f"expected a column `{name}`, found none")
-        return field
+        return existing_column(self.schema, name, case_sensitive=self.case_sensitive)
 
     def _latest(self, name: str) -> NestedField:
         """Return the column as the changes so far make it, which may have added it."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Self
 
 from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.iceberg.evolution.schema_changes import existing_column
 from committer.iceberg.metadata.metadata_check import check_sort_order
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import NULL_ORDERS, UNSORTED, SortField, SortOrder
@@ -45,9 +46,7 @@ class SortOrderUpdate:
         return self._add(source, transform, "desc", null_order)
 
     def _add(self, source: str, transform: Transform, direction: str, null_order: str) -> Self:
-        column = self._schema.find(source, case_sensitive=self._case_sensitive)
-        if column is None:
-            raise InvalidMetadataError(f"expected a column `{source}`, found none")
+        column = existing_column(self._schema, source, case_sensitive=self._case_sensitive)
         if isinstance(transform, UnknownTransform):
             raise UnsupportedError(f"sort order: the transform {transform} is not known")
         if null_order not in NULL_ORDERS:
