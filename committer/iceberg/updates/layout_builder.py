@@ -96,9 +96,8 @@ class LayoutBuilder:
         self._added_schema_id = known.schema_id
 
     def set_current_schema(self, schema_id: int | None) -> None:
-        chosen = _chosen(schema_id, self._added_schema_id, "schema")
-        _check_known(chosen, (each.schema_id for each in self.schemas), "schema")
-        self.current_schema_id = chosen
+        known = {each.schema_id for each in self.schemas}
+        self.current_schema_id = _chosen(schema_id, self._added_schema_id, known, "schema")
 
     def remove_schemas(self, schema_ids: Iterable[int]) -> None:
         removed = set(schema_ids)
@@ -124,9 +123,8 @@ class LayoutBuilder:
         return with_field_ids(spec, self.specs, self.last_partition_id)
 
     def set_default_spec(self, spec_id: int | None) -> None:
-        chosen = _chosen(spec_id, self._added_spec_id, "partition spec")
-        _check_known(chosen, (each.spec_id for each in self.specs), "partition spec")
-        self.default_spec_id = chosen
+        known = {each.spec_id for each in self.specs}
+        self.default_spec_id = _chosen(spec_id, self._added_spec_id, known, "partition spec")
 
     def remove_specs(self, spec_ids: Iterable[int]) -> None:
         removed = set(spec_ids)
@@ -146,9 +144,8 @@ class LayoutBuilder:
         self._added_order_id = known.order_id
 
     def set_default_sort_order(self, order_id: int | None) -> None:
-        chosen = _chosen(order_id, self._added_order_id, "sort order")
-        _check_known(chosen, (each.order_id for each in self.orders), "sort order")
-        self.default_order_id = chosen
+        known = {each.order_id for each in self.orders}
+        self.default_order_id = _chosen(order_id, self._added_order_id, known, "sort order")
 
 
 def _same_schema(first: Schema, second: Schema) -> bool:
@@ -168,16 +165,14 @@ def _next_id(ids: Iterable[int]) -> int:
     return max(ids, default=-1) + 1
 
 
-def _chosen(chosen: int | None, added: int | None, what: str) -> int:
-    found = added if chosen is None else chosen
-    if found is None:
+def _chosen(asked: int | None, added: int | None, known: set[int], what: str) -> int:
+    """Return the id that is asked for, None for the last added one."""
+    chosen = added if asked is None else asked
+    if chosen is None:
         raise InvalidMetadataError(f"the last added {what} is asked for, but none was added")
-    return found
-
-
-def _check_known(chosen: int, known: Iterable[int], what: str) -> None:
-    if chosen not in set(known):
+    if chosen not in known:
         raise InvalidMetadataError(f"expected a {what} with id {chosen}, found none")
+    return chosen
 
 
 def _check_not_in_use(used: int, removed: set[int], what: str) -> None:
