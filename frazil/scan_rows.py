@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 
 from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.schema.schema import Schema
 from committer.storage.disk import local_files
 from committer.storage.scheme import scheme_of
 from committer.table_reader import TableReader
@@ -26,21 +25,6 @@ class ScanRows:
 
     handle: TableHandle
     read: TableRead
-
-    @classmethod
-    def of(
-        cls,
-        handle: TableHandle,
-        *,
-        schema: Schema,
-        names: Sequence[str] | None,
-        case_sensitive: bool,
-    ) -> ScanRows:
-        """Prepare a read of these columns. Errors: as `TableRead.of`."""
-        read = TableRead.of(
-            handle.metadata, schema=schema, names=names, case_sensitive=case_sensitive
-        )
-        return cls(handle, read)
 
     def reader(self, tasks: Iterable[FileScanTask]) -> pa.RecordBatchReader:
         """Return the rows of tasks, read as they are asked for.

@@ -137,13 +137,15 @@ class TableScan:
     def _rows(self, method: str) -> ScanRows:
         with named_extra(method, "read"):
             from frazil.scan_rows import ScanRows
+            from workers.read.shared_read import TableRead
 
-        return ScanRows.of(
-            self._handle,
+        read = TableRead.of(
+            self._handle.metadata,
             schema=self._schema(),
             names=self._names(),
             case_sensitive=self.case_sensitive,
         )
+        return ScanRows(self._handle, read)
 
     def _schema(self) -> Schema:
         return scan_schema(self._handle.metadata, self.snapshot(), ref=self.ref)
