@@ -19,7 +19,7 @@ from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.incremental import SnapshotRange, added_files, snapshots_between
 from committer.iceberg.scan.plan_files import Scan, plan_snapshot
-from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.iceberg.scan.scan_filter import ScanFilter, scan_filter
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.snapshot_manifests import Read
 
@@ -243,11 +243,7 @@ class AppendStream:
     ) -> Iterator[FileScanTask]:
         if not self._appends(snapshot, position):
             return iter(())
-        metadata = self.metadata
-        schema = metadata.current_schema
-        scan = Scan(
-            metadata, row_filter or ScanFilter(metadata.partition_specs, schema, ALWAYS_TRUE)
-        )
+        scan = Scan(self.metadata, row_filter or scan_filter(self.metadata, ALWAYS_TRUE))
         if position.is_whole:
             return plan_snapshot(scan, snapshot, self.read)
         return added_files(scan, [snapshot], self.read)

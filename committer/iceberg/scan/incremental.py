@@ -19,7 +19,7 @@ from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.scan.entry_reader import FileFilter, FoundFile, iter_matching_files
 from committer.iceberg.scan.plan_files import Scan
-from committer.iceberg.scan.scan_filter import ScanFilter
+from committer.iceberg.scan.scan_filter import scan_filter
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.snapshot_manifests import Read, snapshot_manifests
 from committer.iceberg.scan.time_travel import find_snapshot
@@ -70,7 +70,7 @@ def plan_appends(
 
     Other operations are left out, and no deletes apply: rows are those that were appended.
     """
-    scan = Scan(metadata, _filter(metadata, filter, case_sensitive))
+    scan = Scan(metadata, scan_filter(metadata, filter, case_sensitive=case_sensitive))
     lineage = snapshots_between(metadata, found_in)
     return added_files(scan, [one for one in lineage if one.operation == _APPEND], read)
 
@@ -95,7 +95,7 @@ def plan_changes(
     Snapshots that only replace files by equal ones are left out. Errors: also `UnsupportedError`
     for a snapshot with delete files, as in Iceberg Java.
     """
-    scan = Scan(metadata, _filter(metadata, filter, case_sensitive))
+    scan = Scan(metadata, scan_filter(metadata, filter, case_sensitive=case_sensitive))
     snapshots = [
         snapshot
         for snapshot in snapshots_between(metadata, found_in)
@@ -133,11 +133,6 @@ def _check_no_deletes(snapshot: Snapshot, read: Read) -> None:
             raise UnsupportedError(
                 f"changes of snapshot {snapshot.snapshot_id}: it has delete files, expected none"
             )
-
-
-def _filter(metadata: TableMetadata, filter: Expression, case_sensitive: bool) -> ScanFilter:
-    specs, schema = metadata.partition_specs, metadata.current_schema
-    return ScanFilter(specs, schema, filter, case_sensitive=case_sensitive)
 
 
 # --- Snapshots of a range ------------------------------------------------------------------------
