@@ -6,6 +6,7 @@ Source: docs/reference/iceberg-notes.md 4.4.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError
@@ -17,13 +18,9 @@ from committer.iceberg.metadata.metadata_check import (
     check_schema,
 )
 from committer.iceberg.metadata.metadata_model import TableMetadata
-from committer.iceberg.schema.partition_spec import (
-    PARTITION_FIELD_ID_START,
-    PartitionField,
-    PartitionSpec,
-)
+from committer.iceberg.schema.partition_spec import PARTITION_FIELD_ID_START, PartitionSpec
 from committer.iceberg.schema.schema import Schema, assign_fresh_ids
-from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from committer.iceberg.values.locations import table_location
 
 # Persisted, because readers that see no codec assume gzip, the default of old.
@@ -80,13 +77,12 @@ def _stored(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _fresh_spec(spec: PartitionSpec, schema: Schema, fresh_schema: Schema) -> PartitionSpec:
     fields = tuple(
-        PartitionField(
-            _fresh_sources(
+        replace(
+            field,
+            source_ids=_fresh_sources(
                 field.source_ids, schema, fresh_schema, f"partition field `{field.name}`"
             ),
-            PARTITION_FIELD_ID_START + position,
-            field.name,
-            field.transform,
+            field_id=PARTITION_FIELD_ID_START + position,
         )
         for position, field in enumerate(spec.fields)
     )
@@ -97,11 +93,9 @@ def _fresh_order(order: SortOrder, schema: Schema, fresh_schema: Schema) -> Sort
     if not order.fields:
         return UNSORTED
     fields = tuple(
-        SortField(
-            _fresh_sources(field.source_ids, schema, fresh_schema, "sort order"),
-            field.transform,
-            field.direction,
-            field.null_order,
+        replace(
+            field,
+            source_ids=_fresh_sources(field.source_ids, schema, fresh_schema, "sort order"),
         )
         for field in order.fields
     )
