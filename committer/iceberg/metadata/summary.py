@@ -18,7 +18,9 @@ _TOTALS = (
     ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
 )
 _LONG_MAX = 2**63 - 1
-_MANIFESTS = ("manifests-created", "manifests-kept", "manifests-replaced")
+_WRITTEN_ALWAYS = frozenset(
+    ("changed-partition-count", "manifests-created", "manifests-kept", "manifests-replaced")
+)
 
 
 def commit_summary(
@@ -39,9 +41,6 @@ def commit_summary(
     }
     computed = {"operation": operation, **printed, **totals(previous, counts)}
     return {**computed, **{key: text for key, text in (extra or {}).items() if key not in computed}}
-
-
-_WRITTEN_ALWAYS = frozenset(("changed-partition-count", *_MANIFESTS))
 
 
 def totals(previous: Mapping[str, str] | None, counts: Mapping[str, int]) -> dict[str, str]:

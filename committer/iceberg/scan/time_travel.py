@@ -55,8 +55,7 @@ def scan_schema(
     `ref`: the branch or tag that it was found by."""
     found_by = None if ref is None else metadata.refs.get(ref)
     is_branch = found_by is not None and found_by.type == "branch"
-    is_current = snapshot is None or snapshot.snapshot_id == metadata.current_snapshot_id
-    if is_current or is_branch or snapshot is None:
+    if is_branch or snapshot is None or snapshot.snapshot_id == metadata.current_snapshot_id:
         return metadata.current_schema
     return snapshot_schema(metadata, snapshot)
 
