@@ -22,11 +22,6 @@ from committer.request.table_identifier import TableIdentifier
 Load = Callable[[TableIdentifier], Awaitable[LoadedTable]]
 
 
-def as_committed(swap: Swap) -> Committed:
-    """Return the answer for a swap that was applied as it is."""
-    return Committed(swap.table)
-
-
 def judge_refused(
     swap: Swap, cause: str, *, location: str | None, earlier: Collection[str] = ()
 ) -> SwapAnswer:
@@ -36,7 +31,7 @@ def judge_refused(
     that it is known to have named before.
     """
     if location == swap.metadata_location:
-        return as_committed(swap)
+        return Committed(swap.table)
     if location == swap.base.metadata_location:
         return Unknown(cause)
     if swap.metadata_location in earlier:

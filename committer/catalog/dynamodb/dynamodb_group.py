@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from committer.aws.client_errors import brief, code_of, surely_not_applied
 from committer.catalog.dynamodb.dynamodb_errors import PASSING, failed_conditions, reasons
 from committer.catalog.dynamodb.dynamodb_layout import LOCATION, PREVIOUS_LOCATION, text_of
-from committer.catalog.refused_swap import as_committed
 from committer.errors import FrazilError
 from committer.ports.pointer_swap import (
     GroupAnswer,
@@ -125,7 +124,7 @@ class GroupSender:
         return GroupConflict(tuple(self._swaps[place].base.identifier for place in failed))
 
     def _committed(self) -> GroupCommitted:
-        return GroupCommitted(tuple(as_committed(swap).table for swap in self._swaps))
+        return GroupCommitted(tuple(swap.table for swap in self._swaps))
 
 
 _NAMES = (LOCATION, PREVIOUS_LOCATION)

@@ -27,7 +27,6 @@ from committer.catalog.dynamodb.dynamodb_errors import (
 )
 from committer.catalog.dynamodb.dynamodb_group import GroupSender
 from committer.catalog.dynamodb.dynamodb_layout import Item, Pointer, Stamp
-from committer.catalog.refused_swap import as_committed
 from committer.errors import FrazilError
 from committer.ports.pointer_swap import (
     Committed,
@@ -131,7 +130,7 @@ class DynamoDbSwaps:
 
     def _committed(self, swap: Swap, version: str) -> Committed:
         self.note(swap.base.identifier, Pointer(swap.metadata_location, version))
-        return as_committed(swap)
+        return Committed(swap.table)
 
     def _error(self, error: Exception, action: str) -> FrazilError:
         return frazil_error(error, action, self._client, self._table_name)

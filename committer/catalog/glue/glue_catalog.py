@@ -39,7 +39,7 @@ from committer.catalog.glue.glue_namespaces import (
 )
 from committer.catalog.glue.glue_probe import prove_condition
 from committer.catalog.namespaces import Namespace, absent_if_unsupported
-from committer.catalog.refused_swap import as_committed, judge_refused
+from committer.catalog.refused_swap import judge_refused
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -56,6 +56,7 @@ from committer.errors import (
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
+    Committed,
     Conflict,
     GroupAnswer,
     LoadedTable,
@@ -142,7 +143,7 @@ class GlueCatalog:
             await self._client.update_table(**call)
         except Exception as error:  # noqa: BLE001  # whatever it is: was the call applied?
             return await self._not_updated(swap, error)
-        return as_committed(swap)
+        return Committed(swap.table)
 
     async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
         raise no_groups(self.capabilities, swaps)

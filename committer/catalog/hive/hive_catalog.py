@@ -24,7 +24,7 @@ from committer.catalog.hive.table_lock import HeldLock, TableLocks, wants_lock
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct
 from committer.catalog.namespaces import Namespace, absent_if_unsupported
-from committer.catalog.refused_swap import as_committed, judge_by_load
+from committer.catalog.refused_swap import judge_by_load
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -41,6 +41,7 @@ from committer.errors import (
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
+    Committed,
     Conflict,
     GroupAnswer,
     LoadedTable,
@@ -215,7 +216,7 @@ class HiveCatalog:
             if await asked(self._metastore.table(*names), f"table {identifier}") is None:
                 return Conflict()
             raise frazil_error(error, f"change of table {identifier}") from error
-        return as_committed(swap)
+        return Committed(swap.table)
 
     async def create_table(self, table: LoadedTable) -> None:
         _refuse_long_keys(table)

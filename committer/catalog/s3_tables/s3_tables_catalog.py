@@ -21,7 +21,7 @@ from committer.catalog.namespaces import (
     check_property_names,
     join_namespace,
 )
-from committer.catalog.refused_swap import as_committed, judge_by_load
+from committer.catalog.refused_swap import judge_by_load
 from committer.catalog.s3_tables import s3_tables_layout as layout
 from committer.catalog.s3_tables.s3_tables_errors import (
     CONFLICT,
@@ -52,6 +52,7 @@ from committer.errors import (
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
+    Committed,
     Conflict,
     GroupAnswer,
     LoadedTable,
@@ -174,7 +175,7 @@ class S3TablesCatalog:
             return await self._not_updated(swap, error)
         if token:
             self._pointers[identifier] = TablePointer(swap.metadata_location, base.warehouse, token)
-        return as_committed(swap)
+        return Committed(swap.table)
 
     async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
         raise no_groups(self.capabilities, swaps)

@@ -28,7 +28,6 @@ from committer.catalog.namespaces import (
     absent_if_unsupported,
     join_namespace,
 )
-from committer.catalog.refused_swap import as_committed
 from committer.catalog.sql.sql_engine import (
     JournalMode,
     connected,
@@ -205,7 +204,7 @@ class SqlCatalog:
                 case Fault.REFUSED:
                     return Rejected(cause_of(error))
             raise frazil_error(error) from error
-        return GroupCommitted(tuple(as_committed(swap).table for swap in swaps))
+        return GroupCommitted(tuple(swap.table for swap in swaps))
 
     async def create_table(self, table: LoadedTable) -> None:
         require_names_fit(_row(table.identifier), table.metadata_location)

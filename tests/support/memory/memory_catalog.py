@@ -16,7 +16,6 @@ from committer.catalog.namespaces import (
     not_empty,
     with_parents,
 )
-from committer.catalog.refused_swap import as_committed
 from committer.catalog.staging import (
     load_table,
     objects_before,
@@ -78,7 +77,7 @@ class MemoryCatalog:
             return GroupConflict(moved)
         for swap in swaps:
             self._locations[swap.base.identifier] = swap.metadata_location
-        return GroupCommitted(tuple(as_committed(swap).table for swap in swaps))
+        return GroupCommitted(tuple(swap.table for swap in swaps))
 
     async def create_table(self, table: LoadedTable) -> None:
         join_namespace(table.identifier.namespace)
