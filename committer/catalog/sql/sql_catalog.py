@@ -29,7 +29,6 @@ from committer.catalog.namespaces import (
     join_namespace,
 )
 from committer.catalog.sql.sql_engine import (
-    JournalMode,
     connected,
     open_engine,
     reading,
@@ -109,8 +108,6 @@ class SqlCatalog:
         storage: Storage,
         driver_properties: Mapping[str, str] | None = None,
         schema_version: SchemaVersion = "V1",
-        busy_timeout_ms: int = 5_000,
-        journal_mode: JournalMode = "wal",
         create: bool = True,
     ) -> SqlCatalog:
         """Connect. `create`: make a file or the layout's tables where they are missing, these of
@@ -121,13 +118,7 @@ class SqlCatalog:
         `AccessError` where the tables are missing and may not be made; `NotFoundError` where they
         are not to be made.
         """
-        engine = open_engine(
-            uri,
-            driver_properties=driver_properties,
-            busy_timeout_ms=busy_timeout_ms,
-            journal_mode=journal_mode if create else None,
-            create=create,
-        )
+        engine = open_engine(uri, driver_properties=driver_properties, create=create)
         return await cls.on_engine(
             engine=engine, name=name, storage=storage, schema_version=schema_version, create=create
         )

@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Literal
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -24,28 +23,24 @@ from committer.catalog.sql.sqlite_file import follow_name
 from committer.errors import InvariantError, SettingsError
 from committer.extras import named_extra
 
-JournalMode = Literal["wal", "delete"]
-
 _WRITES = "catalog_writes"
 _SERVER_THREADS = 8
+# How long SQLite waits for another connection's lock.
+_BUSY_MS = 5_000
 
 
 def open_engine(
     uri: str,
     *,
     driver_properties: Mapping[str, str] | None = None,
-    busy_timeout_ms: int = 5_000,
-    journal_mode: JournalMode | None = "wal",
     answer_s_max: float = 20.0,
     create: bool = True,
 ) -> Engine:
     """Build the engine of a database's address, say `sqlite:////abs/path/catalog.db`; do not
     connect.
 
-    `busy_timeout_ms` is how long SQLite waits for another connection's lock, `answer_s_max` how
-    long a server has for an answer. Journal mode "delete" is for file systems without shared memory
-    (network mounts), where the write-ahead log cannot be; None keeps that of the file. Without
-    `create` no SQLite file is made. `driver_properties`: see `database_url`.
+    `answer_s_max`: how long a server has for an answer. Without `create` no SQLite file is made,
+    and one that is there keeps its journal mode. `driver_properties`: see `database_url`.
 
     Errors: `SettingsError` for an address that names no database, or whose driver is not installed;
     `NotFoundError` for a SQLite file that is missing and is not to be made.
@@ -53,9 +48,7 @@ def open_engine(
     url = database_url(uri, driver_properties or {})
     match url.get_backend_name():
         case "sqlite":
-            return _open_sqlite(
-                url, busy_timeout_ms=busy_timeout_ms, journal_mode=journal_mode, create=create
-            )
+            return _open_sqlite(url, create=create)
         case "postgresql":
             return _open_postgresql(url, answer_s_max=answer_s_max)
         case "mariadb":
@@ -64,13 +57,11 @@ def open_engine(
             raise InvariantError(f"no adapter for the database `{other}`")
 
 
-def _open_sqlite(
-    url: URL, *, busy_timeout_ms: int, journal_mode: JournalMode | None, create: bool
-) -> Engine:
+def _open_sqlite(url: URL, *, create: bool) -> Engine:
     if url.database in (None, "", ":memory:"):
         raise SettingsError("catalog uri: SQLite needs a file, which other processes can open")
     engine = create_engine(url)
-    _prepare_sqlite(engine, busy_timeout_ms=busy_timeout_ms, journal_mode=journal_mode)
+    _prepare_sqlite(engine, sets_wal=create)
     _follow_file(engine, create=create)
     return engine
 
@@ -126,18 +117,16 @@ def _driver_errors(engine: Engine) -> type[Exception]:
     return driver.Error
 
 
-def _prepare_sqlite(
-    engine: Engine, *, busy_timeout_ms: int, journal_mode: JournalMode | None
-) -> None:
+def _prepare_sqlite(engine: Engine, *, sets_wal: bool) -> None:
     def connected(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
         # The driver would begin a transaction at the first write only; here they begin explicitly.
         connection.isolation_level = None
         with closing(connection.cursor()) as cursor:
-            cursor.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
+            cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
             # A commit that was answered survives a power cut.
             cursor.execute("PRAGMA synchronous = FULL")
-            if journal_mode is not None:
-                _set_journal_mode(connection, journal_mode)
+            if sets_wal:
+                _set_wal(connection)
 
     def begun(connection: Connection) -> None:
         # Taking the write lock first keeps "locked" before the first write: surely nothing applied.
@@ -168,14 +157,13 @@ def _is_absent(path: Path) -> bool:
     return False
 
 
-def _set_journal_mode(connection: DBAPIConnection, journal_mode: JournalMode) -> None:
-    """Ask for the mode; keep the file's present one where others use it or it may not be changed.
-
-    Both modes are safe, and all connections follow the file.
+def _set_wal(connection: DBAPIConnection) -> None:
+    """Ask for the write-ahead log; keep the file's present mode where others use it or it may not
+    be changed. Both are safe, and all connections follow the file.
     """
     with closing(connection.cursor()) as cursor:
         try:
-            cursor.execute(f"PRAGMA journal_mode = {journal_mode}")
+            cursor.execute("PRAGMA journal_mode = wal")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY):
                 raise

@@ -210,16 +210,6 @@ async def test_database_outlives_a_power_cut_and_readers_do_not_block_it(tmp_pat
             assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
 
 
-async def test_rollback_journal_may_be_chosen_for_file_systems_without_shared_memory(
-    tmp_path: Path,
-) -> None:
-    engine = open_engine(f"sqlite:///{tmp_path / 'catalog.db'}", journal_mode="delete")
-    async with open_hooked(engine) as catalog:
-        await catalog.probe()
-        with engine.connect() as connection:
-            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
-
-
 def test_swap_for_a_database_server_is_one_standard_update() -> None:
     statement = Statements("frazil", has_type=True).swap
     # The stubs of SQLAlchemy leave the constructor of a dialect untyped.
