@@ -325,7 +325,7 @@ ADAPTERS = (
     ),
     Mutant(
         "server_decides_about_the_isolation_of_a_swap",
-        "committer/catalog/sql/postgresql.py",
+        "committer/catalog/sql/sql_engine.py",
         '        isolation_level="READ COMMITTED",\n',
         "",
         ("tests/catalog/sql/test_postgresql.py -k read_committed_whatever",),
@@ -582,8 +582,8 @@ ADAPTERS = (
     Mutant(
         "mariadb_counts_rows_that_changed",
         "committer/catalog/sql/mariadb.py",
-        '                "client_flag": given.get("client_flag", 0) | CLIENT.FOUND_ROWS,\n',
-        '                "client_flag": given.get("client_flag", 0) & ~CLIENT.FOUND_ROWS,\n',
+        '        "client_flag": options.get("client_flag", 0) | CLIENT.FOUND_ROWS,\n',
+        '        "client_flag": options.get("client_flag", 0) & ~CLIENT.FOUND_ROWS,\n',
         ("tests/catalog/sql/test_mariadb.py -k found_and_not_changed",),
     ),
     Mutant(

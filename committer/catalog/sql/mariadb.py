@@ -12,9 +12,7 @@ from typing import Any
 
 import pymysql
 from pymysql.constants import CLIENT
-from sqlalchemy import URL, Connection, Engine, create_engine, event, text
-from sqlalchemy.engine.interfaces import Dialect
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy import Connection, text
 
 from committer.catalog.sql.sql_errors import UnsuitableServerError
 from committer.catalog.sql.sql_layout import MARIADB_COLLATION, NAMESPACES, TABLES
@@ -41,40 +39,29 @@ WHERE columns.table_schema = DATABASE() AND columns.table_name IN (:tables, :nam
 """
 
 
-def open_server(url: URL, *, pool_size: int, answer_s_max: float) -> Engine:
-    """Build the engine of a MariaDB server; do not connect.
+def connect(
+    arguments: list[Any], options: dict[str, Any], answer_s_max: float
+) -> pymysql.Connection[Any]:
+    """Connect, by what SQLAlchemy makes of the URL.
 
-    Each statement runs in READ COMMITTED, whatever the server's default is: so a swap that has
-    waited for another one sees what that has made of the row.
+    Errors: those of the driver; `UnsuitableServerError`.
     """
-    engine = create_engine(
-        url, isolation_level="READ COMMITTED", pool_size=pool_size, max_overflow=0
-    )
-
-    def connect(
-        _: Dialect, __: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]
-    ) -> pymysql.Connection[Any]:
-        given = {"connect_timeout": _CONNECT_S_MAX, **options}
-        connection = pymysql.connect(
-            *arguments,
-            **{
-                **given,
-                "charset": "utf8mb4",
-                # An UPDATE counts the rows that its condition has found, changed or not.
-                "client_flag": given.get("client_flag", 0) | CLIENT.FOUND_ROWS,
-                "read_timeout": answer_s_max,
-                "write_timeout": answer_s_max,
-            },
-        )
-        try:
-            _prepare(connection, max(1, int(answer_s_max)))
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    event.listen(engine, "do_connect", connect)
-    return engine
+    settings = {
+        "connect_timeout": _CONNECT_S_MAX,
+        **options,
+        "charset": "utf8mb4",
+        # An UPDATE counts the rows that its condition has found, changed or not.
+        "client_flag": options.get("client_flag", 0) | CLIENT.FOUND_ROWS,
+        "read_timeout": answer_s_max,
+        "write_timeout": answer_s_max,
+    }
+    connection = pymysql.connect(*arguments, **settings)
+    try:
+        _prepare(connection, max(1, int(answer_s_max)))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _prepare(connection: pymysql.Connection[Any], wait_s: int) -> None:

@@ -11,9 +11,6 @@ from typing import Any
 import psycopg
 from psycopg.abc import RV, PQGen
 from psycopg.pq import TransactionStatus
-from sqlalchemy import URL, Engine, create_engine, event
-from sqlalchemy.engine.interfaces import Dialect
-from sqlalchemy.pool import ConnectionPoolEntry
 
 from committer.catalog.sql.sql_errors import UnsuitableServerError
 
@@ -56,39 +53,26 @@ class BoundedConnection(psycopg.Connection[Any]):
             ) from error
 
 
-def open_server(url: URL, *, pool_size: int, answer_s_max: float) -> Engine:
-    """Build the engine of a PostgreSQL server; do not connect.
+def connect(
+    arguments: list[Any], options: dict[str, Any], answer_s_max: float
+) -> BoundedConnection:
+    """Connect, by what SQLAlchemy makes of the URL.
 
-    Each statement runs in READ COMMITTED, whatever the server's default is: so a swap that has
-    waited for another one sees what that has made of the row.
+    Errors: those of the driver; `UnsuitableServerError`.
     """
-    engine = create_engine(
-        url,
-        isolation_level="READ COMMITTED",
-        pool_size=pool_size,
-        max_overflow=0,
-        use_native_hstore=False,
-    )
-
-    def connect(
-        _: Dialect, __: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]
-    ) -> BoundedConnection:
-        # A pooler may give each transaction another server, which knows no statement prepared here.
-        settings = {**_CONNECTION, **options, "prepare_threshold": None}
-        try:
-            connection = BoundedConnection.connect(*arguments, **settings)
-        except psycopg.ProgrammingError as error:
-            raise UnsuitableServerError(f"has an unusable address: {error}") from error
-        connection.answer_s_max = answer_s_max
-        try:
-            _prepare(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    event.listen(engine, "do_connect", connect)
-    return engine
+    # A pooler may give each transaction another server, which knows no statement prepared here.
+    settings = {**_CONNECTION, **options, "prepare_threshold": None}
+    try:
+        connection = BoundedConnection.connect(*arguments, **settings)
+    except psycopg.ProgrammingError as error:
+        raise UnsuitableServerError(f"has an unusable address: {error}") from error
+    connection.answer_s_max = answer_s_max
+    try:
+        _prepare(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def _prepare(connection: BoundedConnection) -> None:

@@ -8,12 +8,13 @@ is here.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, Dialect
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -22,6 +23,9 @@ from committer.catalog.sql.sql_errors import no_catalog
 from committer.catalog.sql.sqlite_file import follow_name
 from committer.errors import InvariantError, SettingsError
 from committer.extras import named_extra
+
+# Connects by the arguments that SQLAlchemy makes of a URL, for answers within so many seconds.
+_Connect = Callable[[list[Any], dict[str, Any], float], object]
 
 _WRITES = "catalog_writes"
 _SERVER_THREADS = 8
@@ -50,9 +54,13 @@ def open_engine(
         case "sqlite":
             return _open_sqlite(url, create=create)
         case "postgresql":
-            return _open_postgresql(url, answer_s_max=answer_s_max)
+            with named_extra("a catalog on PostgreSQL", "postgres"):
+                from committer.catalog.sql.postgresql import connect
+            return _open_server(url, connect, answer_s_max, use_native_hstore=False)
         case "mariadb":
-            return _open_mariadb(url, answer_s_max=answer_s_max)
+            with named_extra("a catalog on MariaDB", "mariadb"):
+                from committer.catalog.sql.mariadb import connect as connect_mariadb
+            return _open_server(url, connect_mariadb, answer_s_max)
         case other:
             raise InvariantError(f"no adapter for the database `{other}`")
 
@@ -66,16 +74,27 @@ def _open_sqlite(url: URL, *, create: bool) -> Engine:
     return engine
 
 
-def _open_postgresql(url: URL, *, answer_s_max: float) -> Engine:
-    with named_extra("a catalog on PostgreSQL", "postgres"):
-        from committer.catalog.sql.postgresql import open_server
-    return open_server(url, pool_size=_SERVER_THREADS, answer_s_max=answer_s_max)
+def _open_server(url: URL, connect: _Connect, answer_s_max: float, **settings: bool) -> Engine:
+    """Build the engine of a server.
 
+    Each statement runs in READ COMMITTED, whatever the server's default is: so a swap that has
+    waited for another one sees what that has made of the row.
+    """
+    engine = create_engine(
+        url,
+        isolation_level="READ COMMITTED",
+        pool_size=_SERVER_THREADS,
+        max_overflow=0,
+        **settings,
+    )
 
-def _open_mariadb(url: URL, *, answer_s_max: float) -> Engine:
-    with named_extra("a catalog on MariaDB", "mariadb"):
-        from committer.catalog.sql.mariadb import open_server
-    return open_server(url, pool_size=_SERVER_THREADS, answer_s_max=answer_s_max)
+    def do_connect(
+        _: Dialect, __: ConnectionPoolEntry, arguments: list[Any], options: dict[str, Any]
+    ) -> object:
+        return connect(arguments, options, answer_s_max)
+
+    event.listen(engine, "do_connect", do_connect)
+    return engine
 
 
 def threads(engine: Engine) -> int:
