@@ -1,10 +1,9 @@
 """Objects as files of this machine (or of a shared file system with hard links and `flock`).
 
-Every call runs as one job of an executor, a group of objects in one job. Creates that come while
-others are under way share the next job, and with it commits of the file system's journal. There is
-no asynchronous file I/O, so calls run in threads: of a given executor, or of a new one. The jobs
-share nothing but files. A cancelled call may still take effect. How the promises are kept:
-`durable_writes`.
+Every call runs as one job of a thread, since there is no asynchronous file I/O; a group of objects
+is one job. Creates that come while others are under way share the next job, and with it commits of
+the file system's journal. The jobs share nothing but files. A cancelled call may still take effect.
+How the promises are kept: `durable_writes`.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from typing import TypeVar
@@ -44,19 +43,12 @@ class LocalStorage:
     folder itself may be a link.
     """
 
-    def __init__(
-        self,
-        *,
-        prune_below: Sequence[str] = (),
-        quiet_s: float = 60.0,
-        executor: Executor | None = None,
-    ) -> None:
+    def __init__(self, *, prune_below: Sequence[str] = (), quiet_s: float = 60.0) -> None:
         roots = [local_files.local_name(folder) for folder in prune_below]
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
         self._roots = self._emptied.roots
         self._first_writes = FirstWrites()
-        self._own = None if executor else ThreadPoolExecutor(_THREADS_MAX, "local-storage")
-        self._executor = executor or self._own
+        self._executor = ThreadPoolExecutor(_THREADS_MAX, "local-storage")
         self._creates = GroupCommit[Sequence[NewObject], None](
             self._create_groups, lanes=_CREATING_JOBS_MAX
         )
@@ -126,9 +118,8 @@ class LocalStorage:
         await prove_conditions(self, f"{prefix.removesuffix('/')}/{name}")
 
     async def close(self) -> None:
-        """Release the threads; an executor that was passed in belongs to the caller."""
-        if self._own is not None:
-            await asyncio.to_thread(self._own.shutdown)
+        """Release the threads."""
+        await asyncio.to_thread(self._executor.shutdown)
 
     async def _run(self, job: Callable[[], _Answer]) -> _Answer:
         return await asyncio.get_running_loop().run_in_executor(self._executor, job)

@@ -98,20 +98,23 @@ def test_what_is_no_local_location_is_refused(location: str) -> None:
         local_path(location)
 
 
-async def test_an_executor_that_is_handed_in_does_all_the_work(tmp_path: Path) -> None:
+async def test_a_group_is_one_job_of_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     jobs: list[object] = []
+    submit = ThreadPoolExecutor.submit
 
-    class Counting(ThreadPoolExecutor):
-        def submit(self, job, /, *arguments, **named):  # type: ignore[no-untyped-def]
-            jobs.append(job)
-            return super().submit(job, *arguments, **named)
+    def counting(self, job, /, *arguments, **named):  # type: ignore[no-untyped-def]
+        jobs.append(job)
+        return submit(self, job, *arguments, **named)
 
-    with Counting(1) as executor:
-        storage = LocalStorage(executor=executor)
-        await storage.create([NewObject(f"{tmp_path}/{number}", b"x") for number in range(200)])
-        assert len(jobs) == 1, "a group is one job"
-        await names(storage, tmp_path)
-        assert len(jobs) == 3, "a listing is a job a thousand objects, and one that finds the end"
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", counting)
+    storage = LocalStorage()
+    await storage.create([NewObject(f"{tmp_path}/{number}", b"x") for number in range(200)])
+    assert len(jobs) == 1
+    await names(storage, tmp_path)
+    assert len(jobs) == 3, "a listing is a job a thousand objects, and one that finds the end"
+    await storage.close()
 
 
 # --- Durable, whole, alone -----------------------------------------------------------------------
