@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from committer.catalog.hive.hive_catalog import HiveCatalog
-from committer.catalog.hive.pool import Timeouts
 from committer.catalog.hive.thrift_connection import Connection
 from committer.catalog.hive.thrift_values import boolean, get_texts, text
 from committer.ports.pointer_swap import LoadedTable, Swap
@@ -69,7 +68,7 @@ class HiveHarness(PlainNamespaces):
             world=RealWorld(),
             locks_by_default=locks or self.unfenced,
             allow_unfenced_locks=unfenced or self.unfenced,
-            timeouts=Timeouts(read_s=read_timeout_s),
+            answer_s_max=read_timeout_s,
             lock_wait_s_max=lock_wait_s_max,
         )
         self._others.append(client)

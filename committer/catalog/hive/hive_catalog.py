@@ -19,7 +19,7 @@ from committer.catalog.hive import hive_layout as layout
 from committer.catalog.hive.databases import Databases
 from committer.catalog.hive.hive_probe import probe
 from committer.catalog.hive.metastore import Metastore, asked, frazil_error, says_modified
-from committer.catalog.hive.pool import ConnectionPool, Timeouts
+from committer.catalog.hive.pool import ConnectionPool
 from committer.catalog.hive.table_lock import HeldLock, TableLocks, wants_lock
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct
@@ -102,7 +102,7 @@ class HiveCatalog:
         ugi: str = "",
         locks_by_default: bool = True,
         allow_unfenced_locks: bool = False,
-        timeouts: Timeouts = Timeouts(),  # noqa: B008  # a frozen value
+        answer_s_max: float = 60.0,
         lock_wait_s_max: float = 30.0,
     ) -> HiveCatalog:
         """Connect. `uri`: `thrift://host:port`, several of one metastore by commas.
@@ -112,7 +112,7 @@ class HiveCatalog:
         `allow_unfenced_locks`: a metastore that ignores the expected parameter is good enough; all
         commits hold the lock then. Errors: `SettingsError`; `CatalogUnavailableError`.
         """
-        pool = ConnectionPool(uri, ugi=ugi, timeouts=timeouts)
+        pool = ConnectionPool(uri, ugi=ugi, answer_s_max=answer_s_max)
         try:
             await pool.call("get_all_databases", {})
         except LostAnswerError as error:

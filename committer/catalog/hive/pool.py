@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from committer.catalog.hive.thrift_connection import Connection, LostAnswerError, MetastoreError
@@ -16,14 +15,7 @@ from committer.errors import CatalogUnavailableError, SettingsError
 
 _PORT = 9083
 _CONNECTIONS_MAX = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """How long to wait for a connection, and for an answer."""
-
-    connect_s: float = 10.0
-    read_s: float = 60.0
+_CONNECT_S_MAX = 10.0
 
 
 class ConnectionPool:
@@ -31,15 +23,16 @@ class ConnectionPool:
     answers for the others.
     """
 
-    def __init__(self, uris: str, *, ugi: str = "", timeouts: Timeouts) -> None:
+    def __init__(self, uris: str, *, ugi: str = "", answer_s_max: float) -> None:
         """Parse the addresses, `thrift://host:port` and several by commas; connect later.
 
-        `ugi`: user, or `user:group,group`. Errors: `SettingsError`.
+        `ugi`: user, or `user:group,group`. `answer_s_max`: how long to wait for an answer. Errors:
+        `SettingsError`.
         """
         self._uris = uris
         self._servers = parse_uris(uris)
         self._ugi = ugi
-        self._timeouts = timeouts
+        self._answer_s_max = answer_s_max
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
         self._is_closed = False
@@ -105,10 +98,7 @@ class ConnectionPool:
 
     def _open(self, host: str, port: int) -> Connection:
         connection = Connection(
-            host,
-            port,
-            connect_timeout_s=self._timeouts.connect_s,
-            read_timeout_s=self._timeouts.read_s,
+            host, port, connect_timeout_s=_CONNECT_S_MAX, read_timeout_s=self._answer_s_max
         )
         if self._ugi:
             user, _, groups = self._ugi.partition(":")

@@ -10,7 +10,6 @@ import pytest
 
 from committer.catalog.hive import hive_layout as layout
 from committer.catalog.hive.hive_catalog import HiveCatalog
-from committer.catalog.hive.pool import Timeouts
 from committer.catalog.hive.thrift_connection import Connection
 from committer.catalog.hive.thrift_values import Struct, struct, text, text_map
 from committer.errors import (
@@ -238,9 +237,7 @@ async def test_swap_whose_server_is_killed_is_unknown_and_a_dead_server_unavaila
     assert isinstance(await task, Unknown)
     with pytest.raises(CatalogUnavailableError):
         await harness.catalog.swap(swap)
-    direct = HiveCatalog.open(
-        uri=harness.server.uri, storage=harness.storage, world=RealWorld(), timeouts=Timeouts()
-    )
+    direct = HiveCatalog.open(uri=harness.server.uri, storage=harness.storage, world=RealWorld())
     with pytest.raises(CatalogUnavailableError, match="no Hive metastore can be reached"):
         await direct
     # A server ends with the thread that has started it.
