@@ -28,7 +28,6 @@ async def open_dynamodb(
     from committer.catalog.dynamodb.dynamodb_catalog import DynamoDbCatalog
 
     return await DynamoDbCatalog.open(
-        name=properties.name,
         table_name=table_name,
         storage=storage,
         options=options,

@@ -26,7 +26,7 @@ async def open_hadoop(
         raise NotFoundError(
             f"there is no folder {warehouse} (`warehouse`) yet: `frazil table create` makes one"
         )
-    return await HadoopCatalog.open(
+    return HadoopCatalog(
         warehouse=warehouse,
         storage=storage,
         no_other_writers=properties.flag("hadoop.no-other-writers"),

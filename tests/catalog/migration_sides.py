@@ -37,7 +37,6 @@ async def open_kind(
         case "dynamodb":
             server = fixture("dynamodb_server")
             return await DynamoDbCatalog.open(
-                name="dynamodb",
                 table_name=server.new_table_name(),
                 storage=storage,
                 options=server.options,

@@ -166,7 +166,6 @@ class DynamoDbHarness(PlainNamespaces):
         """Open a client of the table at this address."""
         options = replace(self._server.options, endpoint_url=url, read_timeout_s=read_timeout_s)
         return await DynamoDbCatalog.open(
-            name="frazil",
             table_name=self.table_name,
             storage=self.storage,
             options=options,

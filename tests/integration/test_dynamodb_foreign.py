@@ -48,7 +48,6 @@ class Shared:
     async def ours(self) -> AsyncIterator[DynamoDbCatalog]:
         storage = LocalStorage()
         catalog = await DynamoDbCatalog.open(
-            name="frazil",
             table_name=self.table_name,
             storage=storage,
             options=self.server.options,

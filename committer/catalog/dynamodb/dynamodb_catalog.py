@@ -84,7 +84,6 @@ class DynamoDbCatalog:
     async def open(
         cls,
         *,
-        name: str,  # noqa: ARG003  # other catalogs need it
         table_name: str,
         storage: Storage,
         options: AwsOptions,
@@ -93,7 +92,7 @@ class DynamoDbCatalog:
     ) -> DynamoDbCatalog:
         """Connect, check the table's layout, and make the table where it is missing.
 
-        The layout has no place for the catalog's `name`: a DynamoDB table is one catalog. Errors:
+        The layout has no place for a catalog's name: a DynamoDB table is one catalog. Errors:
         `SettingsError` for another layout, and what `open_client` refuses; `NotFoundError` for a
         missing table that is not to be made; `AccessError`; `CatalogUnavailableError`.
         """

@@ -42,7 +42,10 @@ _OWN_FOLDERS = {"metadata/", "data/"}
 
 
 class HadoopCatalog:
-    """The `Catalog` port. The storage belongs to the caller."""
+    """The `Catalog` port. The storage belongs to the caller. No I/O before the first call.
+
+    `no_other_writers`: the operator's word that only Frazil writes to the tables below `warehouse`.
+    """
 
     capabilities = CatalogCapabilities(
         kind="file system",
@@ -52,23 +55,13 @@ class HadoopCatalog:
         has_namespace_properties=False,
     )
 
-    def __init__(self, *, warehouse: str, storage: Storage, no_other_writers: bool) -> None:
+    def __init__(self, *, warehouse: str, storage: Storage, no_other_writers: bool = False) -> None:
         self._warehouse = warehouse.rstrip("/")
         self._storage = storage
         is_local = comparable_location(warehouse).store == "file://"
         self._is_writable = is_local or no_other_writers
         self._versions = Versions(storage, is_local=is_local)
         self._folders = Folders(self._warehouse, storage, self._versions)
-
-    @classmethod
-    async def open(
-        cls, *, warehouse: str, storage: Storage, no_other_writers: bool = False
-    ) -> HadoopCatalog:
-        """Open the catalog of a warehouse folder; nothing is asked yet.
-
-        `no_other_writers`: the operator's word that only Frazil writes to the tables below it.
-        """
-        return cls(warehouse=warehouse, storage=storage, no_other_writers=no_other_writers)
 
     # --- Tables ---
 

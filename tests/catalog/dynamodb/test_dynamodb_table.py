@@ -56,7 +56,6 @@ async def opened(
     options: AwsOptions, table_name: str, *, world: World | None = None, create: bool = True
 ) -> AsyncIterator[DynamoDbCatalog]:
     catalog = await DynamoDbCatalog.open(
-        name="frazil",
         table_name=table_name,
         storage=InterferedStorage(),
         options=options,

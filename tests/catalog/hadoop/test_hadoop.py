@@ -413,7 +413,7 @@ async def test_a_base_of_a_later_table_of_the_name_is_a_conflict(
 async def test_an_object_store_is_read_only_unless_the_operator_vouches_for_it() -> None:
     place = Place("memory://bucket", FailingCreates(MemoryStorage()))
     table = await place.create()
-    catalog = await HadoopCatalog.open(warehouse=place.warehouse, storage=place.storage)
+    catalog = HadoopCatalog(warehouse=place.warehouse, storage=place.storage)
     assert await catalog.load(FLIGHTS) == table
     assert await catalog.list_tables(("db",)) == [FLIGHTS]
     refused = (
@@ -433,7 +433,7 @@ async def test_an_object_store_is_read_only_unless_the_operator_vouches_for_it()
 async def test_a_local_disk_needs_no_word_of_the_operator(tmp_path: Path) -> None:
     storage = LocalStorage()
     for warehouse in (f"{tmp_path}/a", f"file:{tmp_path}/b", f"file://{tmp_path}/c/"):
-        catalog = await HadoopCatalog.open(warehouse=warehouse, storage=storage)
+        catalog = HadoopCatalog(warehouse=warehouse, storage=storage)
         await catalog.probe()
         table = build_table(warehouse=warehouse.rstrip("/"))
         await catalog.create_namespace(("db",))
