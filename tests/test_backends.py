@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from committer.backends.catalog_kinds import open_catalog
-from committer.backends.open_dynamodb import dynamodb_table
+from committer.backends.catalog_kinds import dynamodb_table, open_catalog
 from committer.backends.storage_schemes import open_storage
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError

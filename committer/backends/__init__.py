@@ -1,6 +1,6 @@
 """Which adapter serves a location (`storage_schemes`), and which a catalog (`catalog_kinds`).
 
-For the service, the command and the Spark side. One file for each kind of catalog turns properties
-into arguments. Libraries of an object store or a catalog are imported once a location or a kind
-asks for them: one machine runs without the extras `aws`, `gcs`, `adls`, `hive` and `rest`.
+For the service, the command and the Spark side: properties become arguments. Libraries of an object
+store or a catalog are imported once a location or a kind asks for them: one machine runs without
+the extras `aws`, `gcs`, `adls`, `hive` and `rest`.
 """

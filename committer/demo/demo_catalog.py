@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from committer.backends.open_sql import driver_properties
+from committer.backends.catalog_kinds import driver_properties
 from committer.catalog.catalog_properties import CatalogKind, CatalogProperties
 from committer.catalog.property_names import CATALOG_PROPERTIES
 from committer.catalog.sql.sql_address import database_url
