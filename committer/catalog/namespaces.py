@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from committer.errors import NamespaceNotEmptyError, NoSuchTableError, UnsupportedError
+from committer.errors import (
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    UnsupportedError,
+)
 
 Namespace = tuple[str, ...]
 
@@ -46,6 +51,11 @@ def has_below(namespace: Namespace, namespaces: Iterable[Namespace]) -> bool:
     """Return whether one of `namespaces` lies below the namespace."""
     depth = len(namespace)
     return any(len(one) > depth and one[:depth] == namespace for one in namespaces)
+
+
+def no_namespace(namespace: Namespace) -> NoSuchNamespaceError:
+    """Return the error for a namespace that is not there."""
+    return NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
 
 
 def not_empty(namespace: Namespace) -> NamespaceNotEmptyError:

@@ -23,6 +23,7 @@ from committer.catalog.glue.glue_errors import (
     ALREADY_EXISTS,
     CONCURRENT,
     NOT_FOUND,
+    explained,
     frazil_error,
     is_refused,
 )
@@ -33,12 +34,11 @@ from committer.catalog.glue.glue_namespaces import (
     drop_database,
     list_databases,
     list_iceberg_tables,
-    no_namespace,
     properties_of,
     read_database,
 )
 from committer.catalog.glue.glue_probe import prove_condition
-from committer.catalog.namespaces import Namespace, absent_if_unsupported
+from committer.catalog.namespaces import Namespace, absent_if_unsupported, no_namespace
 from committer.catalog.refused_swap import judge_refused
 from committer.catalog.staging import (
     load_table,
@@ -208,12 +208,8 @@ class GlueCatalog:
         with absent_if_unsupported():
             database, name = layout.table_name(identifier)
         await self._table(identifier)
-        try:
+        with explained(self._client, "DeleteTable", identifier, absent=_no_table(identifier)):
             await self._client.delete_table(DatabaseName=database, Name=name)
-        except AWS_ERRORS as error:
-            if code_of(error) == NOT_FOUND:
-                raise _no_table(identifier) from error
-            raise self._error(error, "DeleteTable", identifier) from error
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         """Refuse: see the message."""
@@ -280,12 +276,8 @@ class GlueCatalog:
     async def _answer(self, identifier: TableIdentifier) -> Any:
         """Return Glue's table as it answers it. Absent: `NoSuchTableError`."""
         database, name = layout.table_name(identifier)
-        try:
+        with explained(self._client, "GetTable", identifier, absent=_no_table(identifier)):
             return (await self._client.get_table(DatabaseName=database, Name=name))["Table"]
-        except AWS_ERRORS as error:
-            if code_of(error) == NOT_FOUND:
-                raise _no_table(identifier) from error
-            raise self._error(error, "GetTable", identifier) from error
 
     def _error(self, error: Exception, action: str, about: object) -> FrazilError:
         return frazil_error(error, self._client, action, about)

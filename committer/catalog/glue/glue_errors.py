@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from committer.aws.client_errors import brief, code_of, explain, surely_not_applied
+from committer.aws.client_errors import AWS_ERRORS, brief, code_of, explain, surely_not_applied
 from committer.errors import CatalogUnavailableError, FrazilError
 
 if TYPE_CHECKING:
@@ -32,6 +34,19 @@ _PASSING = _IN_DOUBT | {"ResourceNotReadyException"}
 def is_refused(error: Exception) -> bool:
     """Return whether Glue has surely not applied the call."""
     return code_of(error) not in _IN_DOUBT and surely_not_applied(error)
+
+
+@contextmanager
+def explained(
+    client: GlueClient, action: str, about: object, *, absent: FrazilError | None = None
+) -> Iterator[None]:
+    """Translate the errors of a call. `absent`: the error for what Glue does not find."""
+    try:
+        yield
+    except AWS_ERRORS as error:
+        if absent is not None and code_of(error) == NOT_FOUND:
+            raise absent from error
+        raise frazil_error(error, client, action, about) from error
 
 
 def frazil_error(error: Exception, client: GlueClient, action: str, about: object) -> FrazilError:

@@ -11,15 +11,16 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from committer.aws.client_errors import AWS_ERRORS, code_of
-from committer.catalog.glue.glue_errors import ALREADY_EXISTS, NOT_FOUND, frazil_error
+from committer.catalog.glue.glue_errors import ALREADY_EXISTS, explained, frazil_error
 from committer.catalog.glue.glue_layout import database_name, is_iceberg, is_name
 from committer.catalog.namespaces import (
     Namespace,
     check_property_names,
     join_namespace,
+    no_namespace,
     not_empty,
 )
-from committer.errors import NoSuchNamespaceError, UnsupportedError
+from committer.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from types_aiobotocore_glue import GlueClient
@@ -33,20 +34,11 @@ _VALUE_CHARS_MAX = {"location": 1_024, "comment": 2_048}
 _PARAMETER_CHARS_MAX = 512_000
 
 
-def no_namespace(namespace: Namespace) -> NoSuchNamespaceError:
-    """Return the error for a namespace that is not there."""
-    return NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
-
-
 async def read_database(client: GlueClient, namespace: Namespace) -> DatabaseTypeDef:
     """Read a database. Absent, also because none can be called so: `NoSuchNamespaceError`."""
     name = _existing(namespace)
-    try:
+    with explained(client, "GetDatabase", name, absent=no_namespace(namespace)):
         return (await client.get_database(Name=name))["Database"]
-    except AWS_ERRORS as error:
-        if code_of(error) == NOT_FOUND:
-            raise no_namespace(namespace) from error
-        raise frazil_error(error, client, "GetDatabase", name) from error
 
 
 async def create_database(client: GlueClient, namespace: Namespace) -> None:
@@ -69,12 +61,8 @@ async def drop_database(client: GlueClient, namespace: Namespace) -> None:
     if await _tables(client, namespace):
         raise not_empty(namespace)
     name = database_name(namespace)
-    try:
+    with explained(client, "DeleteDatabase", name, absent=no_namespace(namespace)):
         await client.delete_database(Name=name)
-    except AWS_ERRORS as error:
-        if code_of(error) == NOT_FOUND:
-            raise no_namespace(namespace) from error
-        raise frazil_error(error, client, "DeleteDatabase", name) from error
 
 
 async def change_database(
@@ -95,25 +83,15 @@ async def change_database(
             call[field] = text
     name = database["Name"]
     database_input: Any = {**call, "Name": name, "Parameters": changed}
-    try:
+    with explained(client, "UpdateDatabase", name, absent=no_namespace(namespace)):
         await client.update_database(Name=name, DatabaseInput=database_input)
-    except AWS_ERRORS as error:
-        if code_of(error) == NOT_FOUND:
-            raise no_namespace(namespace) from error
-        raise frazil_error(error, client, "UpdateDatabase", name) from error
 
 
 async def list_databases(client: GlueClient) -> list[Namespace]:
     """List databases, sorted; one whose name no client of Iceberg takes is left out."""
-    found: list[str] = []
-    page: dict[str, Any] = {"MaxResults": 100}
-    while page:
-        try:
-            answer = await client.get_databases(**page)
-        except AWS_ERRORS as error:
-            raise frazil_error(error, client, "GetDatabases", "the catalog") from error
-        found.extend(one["Name"] for one in answer["DatabaseList"])
-        page = _next(page, answer)
+    with explained(client, "GetDatabases", "the catalog"):
+        pages = client.get_paginator("get_databases").paginate(PaginationConfig={"PageSize": 100})
+        found = [one["Name"] async for page in pages for one in page["DatabaseList"]]
     return [(name,) for name in sorted(found) if is_name(name)]
 
 
@@ -125,18 +103,10 @@ async def list_iceberg_tables(client: GlueClient, namespace: Namespace) -> list[
 
 async def _tables(client: GlueClient, namespace: Namespace) -> dict[str, bool]:
     """Return all that a database holds by name, and whether it is a table of Iceberg."""
-    found: dict[str, bool] = {}
-    page: dict[str, Any] = {"DatabaseName": _existing(namespace)}
-    while page:
-        try:
-            answer = await client.get_tables(**page)
-        except AWS_ERRORS as error:
-            if code_of(error) == NOT_FOUND:
-                raise no_namespace(namespace) from error
-            raise frazil_error(error, client, "GetTables", page["DatabaseName"]) from error
-        found.update({one["Name"]: is_iceberg(one) for one in answer["TableList"]})
-        page = _next(page, answer)
-    return found
+    name = _existing(namespace)
+    with explained(client, "GetTables", name, absent=no_namespace(namespace)):
+        pages = client.get_paginator("get_tables").paginate(DatabaseName=name)
+        return {one["Name"]: is_iceberg(one) async for page in pages for one in page["TableList"]}
 
 
 def properties_of(database: DatabaseTypeDef) -> dict[str, str]:
@@ -163,9 +133,3 @@ def _existing(namespace: Namespace) -> str:
     if not is_name(text):
         raise no_namespace(namespace)
     return text
-
-
-def _next(page: dict[str, Any], answer: Any) -> dict[str, Any]:
-    """Return the call for the next page; empty after the last."""
-    token = answer.get("NextToken")
-    return {**page, "NextToken": token} if token else {}

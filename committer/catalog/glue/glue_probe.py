@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from committer.aws.client_errors import AWS_ERRORS, code_of
-from committer.catalog.glue.glue_errors import CONCURRENT, frazil_error
+from committer.catalog.glue.glue_errors import CONCURRENT, explained
 from committer.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -18,14 +18,12 @@ async def prove_condition(client: GlueClient, name: str) -> None:
 
     Errors: `SettingsError` where it does not; `CatalogUnavailableError`; `AccessError`.
     """
-    try:
+    with explained(client, "UpdateTable", f"the probe `{name}`"):
         await client.create_database(DatabaseInput={"Name": name})
         try:
             is_enforced = await _loses(client, name)
         finally:
             await client.delete_database(Name=name)  # and its table
-    except AWS_ERRORS as error:
-        raise frazil_error(error, client, "UpdateTable", f"the probe `{name}`") from error
     if not is_enforced:
         raise SettingsError(
             f"Glue at {client.meta.endpoint_url}: this server updates a table although its"

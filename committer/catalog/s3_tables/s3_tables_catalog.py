@@ -20,14 +20,15 @@ from committer.catalog.namespaces import (
     absent_if_unsupported,
     check_property_names,
     join_namespace,
+    no_namespace,
 )
 from committer.catalog.refused_swap import judge_by_load
 from committer.catalog.s3_tables import s3_tables_layout as layout
 from committer.catalog.s3_tables.s3_tables_errors import (
     CONFLICT,
     NOT_FOUND,
+    explained,
     frazil_error,
-    no_namespace,
 )
 from committer.catalog.s3_tables.s3_tables_layout import TablePointer
 from committer.catalog.s3_tables.s3_tables_namespaces import (
@@ -138,14 +139,11 @@ class S3TablesCatalog:
     async def _reservation(self, identifier: TableIdentifier) -> TablePointer:
         """Read the pointer of a name that is in use, perhaps without a metadata file yet."""
         namespace, name = layout.table_name(identifier)
-        try:
+        absent = NoSuchTableError(f"no table {identifier}")
+        with explained(self._client, "GetTableMetadataLocation", identifier, absent=absent):
             answer = await self._client.get_table_metadata_location(
                 tableBucketARN=self._bucket, namespace=namespace, name=name
             )
-        except AWS_ERRORS as error:
-            if code_of(error) == NOT_FOUND:
-                raise NoSuchTableError(f"no table {identifier}") from error
-            raise self._error(error, "GetTableMetadataLocation", identifier) from error
         token, warehouse = answer.get("versionToken", ""), answer.get("warehouseLocation", "")
         if not token or not warehouse:
             raise InvalidMetadataError(f"table {identifier}: S3 Tables answers no version token")

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from committer.aws.client_errors import brief, code_of, explain
-from committer.catalog.namespaces import Namespace, join_namespace
-from committer.errors import (
-    AccessError,
-    CatalogUnavailableError,
-    FrazilError,
-    NoSuchNamespaceError,
-)
+from committer.aws.client_errors import AWS_ERRORS, brief, code_of, explain
+from committer.errors import AccessError, CatalogUnavailableError, FrazilError
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3tables import S3TablesClient
 
 NOT_FOUND = "NotFoundException"
 CONFLICT = "ConflictException"
+
+
+@contextmanager
+def explained(
+    client: S3TablesClient,
+    action: str,
+    about: object,
+    *,
+    absent: FrazilError | None = None,
+    conflict: FrazilError | None = None,
+) -> Iterator[None]:
+    """Translate the errors of a call. `absent`: the error for what the service does not find,
+    `conflict`: the one for what it refuses for the state of things, if that means something.
+    """
+    try:
+        yield
+    except AWS_ERRORS as error:
+        known = {NOT_FOUND: absent, CONFLICT: conflict}.get(code_of(error))
+        raise known or frazil_error(error, client, action, about) from error
 
 
 def frazil_error(
@@ -39,8 +54,3 @@ def no_bucket(bucket: str) -> AccessError:
         f"there is no table bucket {bucket}: create it (`aws s3tables create-table-bucket`), or"
         " correct `warehouse`"
     )
-
-
-def no_namespace(namespace: Namespace) -> NoSuchNamespaceError:
-    """Return the error for a namespace that is not there."""
-    return NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")

@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from committer.aws.client_errors import AWS_ERRORS, code_of
-from committer.catalog.s3_tables.s3_tables_errors import (
-    CONFLICT,
-    NOT_FOUND,
-    frazil_error,
-    no_bucket,
-)
+from committer.catalog.s3_tables.s3_tables_errors import CONFLICT, explained, no_bucket
 from committer.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -22,17 +17,13 @@ async def prove_token(client: S3TablesClient, bucket: str, name: str) -> None:
 
     Errors: `SettingsError` where it does not; `CatalogUnavailableError`; `AccessError`.
     """
-    try:
+    about = f"the probe `{name}`"
+    with explained(client, "UpdateTableMetadataLocation", about, absent=no_bucket(bucket)):
         await client.create_namespace(tableBucketARN=bucket, namespace=[name])
         try:
             is_enforced = await _loses(client, bucket, name)
         finally:
             await client.delete_namespace(tableBucketARN=bucket, namespace=name)
-    except AWS_ERRORS as error:
-        if code_of(error) == NOT_FOUND:
-            raise no_bucket(bucket) from error
-        about = f"the probe `{name}`"
-        raise frazil_error(error, client, "UpdateTableMetadataLocation", about) from error
     if not is_enforced:
         raise SettingsError(
             f"S3 Tables at {client.meta.endpoint_url}: this server moves a pointer although its"
