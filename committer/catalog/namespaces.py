@@ -1,4 +1,5 @@
-"""Namespaces as catalogs without a tree of them see them: dotted names that rows mention.
+"""Namespaces as catalogs without a tree of them see them: dotted names that rows mention; and the
+errors about names.
 
 A namespace exists if it, or one below it, was created or holds a table
 (docs/reference/iceberg-notes.md 9.2). Pure; nothing here knows a back end.
@@ -13,8 +14,10 @@ from committer.errors import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    TableAlreadyExistsError,
     UnsupportedError,
 )
+from committer.request.table_identifier import TableIdentifier
 
 Namespace = tuple[str, ...]
 
@@ -51,6 +54,16 @@ def has_below(namespace: Namespace, namespaces: Iterable[Namespace]) -> bool:
     """Return whether one of `namespaces` lies below the namespace."""
     depth = len(namespace)
     return any(len(one) > depth and one[:depth] == namespace for one in namespaces)
+
+
+def no_table(identifier: TableIdentifier) -> NoSuchTableError:
+    """Return the error for a table that is not there."""
+    return NoSuchTableError(f"no table {identifier}")
+
+
+def name_taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
+    """Return the error for a name that another table has."""
+    return TableAlreadyExistsError(f"the name {identifier} is taken")
 
 
 def no_namespace(namespace: Namespace) -> NoSuchNamespaceError:

@@ -1,7 +1,7 @@
 """Writes and reads the metadata file that a pointer names, for all catalogs.
 
-Which object must be durable before a pointer may name it, the first metadata of a new table, and
-reading the metadata that a pointer names. No pointer is read or moved here.
+The first metadata of a new table, and reading the metadata that a pointer names. No pointer is read
+or moved here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from committer.iceberg.metadata.table_metadata import (
     parse_table_metadata,
     print_metadata_file,
 )
-from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject, Storage, create_or_equal
 from committer.request.table_identifier import TableIdentifier
 
@@ -28,11 +28,6 @@ _ROUNDS_MAX = 10
 def metadata_object(metadata: TableMetadata, location: str) -> NewObject:
     """Return a table's metadata file. Equal input gives equal bytes, so a repeat is recognized."""
     return NewObject(location, print_metadata_file(metadata, location))
-
-
-def objects_before(swap: Swap) -> tuple[NewObject, ...]:
-    """Return the object that must be durable before the swap: the metadata file it will name."""
-    return (metadata_object(swap.metadata, swap.metadata_location),)
 
 
 async def write_first_metadata(storage: Storage, table: LoadedTable) -> bool:

@@ -25,27 +25,23 @@ from committer.catalog.namespaces import (
     absent_if_unsupported,
     check_property_names,
     join_namespace,
+    name_taken,
+    no_namespace,
+    no_table,
     not_empty,
     with_parents,
 )
-from committer.catalog.staging import (
-    load_table,
-    objects_before,
-    read_registered,
-    write_first_metadata,
-)
+from committer.catalog.pointer_catalog import PointerCatalog
+from committer.catalog.staging import read_registered
 from committer.catalog.swap_groups import require_group
 from committer.errors import (
     CatalogUnavailableError,
     FrazilError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
     SettingsError,
-    TableAlreadyExistsError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import GroupAnswer, LoadedTable, Swap, SwapAnswer
-from committer.ports.storage import NewObject, Storage
+from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 
@@ -59,7 +55,7 @@ _ROUNDS_MAX = 10
 _PROBE = TableIdentifier(("frazil-probe",), "frazil-probe")
 
 
-class DynamoDbCatalog:
+class DynamoDbCatalog(PointerCatalog):
     """The `Catalog` port on one DynamoDB table.
 
     A creating, renaming or dropping call whose answer was lost raises `CatalogUnavailableError`
@@ -74,9 +70,9 @@ class DynamoDbCatalog:
     def __init__(
         self, *, client: DynamoDBClient, table_name: str, storage: Storage, world: World
     ) -> None:
+        super().__init__(storage)
         self._client = client
         self._table_name = table_name
-        self._storage = storage
         self._world = world
         self._swaps = DynamoDbSwaps(client, table_name, world)
 
@@ -104,18 +100,12 @@ class DynamoDbCatalog:
             raise
         return cls(client=client, table_name=table_name, storage=storage, world=world)
 
-    async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        return await load_table(self._storage, identifier, self.current_location)
-
     async def current_location(self, identifier: TableIdentifier) -> str:
         with absent_if_unsupported():
             layout.table_key(identifier)
         pointer = layout.parse_pointer(identifier, await self._table_item(identifier))
         self._swaps.note(identifier, pointer)
         return pointer.location
-
-    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
-        return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         return await self._swaps.swap(swap)
@@ -127,14 +117,8 @@ class DynamoDbCatalog:
     async def create_table(self, table: LoadedTable) -> None:
         layout.table_key(table.identifier)
         await self._require_namespace(table.identifier.namespace)
-        created = await write_first_metadata(self._storage, table)
-        try:
+        async with self._first_metadata(table):
             await self._put_table(table)
-        except TableAlreadyExistsError:
-            # Surely not applied, and no other process knows a file that this call wrote.
-            if created:
-                await self._storage.delete((table.metadata_location,))
-            raise
 
     async def register_table(
         self, identifier: TableIdentifier, metadata_location: str
@@ -156,7 +140,7 @@ class DynamoDbCatalog:
                 raise self._error(error, "PutItem") from error
             # The item is this client's own if an earlier call's answer was lost.
             if layout.text_of(item, layout.LOCATION) != location:
-                raise _taken(identifier) from error
+                raise name_taken(identifier) from error
 
     async def drop_table(self, identifier: TableIdentifier) -> None:
         try:
@@ -167,7 +151,7 @@ class DynamoDbCatalog:
                 raise self._error(error, "DeleteItem") from error
             if item:
                 layout.parse_pointer(identifier, item)
-            raise _no_table(identifier) from error
+            raise no_table(identifier) from error
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         layout.table_key(to)
@@ -175,7 +159,7 @@ class DynamoDbCatalog:
         layout.parse_pointer(identifier, item)
         await self._require_namespace(to.namespace)
         if to == identifier:
-            raise _taken(to)
+            raise name_taken(to)
         for _ in range(_ROUNDS_MAX):
             if await self._move(identifier, to, item):
                 return
@@ -196,7 +180,7 @@ class DynamoDbCatalog:
                 case [0, *_]:
                     return False
                 case [1]:
-                    raise _taken(to) from error
+                    raise name_taken(to) from error
             raise self._error(error, "TransactWriteItems") from error
         return True
 
@@ -230,7 +214,7 @@ class DynamoDbCatalog:
         except AWS_ERRORS as error:
             if standing_item(error) is None:
                 raise self._error(error, "DeleteItem") from error
-            raise NoSuchNamespaceError(f"no namespace {text}") from error
+            raise no_namespace(namespace) from error
 
     async def list_namespaces(self) -> list[Namespace]:
         """List namespaces that were created, and their parents: others write tables without a
@@ -263,7 +247,7 @@ class DynamoDbCatalog:
         except AWS_ERRORS as error:
             if standing_item(error) is None:
                 raise self._error(error, "UpdateItem") from error
-            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}") from error
+            raise no_namespace(namespace) from error
 
     async def default_location(self, namespace: Namespace) -> str | None:
         item = await self._item(layout.namespace_key(namespace))
@@ -281,7 +265,7 @@ class DynamoDbCatalog:
             return
         if await self._namespaces(f"{text}.") or await self._names(namespace):
             return
-        raise NoSuchNamespaceError(f"no namespace {text}")
+        raise no_namespace(namespace)
 
     async def probe(self) -> None:
         """Swap the pointer of a table that is not there. DynamoDB would make an item without the
@@ -308,7 +292,7 @@ class DynamoDbCatalog:
     async def _table_item(self, identifier: TableIdentifier) -> Item:
         item = await self._item(layout.table_key(identifier))
         if not item:
-            raise _no_table(identifier)
+            raise no_table(identifier)
         return item
 
     async def _item(self, key: Mapping[str, Any]) -> Item:
@@ -338,11 +322,3 @@ class DynamoDbCatalog:
 
     def _stamp(self) -> Stamp:
         return Stamp.fresh(self._world)
-
-
-def _no_table(identifier: TableIdentifier) -> NoSuchTableError:
-    return NoSuchTableError(f"no table {identifier}")
-
-
-def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
-    return TableAlreadyExistsError(f"the name {identifier} is taken")

@@ -12,7 +12,7 @@ sends a call twice.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,33 +38,32 @@ from committer.catalog.glue.glue_namespaces import (
     read_database,
 )
 from committer.catalog.glue.glue_probe import prove_condition
-from committer.catalog.namespaces import Namespace, absent_if_unsupported, no_namespace
-from committer.catalog.refused_swap import judge_refused
-from committer.catalog.staging import (
-    load_table,
-    objects_before,
-    read_registered,
-    write_first_metadata,
+from committer.catalog.namespaces import (
+    Namespace,
+    absent_if_unsupported,
+    name_taken,
+    no_namespace,
+    no_table,
 )
-from committer.catalog.swap_groups import no_groups
+from committer.catalog.pointer_catalog import PointerCatalog
+from committer.catalog.refused_swap import judge_refused
+from committer.catalog.staging import read_registered
 from committer.errors import (
     FrazilError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    TableAlreadyExistsError,
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
     Committed,
     Conflict,
-    GroupAnswer,
     LoadedTable,
     Swap,
     SwapAnswer,
     Unknown,
 )
-from committer.ports.storage import NewObject, Storage
+from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 
@@ -72,7 +71,7 @@ if TYPE_CHECKING:
     from types_aiobotocore_glue import GlueClient
 
 
-class GlueCatalog:
+class GlueCatalog(PointerCatalog):
     """The `Catalog` port on the databases of one Glue Data Catalog.
 
     A creating or dropping call whose answer was lost raises `CatalogUnavailableError` although it
@@ -85,8 +84,8 @@ class GlueCatalog:
     def __init__(
         self, *, client: GlueClient, storage: Storage, world: World, skip_archive: bool
     ) -> None:
+        super().__init__(storage)
         self._client = client
-        self._storage = storage
         self._world = world
         self._skip_archive = skip_archive
         # The fields of GetTable's answer that UpdateTable takes. A view's definition has two forms.
@@ -115,16 +114,10 @@ class GlueCatalog:
             )
         return cls(client=client, storage=storage, world=world, skip_archive=skip_archive)
 
-    async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        return await load_table(self._storage, identifier, self.current_location)
-
     async def current_location(self, identifier: TableIdentifier) -> str:
         with absent_if_unsupported():
             layout.table_name(identifier)
         return (await self._table(identifier)).location
-
-    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
-        return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         """Read the table, then update it if that is the base; the port says what answers mean.
@@ -144,9 +137,6 @@ class GlueCatalog:
         except Exception as error:  # noqa: BLE001  # whatever it is: was the call applied?
             return await self._not_updated(swap, error)
         return Committed(swap.table)
-
-    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
-        raise no_groups(self.capabilities, swaps)
 
     async def _not_updated(self, swap: Swap, error: Exception) -> SwapAnswer:
         if code_of(error) == NOT_FOUND:
@@ -168,14 +158,8 @@ class GlueCatalog:
     async def create_table(self, table: LoadedTable) -> None:
         layout.table_name(table.identifier)
         await read_database(self._client, table.identifier.namespace)
-        created = await write_first_metadata(self._storage, table)
-        try:
+        async with self._first_metadata(table):
             await self._create(table)
-        except (TableAlreadyExistsError, NoSuchNamespaceError):
-            # Surely not applied, and no other process knows a file that this call wrote.
-            if created:
-                await self._storage.delete((table.metadata_location,))
-            raise
 
     async def register_table(
         self, identifier: TableIdentifier, metadata_location: str
@@ -197,7 +181,7 @@ class GlueCatalog:
                 raise self._error(error, "CreateTable", identifier) from error
             # The table is this client's own if an earlier call's answer was lost.
             if not await self._is_at(identifier, table.metadata_location):
-                raise TableAlreadyExistsError(f"the name {identifier} is taken") from error
+                raise name_taken(identifier) from error
 
     async def _is_at(self, identifier: TableIdentifier, location: str) -> bool:
         answer = await self._answer(identifier)
@@ -208,7 +192,7 @@ class GlueCatalog:
         with absent_if_unsupported():
             database, name = layout.table_name(identifier)
         await self._table(identifier)
-        with explained(self._client, "DeleteTable", identifier, absent=_no_table(identifier)):
+        with explained(self._client, "DeleteTable", identifier, absent=no_table(identifier)):
             await self._client.delete_table(DatabaseName=database, Name=name)
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
@@ -276,7 +260,7 @@ class GlueCatalog:
     async def _answer(self, identifier: TableIdentifier) -> Any:
         """Return Glue's table as it answers it. Absent: `NoSuchTableError`."""
         database, name = layout.table_name(identifier)
-        with explained(self._client, "GetTable", identifier, absent=_no_table(identifier)):
+        with explained(self._client, "GetTable", identifier, absent=no_table(identifier)):
             return (await self._client.get_table(DatabaseName=database, Name=name))["Table"]
 
     def _error(self, error: Exception, action: str, about: object) -> FrazilError:
@@ -294,7 +278,3 @@ def _judge(swap: Swap, standing: GlueTable | None, cause: str) -> SwapAnswer:
 def _name_catalog(catalog_id: str, params: dict[str, Any], **_: object) -> None:
     """Add the catalog's id to a call, all of which take it."""
     params.setdefault("CatalogId", catalog_id)
-
-
-def _no_table(identifier: TableIdentifier) -> NoSuchTableError:
-    return NoSuchTableError(f"no table {identifier}")

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from committer.catalog.hadoop.hadoop_layout import MARKER, metadata_folder_of, namespace_folder
 from committer.catalog.hadoop.versions import Versions, unavailable
-from committer.catalog.namespaces import Namespace, join_namespace, not_empty
-from committer.errors import AlreadyExistsError, NoSuchNamespaceError, TableAlreadyExistsError
+from committer.catalog.namespaces import Namespace, join_namespace, no_namespace, not_empty
+from committer.errors import AlreadyExistsError, TableAlreadyExistsError
 from committer.ports.storage import NewObject, Storage
 
 _FOLDERS_AT_ONCE = 16
@@ -32,7 +32,7 @@ class Folders:
         """Return the folder of a namespace. Errors: `NoSuchNamespaceError`; `UnsupportedError`."""
         folder = namespace_folder(self._warehouse, namespace)
         if not await self._exists(namespace):
-            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
+            raise no_namespace(namespace)
         return folder
 
     async def names(self, folder: str) -> Sequence[str]:

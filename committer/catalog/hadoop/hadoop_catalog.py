@@ -8,7 +8,7 @@ where the operator says that nothing else does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 
 from committer.catalog.hadoop.folders import Folders
 from committer.catalog.hadoop.hadoop_layout import (
@@ -21,8 +21,8 @@ from committer.catalog.hadoop.hadoop_layout import (
 )
 from committer.catalog.hadoop.versions import Versions
 from committer.catalog.namespaces import Namespace, absent_if_unsupported, join_namespace
-from committer.catalog.staging import load_table, metadata_object, read_registered
-from committer.catalog.swap_groups import no_groups
+from committer.catalog.pointer_catalog import PointerCatalog
+from committer.catalog.staging import metadata_object, read_registered
 from committer.errors import (
     AlreadyExistsError,
     NoSuchTableError,
@@ -33,7 +33,7 @@ from committer.errors import (
 from committer.iceberg.updates.metadata_update import AddSnapshot
 from committer.iceberg.values.locations import comparable_location, version_in_name
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from committer.ports.pointer_swap import Committed, GroupAnswer, LoadedTable, Swap, SwapAnswer
+from committer.ports.pointer_swap import Committed, LoadedTable, Swap, SwapAnswer
 from committer.ports.storage import NewObject, Storage
 from committer.request.table_identifier import TableIdentifier
 
@@ -41,7 +41,7 @@ from committer.request.table_identifier import TableIdentifier
 _OWN_FOLDERS = {"metadata/", "data/"}
 
 
-class HadoopCatalog:
+class HadoopCatalog(PointerCatalog):
     """The `Catalog` port. The storage belongs to the caller. No I/O before the first call.
 
     `no_other_writers`: the operator's word that only Frazil writes to the tables below `warehouse`.
@@ -56,17 +56,14 @@ class HadoopCatalog:
     )
 
     def __init__(self, *, warehouse: str, storage: Storage, no_other_writers: bool = False) -> None:
+        super().__init__(storage)
         self._warehouse = warehouse.rstrip("/")
-        self._storage = storage
         is_local = comparable_location(warehouse).store == "file://"
         self._is_writable = is_local or no_other_writers
         self._versions = Versions(storage, is_local=is_local)
         self._folders = Folders(self._warehouse, storage, self._versions)
 
     # --- Tables ---
-
-    async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        return await load_table(self._storage, identifier, self.current_location)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         with absent_if_unsupported():
@@ -98,9 +95,6 @@ class HadoopCatalog:
             is_only_ours=any(isinstance(update, AddSnapshot) for update in swap.updates),
         )
         return answer or Committed(LoadedTable(identifier, swap.metadata, location))
-
-    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
-        raise no_groups(self.capabilities, swaps)
 
     async def create_table(self, table: LoadedTable) -> None:
         identifier = table.identifier

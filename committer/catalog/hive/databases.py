@@ -8,8 +8,14 @@ from committer.catalog.hive import hive_layout as layout
 from committer.catalog.hive.metastore import Metastore, asked, frazil_error
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct
-from committer.catalog.namespaces import Namespace, check_property_names, join_namespace, not_empty
-from committer.errors import NoSuchNamespaceError, UnsupportedError
+from committer.catalog.namespaces import (
+    Namespace,
+    check_property_names,
+    join_namespace,
+    no_namespace,
+    not_empty,
+)
+from committer.errors import UnsupportedError
 
 _DEFAULT = "default"
 
@@ -36,7 +42,7 @@ class Databases:
         """Return a database. Absent: `NoSuchNamespaceError`."""
         found = await self.find(namespace)
         if found is None:
-            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
+            raise no_namespace(namespace)
         return found
 
     async def create(self, namespace: Namespace) -> None:

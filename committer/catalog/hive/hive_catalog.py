@@ -12,7 +12,7 @@ Calls are in `metastore`, entries in `hive_layout`. A call is one hop to a worke
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from committer.catalog.hive import hive_layout as layout
@@ -23,34 +23,32 @@ from committer.catalog.hive.pool import ConnectionPool
 from committer.catalog.hive.table_lock import HeldLock, TableLocks, wants_lock
 from committer.catalog.hive.thrift_connection import LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct
-from committer.catalog.namespaces import Namespace, absent_if_unsupported
-from committer.catalog.refused_swap import judge_by_load
-from committer.catalog.staging import (
-    load_table,
-    objects_before,
-    read_registered,
-    write_first_metadata,
+from committer.catalog.namespaces import (
+    Namespace,
+    absent_if_unsupported,
+    name_taken,
+    no_table,
 )
-from committer.catalog.swap_groups import no_groups
+from committer.catalog.pointer_catalog import PointerCatalog
+from committer.catalog.refused_swap import judge_by_load
+from committer.catalog.staging import read_registered, write_first_metadata
 from committer.errors import (
     CatalogUnavailableError,
     FrazilError,
     NoSuchTableError,
-    TableAlreadyExistsError,
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
     Committed,
     Conflict,
-    GroupAnswer,
     LoadedTable,
     Rejected,
     Swap,
     SwapAnswer,
     Unknown,
 )
-from committer.ports.storage import NewObject, Storage
+from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 
@@ -58,7 +56,7 @@ from committer.request.table_identifier import TableIdentifier
 _ROUNDS_MAX = 10
 
 
-class HiveCatalog:
+class HiveCatalog(PointerCatalog):
     """The `Catalog` port on one metastore.
 
     A creating, renaming or dropping call whose answer was lost raises `CatalogUnavailableError`
@@ -83,8 +81,8 @@ class HiveCatalog:
         allow_unfenced_locks: bool,
         lock_wait_s_max: float,
     ) -> None:
+        super().__init__(storage)
         self._metastore = Metastore(pool)
-        self._storage = storage
         self._world = world
         self._databases = Databases(self._metastore, warehouse=warehouse)
         self._locks_by_default = locks_by_default
@@ -137,9 +135,6 @@ class HiveCatalog:
             lock_wait_s_max=lock_wait_s_max,
         )
 
-    async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        return await load_table(self._storage, identifier, self.current_location)
-
     async def current_location(self, identifier: TableIdentifier) -> str:
         return layout.location_of(identifier, await self._entry(identifier))
 
@@ -148,11 +143,8 @@ class HiveCatalog:
             names = layout.names_of(identifier)
         entry = await asked(self._metastore.table(*names), f"table {identifier}")
         if entry is None:
-            raise NoSuchTableError(f"no table {identifier}")
+            raise no_table(identifier)
         return entry
-
-    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
-        return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         """Swap by a read and an alter, under the metastore's lock where the table is one of those.
@@ -174,9 +166,6 @@ class HiveCatalog:
             if lock and isinstance(answer, Unknown):
                 lock.keep()
             return answer
-
-    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
-        raise no_groups(self.capabilities, swaps)
 
     @asynccontextmanager
     async def _locked(
@@ -258,7 +247,7 @@ class HiveCatalog:
                 await self._databases.require(identifier.namespace)
                 raise frazil_error(error, f"creation of table {identifier}") from error
             if layout.parameters_of(found).get(layout.LOCATION) != location:
-                raise _taken(identifier) from error
+                raise name_taken(identifier) from error
 
     async def drop_table(self, identifier: TableIdentifier) -> None:
         layout.location_of(identifier, await self._entry(identifier))
@@ -279,7 +268,7 @@ class HiveCatalog:
                 entry = await self._entry(identifier)
                 await self._databases.require(to.namespace)
                 if await asked(self._metastore.table(*new), f"table {to}") is not None:
-                    raise _taken(to)
+                    raise name_taken(to)
                 if await self._rename(identifier, to, entry, lock):
                     return
         raise CatalogUnavailableError(
@@ -354,10 +343,6 @@ class HiveCatalog:
 
     async def close(self) -> None:
         await self._metastore.pool.close()
-
-
-def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
-    return TableAlreadyExistsError(f"the name {identifier} is taken")
 
 
 def _too_long(properties: Iterable[str]) -> str:

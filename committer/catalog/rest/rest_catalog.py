@@ -15,6 +15,8 @@ from committer.catalog.namespaces import (
     Namespace,
     absent_if_unsupported,
     join_namespace,
+    name_taken,
+    no_table,
 )
 from committer.catalog.rest.client.rest_answer import Answer
 from committer.catalog.rest.client.rest_auth import Auth
@@ -48,7 +50,6 @@ from committer.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
     SettingsError,
-    TableAlreadyExistsError,
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
@@ -190,7 +191,7 @@ class RestCatalog:
         with absent_if_unsupported():
             join_namespace(identifier.namespace)
         if not is_addressable(identifier):
-            raise _absent(identifier)
+            raise no_table(identifier)
         path = self.client.paths.table(identifier)
         answer = await self.client.read(path, query, headers)
         if answer.is_success or answer.status == 304:
@@ -200,7 +201,7 @@ class RestCatalog:
             raise InvalidMetadataError(f"table {identifier}: its metadata file is gone: {answer}")
         if answer.status in _NO_SUCH_NAME or (answer.status == 404 and answer.error is not None):
             self._seen.pop(identifier, None)
-            raise _absent(identifier)
+            raise no_table(identifier)
         raise answer.as_error()
 
     def _keep(self, found: TableAnswer) -> LoadedTable:
@@ -260,7 +261,7 @@ class RestCatalog:
 
     async def drop_table(self, identifier: TableIdentifier) -> str | None:
         if not is_addressable(identifier):
-            raise _absent(identifier)
+            raise no_table(identifier)
         path, paths = self.client.paths.table(identifier), self.client.paths
         if paths.offers(UNREGISTER):
             answer = await self.client.change("POST", f"{path}/unregister")
@@ -271,7 +272,7 @@ class RestCatalog:
         # Vended credentials stay in use until they end: a purge deletes the files next.
         self._seen.pop(identifier, None)
         if answer.status == 404 and answer.error is not None:
-            raise _absent(identifier)
+            raise no_table(identifier)
         answer.require_success()
         return _last_location(answer) if paths.offers(UNREGISTER) else None
 
@@ -280,9 +281,9 @@ class RestCatalog:
             raise UnsupportedError(f"this REST catalog does not rename tables ({identifier})")
         join_namespace(to.namespace)
         if not await self._has_table(identifier):
-            raise _absent(identifier)
+            raise no_table(identifier)
         if identifier == to:
-            raise TableAlreadyExistsError(f"the name {to} is taken")
+            raise name_taken(to)
         await self._namespaces.require(to.namespace)
         body = {"source": _named(identifier), "destination": _named(to)}
         answer = await self.client.change("POST", self.client.paths.rename(), body)
@@ -342,10 +343,6 @@ class RestCatalog:
 
 def _named(identifier: TableIdentifier) -> dict[str, object]:
     return {"namespace": list(identifier.namespace), "name": identifier.name}
-
-
-def _absent(identifier: TableIdentifier) -> NoSuchTableError:
-    return NoSuchTableError(f"no table {identifier}")
 
 
 def _last_location(answer: Answer) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
+from committer.catalog.namespaces import name_taken
 from committer.catalog.rest.client.rest_answer import Answer
 from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.client.rest_paths import REGISTER
@@ -130,7 +131,7 @@ class RestCreation:
     async def taken(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
         """Return the error for a name that the server says is taken."""
         if await self._existing(identifier) is not None:
-            return TableAlreadyExistsError(f"the name {identifier} is taken")
+            return name_taken(identifier)
         return TableAlreadyExistsError(
             f"the name {identifier} is taken, though the catalog shows no table there: a view, or a"
             " dropped table that it keeps for a while (soft delete); restore or purge it there, or"

@@ -8,6 +8,7 @@ from committer.catalog.namespaces import (
     Namespace,
     check_property_names,
     join_namespace,
+    no_namespace,
     not_empty,
     with_parents,
 )
@@ -125,7 +126,7 @@ class RestNamespaces:
 def _require(answer: Answer, namespace: Namespace) -> None:
     """Check the answer. Errors: `NoSuchNamespaceError`; those of the answer."""
     if _is_absent(answer):
-        raise NoSuchNamespaceError(f"no namespace {'.'.join(namespace)}")
+        raise no_namespace(namespace)
     answer.require_success()
 
 

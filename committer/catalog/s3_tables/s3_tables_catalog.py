@@ -10,7 +10,7 @@ all of them with the table.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from committer.aws.client import AwsOptions, close_client, is_aws, open_client
@@ -20,8 +20,11 @@ from committer.catalog.namespaces import (
     absent_if_unsupported,
     check_property_names,
     join_namespace,
+    name_taken,
     no_namespace,
+    no_table,
 )
+from committer.catalog.pointer_catalog import PointerCatalog
 from committer.catalog.refused_swap import judge_by_load
 from committer.catalog.s3_tables import s3_tables_layout as layout
 from committer.catalog.s3_tables.s3_tables_errors import (
@@ -39,8 +42,7 @@ from committer.catalog.s3_tables.s3_tables_namespaces import (
     require_namespace,
 )
 from committer.catalog.s3_tables.s3_tables_probe import prove_token
-from committer.catalog.staging import load_table, objects_before, write_first_metadata
-from committer.catalog.swap_groups import no_groups
+from committer.catalog.staging import write_first_metadata
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,
@@ -48,14 +50,12 @@ from committer.errors import (
     InvalidMetadataError,
     NoSuchTableError,
     StorageUnavailableError,
-    TableAlreadyExistsError,
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
     Committed,
     Conflict,
-    GroupAnswer,
     LoadedTable,
     Swap,
     SwapAnswer,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 _ROUNDS_MAX = 10
 
 
-class S3TablesCatalog:
+class S3TablesCatalog(PointerCatalog):
     """The `Catalog` port on one table bucket.
 
     A creating or renaming call whose answer was lost raises `CatalogUnavailableError` although it
@@ -92,9 +92,9 @@ class S3TablesCatalog:
     def __init__(
         self, *, client: S3TablesClient, bucket: str, storage: Storage, world: World
     ) -> None:
+        super().__init__(storage)
         self._client = client
         self._bucket = bucket
-        self._storage = storage
         self._world = world
         self._pointers: dict[TableIdentifier, TablePointer] = {}
 
@@ -111,9 +111,6 @@ class S3TablesCatalog:
         return cls(client=client, bucket=bucket, storage=storage, world=world)
 
     # --- Reading ---
-
-    async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        return await load_table(self._storage, identifier, self.current_location)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         with absent_if_unsupported():
@@ -139,8 +136,8 @@ class S3TablesCatalog:
     async def _reservation(self, identifier: TableIdentifier) -> TablePointer:
         """Read the pointer of a name that is in use, perhaps without a metadata file yet."""
         namespace, name = layout.table_name(identifier)
-        absent = NoSuchTableError(f"no table {identifier}")
-        with explained(self._client, "GetTableMetadataLocation", identifier, absent=absent):
+        action = "GetTableMetadataLocation"
+        with explained(self._client, action, identifier, absent=no_table(identifier)):
             answer = await self._client.get_table_metadata_location(
                 tableBucketARN=self._bucket, namespace=namespace, name=name
             )
@@ -152,7 +149,7 @@ class S3TablesCatalog:
     # --- Swapping ---
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
-        return objects_before(layout.placed_swap(swap))
+        return super().objects_before(layout.placed_swap(swap))
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         """Swap in one call where the token of the base is known; the port says what answers mean.
@@ -174,9 +171,6 @@ class S3TablesCatalog:
         if token:
             self._pointers[identifier] = TablePointer(swap.metadata_location, base.warehouse, token)
         return Committed(swap.table)
-
-    async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
-        raise no_groups(self.capabilities, swaps)
 
     async def _update(self, identifier: TableIdentifier, token: str, location: str) -> str:
         """Move the pointer that has this token; return its next one."""
@@ -234,7 +228,7 @@ class S3TablesCatalog:
                     raise self._error(error, "UpdateTableMetadataLocation", identifier) from error
             reserved = await self._reservation(identifier)
         if reserved.location != first.metadata_location:
-            raise _taken(identifier)
+            raise name_taken(identifier)
 
     async def _write_first(self, table: LoadedTable) -> None:
         try:
@@ -270,7 +264,7 @@ class S3TablesCatalog:
             pointer = await self._pointer(identifier)
             await require_namespace(self._client, self._bucket, to.namespace)
             if to == identifier or await self._is_reserved(to):
-                raise _taken(to)
+                raise name_taken(to)
             if await self._move(identifier, to, pointer.token):
                 return
         raise CatalogUnavailableError(
@@ -301,7 +295,7 @@ class S3TablesCatalog:
             if code_of(error) == CONFLICT:
                 return False
             if code_of(error) == NOT_FOUND:
-                raise NoSuchTableError(f"no table {identifier}") from error
+                raise no_table(identifier) from error
             raise self._error(error, "RenameTable", identifier) from error
         return True
 
@@ -359,7 +353,3 @@ class S3TablesCatalog:
 
     def _error(self, error: Exception, action: str, about: object) -> FrazilError:
         return frazil_error(error, self._client, action, about)
-
-
-def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
-    return TableAlreadyExistsError(f"the name {identifier} is taken")

@@ -27,7 +27,10 @@ from committer.catalog.namespaces import (
     Namespace,
     absent_if_unsupported,
     join_namespace,
+    name_taken,
+    no_table,
 )
+from committer.catalog.pointer_catalog import PointerCatalog
 from committer.catalog.sql.sql_engine import (
     connected,
     open_engine,
@@ -39,19 +42,11 @@ from committer.catalog.sql.sql_errors import Fault, cause_of, fault_of, frazil_e
 from committer.catalog.sql.sql_layout import Statements, require_names_fit
 from committer.catalog.sql.sql_namespaces import SqlNamespaces
 from committer.catalog.sql.sql_probe import check_layout, probe_swap
-from committer.catalog.staging import (
-    load_table,
-    objects_before,
-    read_registered,
-    write_first_metadata,
-)
+from committer.catalog.staging import read_registered
 from committer.catalog.swap_groups import require_group
 from committer.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
-    NoSuchNamespaceError,
-    NoSuchTableError,
-    TableAlreadyExistsError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
@@ -66,7 +61,7 @@ from committer.ports.pointer_swap import (
     SwapAnswer,
     Unknown,
 )
-from committer.ports.storage import NewObject, Storage
+from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 
 SchemaVersion = Literal["V0", "V1"]
@@ -74,7 +69,7 @@ SchemaVersion = Literal["V0", "V1"]
 _T = TypeVar("_T")
 
 
-class SqlCatalog:
+class SqlCatalog(PointerCatalog):
     """The `Catalog` port on one catalog name of one database.
 
     A creating or dropping call whose COMMIT was in doubt raises `CatalogUnavailableError` although
@@ -91,13 +86,13 @@ class SqlCatalog:
         statements: Statements,
         storage: Storage,
     ) -> None:
+        super().__init__(storage)
         self._engine = engine
         self._reader = reading(engine)
         self._writer = writing(engine)
         self._executor = executor
         self._statements = statements
         self._namespaces = SqlNamespaces(statements)
-        self._storage = storage
 
     @classmethod
     async def open(
@@ -146,20 +141,14 @@ class SqlCatalog:
         statements = Statements(name, has_type=has_type)
         return cls(engine=engine, executor=executor, statements=statements, storage=storage)
 
-    async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        return await load_table(self._storage, identifier, self.current_location)
-
     async def current_location(self, identifier: TableIdentifier) -> str:
         with absent_if_unsupported():
             rows = await self._read(self._statements.location, _row(identifier))
         if not rows:
-            raise NoSuchTableError(f"no table {identifier}")
+            raise no_table(identifier)
         if rows[0] is None:
             raise InvalidMetadataError(f"table {identifier}: the catalog names no metadata file")
         return rows[0]
-
-    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
-        return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         match await _hop(self._executor, lambda: self._swap((swap,))):
@@ -199,14 +188,8 @@ class SqlCatalog:
 
     async def create_table(self, table: LoadedTable) -> None:
         require_names_fit(_row(table.identifier), table.metadata_location)
-        created = await write_first_metadata(self._storage, table)
-        try:
+        async with self._first_metadata(table):
             await _hop(self._executor, lambda: self._insert(table))
-        except (NoSuchNamespaceError, TableAlreadyExistsError):
-            # Surely not applied, and no other process knows a file that this call wrote.
-            if created:
-                await self._storage.delete((table.metadata_location,))
-            raise
 
     def _insert(self, table: LoadedTable) -> None:
         parameters = _row(table.identifier)
@@ -222,7 +205,7 @@ class SqlCatalog:
             # The row is this client's own if an earlier call's answer was lost.
             held = self._select(self._statements.location, parameters)
             if held != [table.metadata_location]:
-                raise _taken(table.identifier) from error
+                raise name_taken(table.identifier) from error
 
     async def drop_table(self, identifier: TableIdentifier) -> None:
         parameters = _row(identifier)
@@ -231,7 +214,7 @@ class SqlCatalog:
             return connection.execute(self._statements.drop, parameters).rowcount
 
         if not await _hop(self._executor, lambda: self._write(drop)):
-            raise NoSuchTableError(f"no table {identifier}")
+            raise no_table(identifier)
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         parameters = _row(identifier) | _new_name(to)
@@ -240,15 +223,15 @@ class SqlCatalog:
         def rename(connection: Connection) -> None:
             self._namespaces.require(connection, to.namespace)
             if connection.execute(self._statements.rename, parameters).rowcount != 1:
-                raise NoSuchTableError(f"no table {identifier}")
+                raise no_table(identifier)
             if to == identifier:
-                raise _taken(to)
+                raise name_taken(to)
 
         def rename_once() -> None:
             try:
                 self._write(rename)
             except IntegrityError as error:
-                raise _taken(to) from error
+                raise name_taken(to) from error
 
         await _hop(self._executor, rename_once)
 
@@ -371,7 +354,3 @@ def _new_name(identifier: TableIdentifier) -> dict[str, str]:
         "new_namespace_text": join_namespace(identifier.namespace),
         "new_name_text": identifier.name,
     }
-
-
-def _taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
-    return TableAlreadyExistsError(f"the name {identifier} is taken")

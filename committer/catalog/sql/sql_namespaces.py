@@ -15,11 +15,12 @@ from committer.catalog.namespaces import (
     check_property_names,
     has_below,
     join_namespace,
+    no_namespace,
     not_empty,
     with_parents,
 )
 from committer.catalog.sql.sql_layout import EXISTS_KEY, Statements
-from committer.errors import NoSuchNamespaceError, UnsupportedError
+from committer.errors import UnsupportedError
 
 _VALUE_CHARS_MAX = 1000
 _KEY_CHARS_MAX = 255
@@ -38,7 +39,7 @@ class SqlNamespaces:
 
     def require(self, connection: Connection, namespace: Namespace) -> None:
         if namespace not in self.all(connection):
-            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
+            raise no_namespace(namespace)
 
     def create(self, connection: Connection, namespace: Namespace) -> None:
         if namespace not in self.all(connection):
@@ -47,7 +48,7 @@ class SqlNamespaces:
     def drop(self, connection: Connection, namespace: Namespace) -> None:
         standing = self.all(connection)
         if namespace not in standing:
-            raise NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
+            raise no_namespace(namespace)
         held = connection.scalars(self._statements.any_in_namespace, _text(namespace)).first()
         if held is not None or has_below(namespace, standing):
             raise not_empty(namespace)

@@ -16,12 +16,8 @@ from committer.catalog.namespaces import (
     not_empty,
     with_parents,
 )
-from committer.catalog.staging import (
-    load_table,
-    objects_before,
-    read_registered,
-    write_first_metadata,
-)
+from committer.catalog.pointer_catalog import PointerCatalog
+from committer.catalog.staging import read_registered
 from committer.catalog.swap_groups import require_group
 from committer.errors import NoSuchNamespaceError, NoSuchTableError, TableAlreadyExistsError
 from committer.ports.catalog_capabilities import CatalogCapabilities
@@ -35,31 +31,25 @@ from committer.ports.pointer_swap import (
     Swap,
     SwapAnswer,
 )
-from committer.ports.storage import NewObject, Storage
+from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 
 
-class MemoryCatalog:
+class MemoryCatalog(PointerCatalog):
     """The `Catalog` port. Instances share nothing: parties that share tables share the instance."""
 
     capabilities = CatalogCapabilities(kind="memory", has_transactions=True)
 
     def __init__(self, *, storage: Storage) -> None:
-        self._storage = storage
+        super().__init__(storage)
         self._locations: dict[TableIdentifier, str] = {}
         self._namespaces: dict[Namespace, dict[str, str]] = {}
-
-    async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        return await load_table(self._storage, identifier, self.current_location)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         try:
             return self._locations[identifier]
         except KeyError:
             raise NoSuchTableError(f"no table {identifier}") from None
-
-    def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
-        return objects_before(swap)
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         answer = self._swap((swap,))
@@ -81,13 +71,8 @@ class MemoryCatalog:
 
     async def create_table(self, table: LoadedTable) -> None:
         join_namespace(table.identifier.namespace)
-        created = await write_first_metadata(self._storage, table)
-        try:
+        async with self._first_metadata(table):
             self._insert(table)
-        except (NoSuchNamespaceError, TableAlreadyExistsError):
-            if created:
-                await self._storage.delete((table.metadata_location,))
-            raise
 
     def _insert(self, table: LoadedTable) -> None:
         self._require_namespace(table.identifier.namespace)
