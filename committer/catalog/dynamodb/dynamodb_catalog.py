@@ -7,7 +7,7 @@ never sends a call twice by itself.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from committer.aws.client import AwsOptions, close_client, open_client
 from committer.aws.client_errors import AWS_ERRORS
@@ -47,9 +47,8 @@ from committer.request.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
-    from types_aiobotocore_dynamodb.type_defs import QueryInputTypeDef
+    from types_aiobotocore_dynamodb.type_defs import QueryInputPaginateTypeDef
 
-_T = TypeVar("_T")
 # Each round needs another commit between the read and the write.
 _ROUNDS_MAX = 10
 _PROBE = TableIdentifier(("frazil-probe",), "frazil-probe")
@@ -132,26 +131,18 @@ class DynamoDbCatalog(PointerCatalog):
     async def _put_table(self, table: LoadedTable) -> None:
         identifier, location = table.identifier, table.metadata_location
         call = layout.put_table(self._table_name, identifier, location, self._stamp())
-        try:
-            await self._client.put_item(**call)
-        except AWS_ERRORS as error:
-            item = standing_item(error)
-            if item is None:
-                raise self._error(error, "PutItem") from error
-            # The item is this client's own if an earlier call's answer was lost.
-            if layout.text_of(item, layout.LOCATION) != location:
-                raise name_taken(identifier) from error
+        standing = await self._written(self._client.put_item(**call), "PutItem")
+        # The item is this client's own if an earlier call's answer was lost.
+        if standing is not None and layout.text_of(standing, layout.LOCATION) != location:
+            raise name_taken(identifier)
 
     async def drop_table(self, identifier: TableIdentifier) -> None:
-        try:
-            await self._client.delete_item(**layout.delete_table(self._table_name, identifier))
-        except AWS_ERRORS as error:
-            item = standing_item(error)
-            if item is None:
-                raise self._error(error, "DeleteItem") from error
-            if item:
-                layout.parse_pointer(identifier, item)
-            raise no_table(identifier) from error
+        call = layout.delete_table(self._table_name, identifier)
+        standing = await self._written(self._client.delete_item(**call), "DeleteItem")
+        if standing:
+            layout.parse_pointer(identifier, standing)
+        if standing is not None:
+            raise no_table(identifier)
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         layout.table_key(to)
@@ -197,11 +188,7 @@ class DynamoDbCatalog(PointerCatalog):
 
     async def create_namespace(self, namespace: Namespace) -> None:
         call = layout.put_namespace(self._table_name, namespace, self._stamp())
-        try:
-            await self._client.put_item(**call)
-        except AWS_ERRORS as error:
-            if standing_item(error) is None:
-                raise self._error(error, "PutItem") from error
+        await self._written(self._client.put_item(**call), "PutItem")
 
     async def drop_namespace(self, namespace: Namespace) -> None:
         """Drop by the index, too: a table of just now is overlooked, but it stays."""
@@ -209,12 +196,9 @@ class DynamoDbCatalog(PointerCatalog):
         text = join_namespace(namespace)
         if await self._namespaces(f"{text}.") or await self._names(namespace):
             raise not_empty(namespace)
-        try:
-            await self._client.delete_item(**layout.delete_namespace(self._table_name, namespace))
-        except AWS_ERRORS as error:
-            if standing_item(error) is None:
-                raise self._error(error, "DeleteItem") from error
-            raise no_namespace(namespace) from error
+        call = layout.delete_namespace(self._table_name, namespace)
+        if await self._written(self._client.delete_item(**call), "DeleteItem") is not None:
+            raise no_namespace(namespace)
 
     async def list_namespaces(self) -> list[Namespace]:
         """List namespaces that were created, and their parents: others write tables without a
@@ -242,12 +226,8 @@ class DynamoDbCatalog(PointerCatalog):
         call = layout.update_namespace(
             self._table_name, namespace, properties, removed, self._stamp()
         )
-        try:
-            await self._client.update_item(**call)
-        except AWS_ERRORS as error:
-            if standing_item(error) is None:
-                raise self._error(error, "UpdateItem") from error
-            raise no_namespace(namespace) from error
+        if await self._written(self._client.update_item(**call), "UpdateItem") is not None:
+            raise no_namespace(namespace)
 
     async def default_location(self, namespace: Namespace) -> str | None:
         item = await self._item(layout.namespace_key(namespace))
@@ -273,11 +253,7 @@ class DynamoDbCatalog(PointerCatalog):
         """
         base = Pointer(str(self._world.uuid()), str(self._world.uuid()))
         call = layout.update_pointer(self._table_name, _PROBE, base, "probe", self._stamp())
-        try:
-            await self._client.update_item(**call)
-        except AWS_ERRORS as error:
-            if standing_item(error) is None:
-                raise self._error(error, "UpdateItem") from error
+        if await self._written(self._client.update_item(**call), "UpdateItem") is not None:
             return
         await self._client.delete_item(TableName=self._table_name, Key=call["Key"])
         raise SettingsError(
@@ -297,25 +273,32 @@ class DynamoDbCatalog(PointerCatalog):
 
     async def _item(self, key: Mapping[str, Any]) -> Item:
         """Return an item; empty if there is none."""
-        call = layout.get_item(self._table_name, key)
-        answer = await self._asked(self._client.get_item(**call), "GetItem")
+        try:
+            answer = await self._client.get_item(**layout.get_item(self._table_name, key))
+        except AWS_ERRORS as error:
+            raise self._error(error, "GetItem") from error
         return answer.get("Item", {})
 
-    async def _query(self, query: QueryInputTypeDef) -> list[Item]:
+    async def _query(self, query: QueryInputPaginateTypeDef) -> list[Item]:
         """Return the items of all pages."""
-        items: list[Item] = []
-        while True:
-            answer = await self._asked(self._client.query(**query), "Query")
-            items.extend(answer["Items"])
-            if not (last := answer.get("LastEvaluatedKey")):
-                return items
-            query = {**query, "ExclusiveStartKey": last}
-
-    async def _asked(self, call: Awaitable[_T], action: str) -> _T:
+        pages = self._client.get_paginator("query").paginate(**query)
         try:
-            return await call
+            return [item async for page in pages for item in page["Items"]]
         except AWS_ERRORS as error:
-            raise self._error(error, action) from error
+            raise self._error(error, "Query") from error
+
+    async def _written(self, call: Awaitable[object], action: str) -> Item | None:
+        """Send a write under a condition. Return the item for which that failed, empty if there is
+        none; None if the condition held.
+        """
+        try:
+            await call
+        except AWS_ERRORS as error:
+            standing = standing_item(error)
+            if standing is None:
+                raise self._error(error, action) from error
+            return standing
+        return None
 
     def _error(self, error: Exception, action: str) -> FrazilError:
         return frazil_error(error, action, self._client, self._table_name)

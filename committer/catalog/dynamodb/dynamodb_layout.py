@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         DeleteItemInputTypeDef,
         GetItemInputTypeDef,
         PutItemInputTypeDef,
-        QueryInputTypeDef,
+        QueryInputPaginateTypeDef,
         TransactWriteItemsInputTypeDef,
         UniversalAttributeValueTypeDef,
         UpdateItemInputTypeDef,
@@ -141,9 +141,9 @@ def get_item(
     return {"TableName": table_name, "Key": key, "ConsistentRead": True}
 
 
-def query_namespaces(table_name: str, prefix: str = "") -> QueryInputTypeDef:
+def query_namespaces(table_name: str, prefix: str = "") -> QueryInputPaginateTypeDef:
     """Query every namespace's item, or those that begin with `prefix`; strongly consistent."""
-    query: QueryInputTypeDef = {
+    query: QueryInputPaginateTypeDef = {
         "TableName": table_name,
         "ConsistentRead": True,
         "KeyConditionExpression": f"{IDENTIFIER} = :identifier",
@@ -161,7 +161,7 @@ def query_namespaces(table_name: str, prefix: str = "") -> QueryInputTypeDef:
     return query
 
 
-def query_tables(table_name: str, namespace: Namespace) -> QueryInputTypeDef:
+def query_tables(table_name: str, namespace: Namespace) -> QueryInputPaginateTypeDef:
     """Query the items of a namespace by the index, which follows the table a moment later."""
     return {
         "TableName": table_name,
@@ -177,8 +177,10 @@ def query_tables(table_name: str, namespace: Namespace) -> QueryInputTypeDef:
 
 def update_pointer(
     table_name: str, identifier: TableIdentifier, base: Pointer, location: str, stamp: Stamp
-) -> UpdateItemInputTypeDef:
-    """Build the call of a swap. A failed condition answers with the current item."""
+) -> UpdateTypeDef:
+    """Build the call of a swap, which is an action of a transaction, too. A failed condition
+    answers with the current item.
+    """
     condition = "#location = :base"
     values = {
         ":base": _text(base.location),
@@ -208,24 +210,12 @@ def update_pointer(
 
 
 def update_pointers(
-    updates: Sequence[UpdateItemInputTypeDef], stamp: Stamp
+    updates: Sequence[UpdateTypeDef], stamp: Stamp
 ) -> TransactWriteItemsInputTypeDef:
     """Build the call that swaps several pointers together, each as `update_pointer` says."""
     return {
         "ClientRequestToken": stamp.version,
-        "TransactItems": [{"Update": _update_action(update)} for update in updates],
-    }
-
-
-def _update_action(update: UpdateItemInputTypeDef) -> UpdateTypeDef:
-    return {
-        "TableName": update["TableName"],
-        "Key": update["Key"],
-        "UpdateExpression": update["UpdateExpression"],
-        "ConditionExpression": update["ConditionExpression"],
-        "ExpressionAttributeNames": update["ExpressionAttributeNames"],
-        "ExpressionAttributeValues": update["ExpressionAttributeValues"],
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        "TransactItems": [{"Update": update} for update in updates],
     }
 
 

@@ -43,7 +43,7 @@ from committer.request.table_identifier import TableIdentifier
 
 if TYPE_CHECKING:
     from types_aiobotocore_dynamodb import DynamoDBClient
-    from types_aiobotocore_dynamodb.type_defs import UpdateItemInputTypeDef
+    from types_aiobotocore_dynamodb.type_defs import UpdateTypeDef
 
 
 class DynamoDbSwaps:
@@ -85,7 +85,7 @@ class DynamoDbSwaps:
                 self._committed(swap, stamp.version)
         return answer
 
-    def _update(self, swap: Swap, stamp: Stamp) -> UpdateItemInputTypeDef:
+    def _update(self, swap: Swap, stamp: Stamp) -> UpdateTypeDef:
         base = self._pointer_of(swap.base)
         return layout.update_pointer(
             self._table_name, swap.base.identifier, base, swap.metadata_location, stamp
