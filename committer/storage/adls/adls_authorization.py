@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from committer.errors import SettingsError
 from committer.ports.world import World
+from committer.storage.http.authorization import Authorization
 from committer.storage.http.http_client import HttpRequest
 
 # In this order in what is signed, after the method.
@@ -24,7 +25,7 @@ _SIGNED = (
 )
 
 
-class SharedKey:
+class SharedKey(Authorization):
     """Signs with the key of the account. Errors: `SettingsError` for one that is not base64."""
 
     def __init__(self, account: str, key: str, world: World) -> None:
@@ -48,11 +49,8 @@ class SharedKey:
         dated["Authorization"] = f"SharedKey {self._account}:{signature}"
         return replace(request, headers=dated)
 
-    def forget(self, refused: HttpRequest) -> bool:
-        return False
 
-
-class SasToken:
+class SasToken(Authorization):
     """Appends a shared access signature to the query."""
 
     def __init__(self, token: str) -> None:
@@ -61,9 +59,6 @@ class SasToken:
     async def sign(self, request: HttpRequest) -> HttpRequest:
         separator = "&" if "?" in request.url else "?"
         return replace(request, url=f"{request.url}{separator}{self._token}")
-
-    def forget(self, refused: HttpRequest) -> bool:
-        return False
 
 
 def _signed_text(account: str, request: HttpRequest) -> str:

@@ -15,7 +15,7 @@ _RENEWED_BEFORE_MS = 300_000
 
 
 class Authorization(Protocol):
-    """Signs requests."""
+    """Signs requests; nothing is renewed unless a kind of it says so."""
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
         """Return the request as it is sent.
@@ -25,16 +25,14 @@ class Authorization(Protocol):
 
     def forget(self, refused: HttpRequest) -> bool:
         """Forget what the store has refused with 401. False where there is nothing else to send."""
+        return False
 
 
-class Anonymous:
+class Anonymous(Authorization):
     """Requests as they are, for public buckets and for emulators."""
 
     async def sign(self, request: HttpRequest) -> HttpRequest:
         return request
-
-    def forget(self, refused: HttpRequest) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,7 @@ class Token:
     ends_ms: int | None
 
 
-class StaticToken:
+class StaticToken(Authorization):
     """A token that was given, and cannot be renewed here. `name`: the property that holds it."""
 
     def __init__(self, token: Token, name: str, world: World) -> None:
@@ -58,11 +56,8 @@ class StaticToken:
             raise AccessError(f"the token of `{self._name}` has expired: give a fresh one")
         return with_bearer(request, self._token)
 
-    def forget(self, refused: HttpRequest) -> bool:
-        return False
 
-
-class RenewedToken:
+class RenewedToken(Authorization):
     """A token that is fetched when it is needed, and again 5 minutes before it ends.
 
     While a token is still valid, a renewal without an answer only means that it is tried again.

@@ -41,7 +41,7 @@ class OutgoingRequest:
 
 
 class Auth(Protocol):
-    """Says who asks."""
+    """Says who asks; nothing is renewed unless a kind of it says so."""
 
     async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
         """Return the headers that this request needs beside its own.
@@ -53,9 +53,10 @@ class Auth(Protocol):
         """Renew what the server has just refused, by the headers that it was sent. False: there is
         nothing to renew. Errors: as `headers`.
         """
+        return False
 
 
-class FixedAuth:
+class FixedAuth(Auth):
     """The same headers for each request: none, a user's name and password, a token."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
@@ -69,14 +70,11 @@ class FixedAuth:
     async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
         return self._headers
 
-    async def renew(self, refused: Mapping[str, str]) -> bool:
-        return False
-
 
 Sign = Callable[[str, str, Mapping[str, str], bytes], Awaitable[Mapping[str, str]]]
 
 
-class SignedAuth:
+class SignedAuth(Auth):
     """A signature for each request. `sign`: see `committer.aws.request_signer`."""
 
     def __init__(self, sign: Sign) -> None:
@@ -84,9 +82,6 @@ class SignedAuth:
 
     async def headers(self, request: OutgoingRequest) -> Mapping[str, str]:
         return await self._sign(request.method, request.url, request.headers, request.body)
-
-    async def renew(self, refused: Mapping[str, str]) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +100,7 @@ class Token:
 PostForm = Callable[[str, Mapping[str, str]], Awaitable[Answer]]
 
 
-class OAuth2Auth:
+class OAuth2Auth(Auth):
     """Fetches tokens by client credentials. `post_form` sends a form to a URL, once."""
 
     def __init__(
