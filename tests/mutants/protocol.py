@@ -326,8 +326,10 @@ PROTOCOL = (
         "            case Conflict() | Unknown():\n"
         "                if isinstance(answer, Unknown):\n"
         "                    from committer.service.settle.outcome import Outcome\n"
+        "                    from committer.service.requests.deferred_doorbells import NO_WAITERS\n"
         "                    settler = self.observers[3].endings.settler\n"
-        "                    settler.settle([Outcome(key, ()) for key in inflight.keys])\n",
+        "                    ended = [Outcome(key, NO_WAITERS) for key in inflight.keys]\n"
+        "                    settler.settle(ended)\n",
         (SEEDS,),
     ),
     Mutant(
@@ -594,7 +596,7 @@ PROTOCOL = (
         "acknowledged_before_the_commit",
         "committer/service/ingest/doorbells.py",
         "        self.intake.submit(arrival, sealed, is_inline=True)\n",
-        "        self.settler.settle([Outcome(None, arrival.waiters.tokens)])\n"
+        "        self.settler.settle([Outcome(None, arrival.waiters)])\n"
         "        self.intake.submit(arrival, sealed, is_inline=True)\n",
         (SEEDS,),
     ),

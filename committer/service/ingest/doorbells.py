@@ -85,7 +85,7 @@ class Doorbells:
             self.metrics.redelivered(1)
         if key.parts is None:
             log.warning("doorbell.unreadable", key=key[:200])
-            self.settler.settle([Outcome(None, waiters.tokens)])
+            self.settler.settle([Outcome(None, waiters)])
             return
         await self.intake.take(Arrival(key, waiters, self.world.now_ms(), is_shared=is_shared))
 

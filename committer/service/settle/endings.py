@@ -36,7 +36,12 @@ class Endings:
         self.breakers.landed(pending.sealed.request for pending, _ in ended)
         self.settler.settle(
             [
-                Outcome.landed(pending, _committed(pending.sealed.request, landed), seen)
+                Outcome(
+                    pending.key,
+                    pending.waiters,
+                    _committed(pending.sealed.request, landed),
+                    seen,
+                )
                 for pending, landed in ended
             ]
         )
@@ -52,7 +57,7 @@ class Endings:
 
     def left_before(self, ended: Sequence[Pending]) -> None:
         """Settle requests that ended before: their inbox objects are not there."""
-        self.settler.settle([Outcome.left_before(pending) for pending in ended])
+        self.settler.settle([Outcome(None, pending.waiters) for pending in ended])
 
     def quarantined(
         self, pending: Pending, reason: str, message: str, conflict: str | None = None
@@ -70,7 +75,7 @@ class Endings:
         """Settle a request that is in quarantine by the verdict of another process."""
         self.recently_quarantined.add(pending.key)
         receipt = _quarantined(pending.key, reason, message, conflict)
-        self.settler.settle([Outcome.quarantined(pending, receipt)])
+        self.settler.settle([Outcome(pending.key, pending.waiters, receipt)])
 
     def unreadable(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord) -> None:
         """Settle an inbox object that cannot be read and is in quarantine by this record."""
@@ -82,12 +87,12 @@ class Endings:
         if key.parts is not None:
             self.breakers.unreadable(key.parts, record.reason)
         receipt = _quarantined(key, record.reason, record.message)
-        self.settler.settle([Outcome(key, waiters.tokens, waiters.reply_to, receipt)])
+        self.settler.settle([Outcome(key, waiters, receipt)])
 
     def unread(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord | None) -> None:
         """Settle a key without a request to read; `record`: as it is in quarantine."""
         receipt = _quarantined(key, record.reason, record.message) if record else None
-        self.settler.settle([Outcome(None, waiters.tokens, waiters.reply_to, receipt)])
+        self.settler.settle([Outcome(None, waiters, receipt)])
 
 
 def _committed(request: CommitRequest, landed: Landed) -> Receipt:

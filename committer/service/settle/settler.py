@@ -98,9 +98,12 @@ class Settler:
         if self.queue is None or not ended:
             return True
         replies = [
-            (reply_to, one.receipt) for one in ended if one.receipt for reply_to in one.reply_to
+            (reply_to, one.receipt)
+            for one in ended
+            if one.receipt
+            for reply_to in one.waiters.reply_to
         ]
-        tokens = [token for one in ended for token in one.tokens]
+        tokens = [token for one in ended for token in one.waiters.tokens]
         try:
             # At once, so that they share a round trip.
             calls: list[Coroutine[object, object, None]] = []

@@ -14,6 +14,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.skips import SkipKind
 from committer.request.request_format import EncodedRequest
 from committer.request.request_key import inbox_key, producer_prefix
+from committer.service.requests.deferred_doorbells import NO_WAITERS
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.listing import Folders, Listed
 from committer.service.requests.settled_requests import SettledByTable, SettledRequests
@@ -245,7 +246,7 @@ async def test_what_left_the_inbox_for_the_quarantine_is_not_settled_by_its_dele
     sealed = build_request(await harness.create_table(), epoch=0)
     await harness.inbox.put(sealed)
     settled = tables.of(sealed.request.table_uuid)
-    settler.settle([Outcome(InboxKey(sealed.key), ())])
+    settler.settle([Outcome(InboxKey(sealed.key), NO_WAITERS)])
     assert await settler.flush()
     assert await harness.outstanding() == []
     one = Landed(0, "k", "f", sealed.request.attempt, 10, 1)
