@@ -23,7 +23,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO
 
 from committer.errors import SettingsError
 from committer.extras import install_hint
@@ -46,17 +46,10 @@ _LOG_LINES_MAX = 5
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """The program and options of a server. `binary`: None for the one that is found."""
-
-    appendfsync: Literal["everysec", "always"] = "everysec"
-    binary: Path | None = None
-
-
 @dataclass(slots=True)
 class RedisServer:
-    """A running server. `process` is None where another process started it.
+    """A running server. `process` is None where another process started it. `binary`: None for the
+    program that is found.
 
     `claim`: the open file that keeps a second committer away, if there is one.
     """
@@ -64,7 +57,7 @@ class RedisServer:
     url: str
     folder: Path
     process: subprocess.Popen[bytes] | None
-    program: Program
+    binary: Path | None
     claim: IO[str] | None = None
 
     def revive(self) -> str | None:
@@ -78,7 +71,7 @@ class RedisServer:
             if not _try_lock(lock):
                 return None
             said = _last_words(self.folder)
-            self.process = _spawn(self.program, self.folder, lock)
+            self.process = _spawn(self.binary, self.folder, lock)
         return said
 
     def stop(self) -> None:
@@ -98,27 +91,21 @@ class RedisServer:
             self.process.wait()
 
 
-def start_redis_server(
-    folder: Path,
-    *,
-    appendfsync: Literal["everysec", "always"] = "everysec",
-    binary: Path | None = None,
-) -> RedisServer:
+def start_redis_server(folder: Path, *, binary: Path | None = None) -> RedisServer:
     """Start a server that keeps its state in `folder`, or find the one that runs there.
 
-    `appendfsync`: `always` syncs before each answer, `everysec` may lose a second with the power.
-    Doorbells are never the truth, so that second costs latency only. `binary` is another server
-    program (Redis ≥ 7, Valkey ≥ 8). Errors: `SettingsError` saying what is missing.
+    `binary` is another server program (Redis ≥ 7, Valkey ≥ 8). Errors: `SettingsError` saying what
+    is missing.
     """
-    folder, program = folder.absolute(), Program(appendfsync, binary)
+    folder = folder.absolute()
     address = _address(folder)
     make_private_folder(folder)
     make_private_file(folder / "server.lock")
     with (folder / "server.lock").open("a+") as lock:
         if not _take(lock, address):
-            return RedisServer(socket_url(folder), folder, None, program)
-        process = _spawn(program, folder, lock)
-    server = RedisServer(socket_url(folder), folder, process, program)
+            return RedisServer(socket_url(folder), folder, None, binary)
+        process = _spawn(binary, folder, lock)
+    server = RedisServer(socket_url(folder), folder, process, binary)
     _wait_until_ready(server, address)
     return server
 
@@ -251,8 +238,8 @@ def _address(folder: Path) -> Path:
     return address
 
 
-def _spawn(program: Program, folder: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
-    binary = program.binary or find_server_binary()
+def _spawn(binary: Path | None, folder: Path, lock: IO[str]) -> subprocess.Popen[bytes]:
+    program = binary or find_server_binary()
     settings = {
         "port": "0",
         "unixsocket": str(_address(folder)),
@@ -262,14 +249,15 @@ def _spawn(program: Program, folder: Path, lock: IO[str]) -> subprocess.Popen[by
         "daemonize": "no",
         "save": "",
         "appendonly": "yes",
-        "appendfsync": program.appendfsync,
+        # May lose a second with the power: doorbells are never the truth, it costs latency only.
+        "appendfsync": "everysec",
         "maxmemory-policy": "noeviction",
     }
     arguments = [part for name, value in settings.items() for part in (f"--{name}", value)]
     try:
         # A session of its own: Ctrl-C in a terminal is for the parent, which stops it in order.
         return subprocess.Popen(  # noqa: S603 (the program is ours or the operator's)
-            ends_with_parent([str(binary), *arguments]),
+            ends_with_parent([str(program), *arguments]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 from urllib.parse import unquote
 
 import pytest
@@ -50,10 +50,8 @@ def short_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def running(
-    folder: Path, *, appendfsync: Literal["everysec", "always"] = "everysec"
-) -> Iterator[RedisServer]:
-    server = start_redis_server(folder, appendfsync=appendfsync)
+def running(folder: Path) -> Iterator[RedisServer]:
+    server = start_redis_server(folder)
     try:
         yield server
     finally:
@@ -70,12 +68,12 @@ def ask(server: RedisServer, *words: str) -> bytes:
 
 
 def test_a_server_is_ready_private_and_safe_when_it_was_started(folder: Path) -> None:
-    with running(folder, appendfsync="always") as server:
+    with running(folder) as server:
         assert ask(server, "PING") == b"+PONG\r\n"
         for setting, value in {
             "port": "0",
             "appendonly": "yes",
-            "appendfsync": "always",
+            "appendfsync": "everysec",
             "maxmemory-policy": "noeviction",
             "save": "",
         }.items():
@@ -124,7 +122,7 @@ def wait_for_answer(server: RedisServer) -> None:
 async def test_a_server_that_dies_is_started_again_and_less_often_while_it_does_not_last(
     folder: Path,
 ) -> None:
-    with running(folder, appendfsync="always") as server:
+    with running(folder) as server:
         ask(server, "SET", "kept", "yes")
         first = server.process
         clock = Alarm(lambda: None, *[lambda: kill(server)] * 4, lambda: None)
@@ -137,7 +135,7 @@ async def test_a_server_that_dies_is_started_again_and_less_often_while_it_does_
 
 
 async def test_a_server_of_another_process_is_started_again_too(folder: Path) -> None:
-    with running(folder, appendfsync="always") as first, running(folder) as second:
+    with running(folder) as first, running(folder) as second:
         ask(first, "SET", "kept", "yes")
         assert (second.process, second.revive()) == (None, None)
         kill(first)
@@ -149,7 +147,7 @@ async def test_a_server_of_another_process_is_started_again_too(folder: Path) ->
 async def test_a_server_that_cannot_be_started_is_tried_again(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running(folder, appendfsync="always") as server:
+    with running(folder) as server:
         ask(server, "SET", "kept", "yes")
 
         def lose() -> None:
