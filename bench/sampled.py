@@ -112,7 +112,7 @@ def main() -> None:
     inner = run.Service.run
 
     async def with_beat(
-        self: run.Service, catalog: Catalog, stop: asyncio.Event, checks: Checks | None = None
+        self: run.Service, catalog: Catalog, stop: asyncio.Event, checks: Checks
     ) -> None:
         beat = asyncio.create_task(sampler.beat())
         try:

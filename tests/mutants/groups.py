@@ -79,7 +79,7 @@ GROUPS = (
     Mutant(
         "table_that_may_not_commit_yet_is_not_woken",
         "committer/service/transactions/table_transactions.py",
-        "which may be early for its next commit.\n        self.pacer.hurry()\n",
+        "which may be early for its next commit.\n        self.hurry()\n",
         "which may be early for its next commit.\n",
         (f"{_SERVICE} -k once_an_hour",),
     ),

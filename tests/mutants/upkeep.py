@@ -365,7 +365,7 @@ UPKEEP = (
     Mutant(
         "shard_is_released_with_an_attempt_under_way",
         "committer/service/sharding/shard_leases.py",
-        "        await hand_over.release_shards(shards)\n",
+        "        await hand_over(shards)\n",
         "",
         ("tests/service/sharding/test_shard_leases.py",),
     ),

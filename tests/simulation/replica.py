@@ -20,6 +20,7 @@ from tests.simulation.ports import Ports, open_ports
 from tests.simulation.process import Life
 from tests.simulation.servers import INBOX, Servers
 from tests.simulation.version_before import IS_BEFORE
+from tests.support.service.checks_here import ChecksHere
 
 
 class _Silent:
@@ -106,7 +107,7 @@ class Replica:
             metrics.history = life.process.stage.history
             ports = open_ports(life, self._servers)
             service = Service(self._parts(life, ports), Health(life.world), metrics)
-            await service.run(ports.catalog, self._stop)
+            await service.run(ports.catalog, self._stop, ChecksHere())
         except* FrazilError as group:
             # It ends with a message, and its supervisor starts it again.
             life.process.stage.trace.add(life.process.name, "gives up", str(group.exceptions[0]))

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
-from typing import Protocol
 
 from committer.errors import InvalidRequestError, InvariantError
 from committer.iceberg.splice.manifest_splice import ManifestPart
@@ -29,13 +28,8 @@ from committer.request.request_format import (
     EncodedRequest,
     check_hashes,
     parse_request,
-    read_request,
 )
-from committer.service.checks.check_process import (
-    CheckProcess,
-    JobLostError,
-    ProcessEndedError,
-)
+from committer.service.checks.check_process import CheckProcess, JobLostError, ProcessEndedError
 from committer.service.checks.check_worker import (
     CPU_S_MAX,
     MEMORY_BYTES_MAX,
@@ -65,63 +59,19 @@ _TRIES_MAX = 3
 _MIB = 1024 * 1024
 
 
-class Checks(Protocol):
-    """Reads and checks large requests. Errors: `InvalidRequestError`, also of `TRIES_MAX`."""
-
-    async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
-        """Read a request as `read_request`. It may lack data that only its check needs."""
-
-    async def check(
-        self,
-        checker: Checker,
-        sealed: EncodedRequest,
-        producer: str,
-        read: Named | None,
-        inflated_bytes_max: int,
-    ) -> CheckedRequest | NeedsManifests | Inflates:
-        """Check, as `Checker.check`, a request that `read` has returned or that is whole. Return
-        `Inflates` if more would be kept inflated than `inflated_bytes_max`.
-        """
-
-    async def close(self) -> None:
-        """End what runs; nothing is answered any more."""
-
-
-class ChecksHere:
-    """For one that has no processes: in the loop, at once."""
-
-    async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
-        return read_request(content, key=key)
-
-    async def check(
-        self,
-        checker: Checker,
-        sealed: EncodedRequest,
-        producer: str,
-        read: Named | None,
-        inflated_bytes_max: int,
-    ) -> CheckedRequest | NeedsManifests | Inflates:
-        checked = checker.check(sealed, read)
-        return within(checked, inflated_bytes_max)
-
-    async def close(self) -> None:
-        return
-
-
 def work_here() -> WorkLeft:
     """Return the work that the loop can wait for: some 15 ms, 50 at the very worst."""
     return WorkLeft(entries=2_000, inflated_bytes=_MIB, decoded_bytes=128 * 1024)
 
 
-class ChecksInProcesses:
-    """In worker processes, as many as are worth it, started on demand. Requests that take no more
-    than `work_here` are checked in the loop, one between two of its other steps.
+class Checks:
+    """Reads and checks large requests in worker processes, as many as are worth it, started on
+    demand. Requests that take no more than `work_here` are checked in the loop, one between two of
+    its other steps. Errors: `InvalidRequestError`, also after `_TRIES_MAX` tries.
     """
 
     def __init__(
-        self,
-        processes: Sequence[CheckProcess],
-        here_bytes_max: int = REQUEST_HERE_BYTES_MAX,
+        self, processes: Sequence[CheckProcess], here_bytes_max: int = REQUEST_HERE_BYTES_MAX
     ) -> None:
         # Each has a second job waiting, so that it never idles between two.
         self._processes = Turns((*processes, *processes))
@@ -132,6 +82,7 @@ class ChecksInProcesses:
         self._basis: tuple[Checker, bytes] | None = None
 
     async def read(self, content: bytes, key: str, producer: str) -> EncodedRequest:
+        """Read a request as `read_request`. It may lack data that only its check needs."""
         if content.find(b"\n", 0, LINE_HERE_BYTES_MAX) >= 0:
             sealed = parse_request(content, key=key)
             if len(content) <= self._here_bytes_max:
@@ -155,6 +106,9 @@ class ChecksInProcesses:
         read: Named | None,
         inflated_bytes_max: int,
     ) -> CheckedRequest | NeedsManifests | Inflates:
+        """Check, as `Checker.check`, a request that `read` has returned or that is whole. Return
+        `Inflates` if more would be kept inflated than `inflated_bytes_max`.
+        """
         if sealed.is_whole and not read and len(sealed.content) <= self._here_bytes_max:
             with suppress(TooMuchWorkError):
                 return await self._check_here(checker, sealed, producer, inflated_bytes_max)
@@ -185,6 +139,7 @@ class ChecksInProcesses:
         return self._basis[1]
 
     async def close(self) -> None:
+        """End what runs; nothing is answered any more."""
         for process in self._all:
             await process.close()
 

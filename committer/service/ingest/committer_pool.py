@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 
 from committer.ports.queue import shard_of
@@ -16,6 +15,9 @@ from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.shown_tables import ShownTables
 from committer.service.upkeep.ledger_upkeep import IdleTableUpkeep, LedgerUpkeep
 
+MakeTable = Callable[[TableIdentifier, UUID, LedgerUpkeep | None], TableCommitter]
+"""Makes a table's committer. The upkeep: its previous committer's, if that ended idle."""
+
 # Above this no more requests are read until the committers have caught up.
 PENDING_REQUESTS_MAX = 50_000
 PENDING_WEIGHT_BYTES_MAX = 160 * 1024 * 1024
@@ -24,28 +26,13 @@ STUCK_REQUESTS_MAX = 1_000
 STUCK_BYTES_MAX = 16 * 1024 * 1024
 
 
-class TableFactory(Protocol):
-    """Makes the committer of a table."""
-
-    def table(
-        self, identifier: TableIdentifier, table_uuid: UUID, before: LedgerUpkeep | None
-    ) -> TableCommitter:
-        """Make a table's committer.
-        `before`: its previous committer's ledger upkeep, if that ended idle."""
-        ...
-
-
 class TableCommitters:
     """One committer and one task for each table (name and uuid) that has something to do."""
 
     def __init__(
-        self,
-        factory: TableFactory,
-        settled: SettledByTable,
-        tasks: asyncio.TaskGroup,
-        world: World,
+        self, make_table: MakeTable, settled: SettledByTable, tasks: asyncio.TaskGroup, world: World
     ) -> None:
-        self._factory = factory
+        self._make_table = make_table
         self._settled = settled
         self._tasks = tasks
         self._known: dict[tuple[TableIdentifier, UUID], TableCommitter] = {}
@@ -77,9 +64,8 @@ class TableCommitters:
         """Note that a listing shows the inbox object. False for a request that does not wait."""
         return any(table.waiting.listed(key, durable_ms) for table in self._of_key(key))
 
-    @property
     def large_bytes(self) -> int:
-        """Of all large requests that wait for their verdict."""
+        """Return the size of all large requests that wait for their verdict."""
         return sum(table.waiting.large_bytes for table in self._known.values())
 
     def is_stuck(self, key: str) -> bool:
@@ -112,7 +98,7 @@ class TableCommitters:
         if known is not None:
             return known
         before = self._idle_upkeep.take(identifier, table_uuid)
-        table = self._factory.table(identifier, table_uuid, before)
+        table = self._make_table(identifier, table_uuid, before)
         self._known[identifier, table_uuid] = table
         self._by_uuid.setdefault(str(table_uuid), {})[identifier] = table
         task = self._tasks.create_task(self._run(table), name=f"table {identifier}")

@@ -9,7 +9,7 @@ from committer.errors import SettingsError
 from committer.plan.batch.batch_policy import BatchPolicy
 from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.service.checks.checks import Checks
-from committer.service.ingest.committer_pool import TableCommitters, TableFactory
+from committer.service.ingest.committer_pool import MakeTable, TableCommitters
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.doorbells import Doorbells
 from committer.service.ingest.hand_over import TableHandOver
@@ -77,7 +77,7 @@ class WorkWiring:
     def __init__(
         self,
         process: ProcessWiring,
-        factory: TableFactory,
+        make_table: MakeTable,
         checks: Checks,
         shards: ShardLeases,
         tasks: asyncio.TaskGroup,
@@ -86,8 +86,8 @@ class WorkWiring:
         self._process = process
         self.shards = shards
         self.breakers = process.breakers
-        self.tables = TableCommitters(factory, process.settled, tasks, parts.world)
-        self.large = LargeRequests(parts.world, self.tables)
+        self.tables = TableCommitters(make_table, process.settled, tasks, parts.world)
+        self.large = LargeRequests(parts.world, self.tables.large_bytes)
         reader = InboxReader(
             inbox=parts.inbox,
             quarantine=parts.quarantine,

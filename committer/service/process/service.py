@@ -10,15 +10,12 @@ from typing import TypeVar
 from committer.errors import StorageUnavailableError, TransientError
 from committer.plan.scheduling.backoff import retry_s
 from committer.ports.catalog import Catalog
-from committer.service.checks.checks import Checks, ChecksHere
+from committer.service.checks.checks import Checks
 from committer.service.ingest.catalog_probe import CatalogProbe
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.poller import Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
-from committer.service.process.composition import (
-    RequestParts,
-    member_name,
-)
+from committer.service.process.composition import RequestParts, member_name
 from committer.service.process.process_wiring import ProcessWiring, WorkWiring
 from committer.service.process.table_wiring import TableWiring
 from committer.service.sharding.shard_leases import ShardLeases
@@ -51,11 +48,8 @@ class Service:
             lease_s=parts.settings.service.lease_s,
         )
 
-    async def run(
-        self, catalog: Catalog, stop: asyncio.Event, checks: Checks | None = None
-    ) -> None:
+    async def run(self, catalog: Catalog, stop: asyncio.Event, checks: Checks) -> None:
         """Work until `stop`, then drain.
-        `checks`: where large requests are checked; without, in the loop.
 
         Errors: `SettingsError` for an unsafe back end, found by the probes; whatever else escapes
         is a bug and comes as it is.
@@ -67,11 +61,12 @@ class Service:
             if stop.is_set():
                 heart.cancel()
                 return
-            checks = checks or ChecksHere()
-            factory = TableWiring(self._wiring, catalog, checks)
-            work = self.work = WorkWiring(self._wiring, factory, checks, self._shards, tasks)
+            make_table = TableWiring(self._wiring, catalog, checks).table
+            work = self.work = WorkWiring(self._wiring, make_table, checks, self._shards, tasks)
             settler = tasks.create_task(self._wiring.settler.run(), name="settler")
-            shards = tasks.create_task(self._shards.run(work.hand_over), name="shards")
+            shards = tasks.create_task(
+                self._shards.run(work.hand_over.release_shards), name="shards"
+            )
             readings = [*work.readers(), *self._probes(catalog)]
             readers = [tasks.create_task(reading, name="reader") for reading in readings]
             self.health.phase = "running"

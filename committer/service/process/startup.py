@@ -14,7 +14,7 @@ from committer.ports.leases import Leases
 from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.service.checks.check_process import CheckProcess
-from committer.service.checks.checks import ChecksInProcesses
+from committer.service.checks.checks import Checks
 from committer.service.process.composition import (
     RequestParts,
     open_known_catalog,
@@ -23,12 +23,9 @@ from committer.service.process.composition import (
 from committer.service.process.http import serving
 from committer.service.process.redis_server import RedisServer, keep_running
 from committer.service.process.service import Service, until_answered
-from committer.service.process.status_collector import Identity, StatusCollector
+from committer.service.process.status_collector import StatusCollector
 from committer.service.telemetry.health import Health
-from committer.service.telemetry.instrumented_ports import (
-    InstrumentedStorage,
-    instrumented,
-)
+from committer.service.telemetry.instrumented_ports import InstrumentedStorage, instrumented
 from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import Settings
 from committer.stop_signals import StopRequest
@@ -101,14 +98,14 @@ async def serve_parts(
     settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
     parts = _counted(parts, metrics)
     service = Service(parts, health, metrics)
-    status_collector = StatusCollector(Identity(settings.catalog.name, settings.inbox), service)
+    status_collector = StatusCollector(service, catalog=settings.catalog.name, inbox=settings.inbox)
     async with serving(
         status_collector, host=settings.service.http_host, port=settings.service.http_port
     ):
         catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
         if catalog is None:
             return
-        checks = ChecksInProcesses([CheckProcess() for _ in range(_processes())])
+        checks = Checks([CheckProcess() for _ in range(_processes())])
         try:
             opened()
             counted = instrumented(catalog, Catalog, metrics.meter("catalog", parts.world))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from heapq import nsmallest
 from importlib.metadata import version
 from typing import Protocol
@@ -47,14 +47,6 @@ _OF_A_TABLE = {
 BREAKERS_SHOWN_MAX = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Which committer this is: what it commits to, and from where."""
-
-    catalog: str
-    inbox: str
-
-
 class Observed(Protocol):
     """The process whose status is collected. `work`: None before it has started."""
 
@@ -64,12 +56,12 @@ class Observed(Protocol):
 
 
 class StatusCollector:
-    """Collects the status of a process."""
+    """Collects the status of a process. `catalog`, `inbox`: what it commits to, and from where."""
 
-    def __init__(self, identity: Identity, process: Observed) -> None:
+    def __init__(self, process: Observed, *, catalog: str, inbox: str) -> None:
         self.health = process.health
         self.metrics = process.metrics
-        self._identity = identity
+        self._catalog, self._inbox = catalog, inbox
         self._process = process
 
     def page(self) -> bytes:
@@ -81,17 +73,17 @@ class StatusCollector:
         """Return the model of `/status`."""
         self._look()
         numbers = _Numbers(self.metrics.instruments.samples())
-        health, identity, work = self.health, self._identity, self._process.work
+        health, work = self.health, self._process.work
         return Status(
             version=version("frazil"),
-            catalog=identity.catalog,
+            catalog=self._catalog,
             now_s=health.world.now_ms() / 1000,
             phase=health.phase,
             ready=health.is_ready,
             conditions=dict(health.conditions),
             lag_s=numbers.one("frazil_lag_seconds"),
             inbox=InboxStatus(
-                location=identity.inbox,
+                location=self._inbox,
                 requests=numbers.count("frazil_inbox_requests"),
                 listed_s=numbers.one("frazil_inbox_listed_timestamp_seconds"),
                 foreign=numbers.foreign("inbox"),

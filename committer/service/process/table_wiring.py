@@ -38,7 +38,7 @@ from committer.service.upkeep.table_upkeep import TableUpkeep
 
 
 class TableWiring:
-    """Wires the committers of tables, as the `TableFactory` of a process."""
+    """Wires the committers of the tables of a process."""
 
     def __init__(self, process: ProcessWiring, catalog: Catalog, checks: Checks) -> None:
         self._process = process
@@ -102,7 +102,7 @@ class TableWiring:
             catalog,
             process.transactions,
             waiting,
-            pacer,
+            pacer.hurry,
             world,
             parts.settings.commit.transaction_wait_s,
         )

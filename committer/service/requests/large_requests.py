@@ -7,10 +7,9 @@ hand leave room for it. Turns go round the producers, not by order of arrival.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from committer.plan.scheduling.fair_queue import FairQueue
 from committer.ports.world import World
@@ -56,19 +55,14 @@ class Arrival:
     size_bytes: int = 0
 
 
-class InHand(Protocol):
-    """The large requests that were read and have no verdict yet."""
-
-    @property
-    def large_bytes(self) -> int: ...
-
-
 class LargeRequests:
-    """Queues large requests and gives each its turn, as soon as there is room for it."""
+    """Queues large requests and gives each its turn, as soon as there is room for it.
+    `in_hand_bytes`: of those that were read and have no verdict yet.
+    """
 
-    def __init__(self, world: World, in_hand: InHand) -> None:
+    def __init__(self, world: World, in_hand_bytes: Callable[[], int]) -> None:
         self._world = world
-        self._in_hand = in_hand
+        self._in_hand_bytes = in_hand_bytes
         self._turns = FairQueue[Arrival]()
         self._known: dict[str, Arrival] = {}
         self._reading_bytes = 0
@@ -130,7 +124,7 @@ class LargeRequests:
                 return request
 
     def _has_room(self, size_bytes: int) -> bool:
-        in_hand = self._reading_bytes + self._in_hand.large_bytes
+        in_hand = self._reading_bytes + self._in_hand_bytes()
         return in_hand == 0 or in_hand + size_bytes <= IN_HAND_BYTES_MAX
 
     def release_shards(self, shards: Collection[int]) -> None:

@@ -10,9 +10,9 @@ rests on a lease. While the server is unavailable each committer keeps its shard
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from committer.errors import (
     AccessError,
@@ -35,12 +35,9 @@ RENEWALS_A_LEASE = 3
 T = TypeVar("T")
 
 
-class HandOver(Protocol):
-    """Ends the work on shards before another committer gets them."""
-
-    async def release_shards(self, shards: frozenset[int]) -> None:
-        """Return when nothing of these shards is under way any more."""
-        ...
+HandOver = Callable[[frozenset[int]], Awaitable[None]]
+"""Ends the work on shards before another committer gets them. Returns when nothing of them is under
+way any more."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -188,7 +185,7 @@ class ShardLeases:
     async def _hand_over(
         self, shards: frozenset[int], hand_over: HandOver, *, is_ours: bool
     ) -> None:
-        await hand_over.release_shards(shards)
+        await hand_over(shards)
         self._busy -= shards
         if is_ours:
             self._drained |= shards

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 from uuid import UUID
 
 from committer.plan.batch.request_check import CheckedRequest
@@ -29,24 +28,18 @@ IN_A_ROW_MAX = 16
 SHOWN_AFTER_S = 30.0
 
 
-class Hurried(Protocol):
-    """The pace of a table."""
-
-    def hurry(self) -> None:
-        """End the wait for the next turn."""
-
-
 @dataclass(eq=False)
 class TableTransactions:
     """Holds a table's requests of transactions back until they are called, and sends their swaps
-    with those of the other tables. `wait_s_max`: how long one waits for the others.
+    with those of the other tables. `hurry`: ends the table's wait for its next turn. `wait_s_max`:
+    how long one waits for the others.
     """
 
     table_uuid: UUID
     catalog: Catalog
     transactions: Transactions
     waiting: Waiting
-    pacer: Hurried
+    hurry: Callable[[], None]
     world: World
     wait_s_max: float
 
@@ -77,7 +70,7 @@ class TableTransactions:
         """
         pending.is_shared = pending.is_shared or not self.transactions.owns(self.table_uuid)
         # Other tables wait for this one, which may be early for its next commit.
-        self.pacer.hurry()
+        self.hurry()
 
     # --- Which requests the next batch may have ---
 
@@ -197,13 +190,13 @@ class TableTransactions:
     def called(self, gathering: Gathering) -> None:
         self._called = self._keys_of(gathering)[0]
         self.waiting.summon(self._called)
-        self.pacer.hurry()
+        self.hurry()
 
     def look_again(self, gathering: Gathering) -> None:
         for key in self._keys_of(gathering):
             if self.transactions.refusal(gathering, key) is not None:
                 self.waiting.summon(key)
-                self.pacer.hurry()
+                self.hurry()
 
     def dismissed(self, gathering: Gathering) -> None:
         for key in self._keys_of(gathering):

@@ -36,14 +36,13 @@ from committer.service.checks.checks import (
     LINE_HERE_BYTES_MAX,
     REQUEST_HERE_BYTES_MAX,
     Checks,
-    ChecksHere,
-    ChecksInProcesses,
     work_here,
 )
 from tests.integration.real_harness import ROOT, flights, until
 from tests.support.builders.bad_requests import ASKED, CHECKED, good, inline_files, naming
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
+from tests.support.service.checks_here import ChecksHere
 
 DIES = "import os, signal; os.kill(os.getpid(), signal.{})"
 TABLE = build_flights(table_uuid=UUID(int=7))
@@ -57,10 +56,8 @@ def checker_of(table: LoadedTable) -> Checker:
 
 
 @asynccontextmanager
-async def processes(
-    program: str = PROGRAM, here_bytes_max: int = 0
-) -> AsyncIterator[ChecksInProcesses]:
-    checks = ChecksInProcesses([CheckProcess(program)], here_bytes_max)
+async def processes(program: str = PROGRAM, here_bytes_max: int = 0) -> AsyncIterator[Checks]:
+    checks = Checks([CheckProcess(program)], here_bytes_max)
     try:
         yield checks
     finally:
@@ -148,7 +145,7 @@ async def test_what_a_process_has_read_holds_no_files_and_is_checked_with_them()
 
 async def test_a_request_with_a_short_line_is_read_without_a_process() -> None:
     process = CheckProcess()
-    checks = ChecksInProcesses([process])
+    checks = Checks([process])
     read = await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
     assert (read.request, read.body) == (GOOD.request, GOOD.body)
     assert process.pid is None
@@ -170,7 +167,7 @@ def many(count: int) -> EncodedRequest:
 
 async def test_a_request_of_medium_size_is_checked_without_a_process() -> None:
     process = CheckProcess()
-    checks = ChecksInProcesses([process])
+    checks = Checks([process])
     checker = checker_of(TABLE)
     for one in (GOOD, *(each.make(TABLE, "bad") for each in CHECKED)):
         if not has_files(one.request):
@@ -185,14 +182,14 @@ async def test_a_request_that_is_larger_or_too_much_work_is_checked_by_a_process
     sealed = many(work_here().entries + 1)
     for one, here_bytes_max in ((GOOD, len(GOOD.content) - 1), (sealed, len(sealed.content))):
         process = CheckProcess()
-        checks = ChecksInProcesses([process], here_bytes_max)
+        checks = Checks([process], here_bytes_max)
         assert await found(checks, checker, one) == await found(ChecksHere(), checker, one)
         assert process.pid is not None
         await checks.close()
 
 
 async def test_the_loop_takes_its_other_steps_between_two_checks() -> None:
-    checks = ChecksInProcesses([])
+    checks = Checks([])
     checker = checker_of(TABLE)
     done: list[str] = []
 
@@ -296,7 +293,7 @@ async def test_what_wants_more_memory_than_there_is_for_it_is_refused() -> None:
 
 async def test_a_stop_of_the_whole_group_leaves_the_end_to_the_service() -> None:
     process = CheckProcess()
-    checks = ChecksInProcesses([process])
+    checks = Checks([process])
     await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
     pid = process.pid
     assert pid is not None
@@ -351,7 +348,7 @@ class Slow(CheckProcess):
 
 async def test_a_greedy_producer_does_not_keep_another_from_its_turn() -> None:
     slow = Slow()
-    checks = ChecksInProcesses([slow])
+    checks = Checks([slow])
     contents = [("greedy", bytes(100)) for _ in range(50)]
     waiting = [
         asyncio.ensure_future(checks.read(content, "key", producer))
@@ -368,7 +365,7 @@ async def test_a_greedy_producer_does_not_keep_another_from_its_turn() -> None:
 
 async def test_whoever_gives_up_while_waiting_costs_no_turn() -> None:
     slow = Slow()
-    checks = ChecksInProcesses([slow])
+    checks = Checks([slow])
     reads = [
         asyncio.ensure_future(checks.read(bytes(size), "key", "producer")) for size in range(1, 6)
     ]
@@ -387,7 +384,7 @@ async def test_whoever_gives_up_while_waiting_costs_no_turn() -> None:
 
 async def test_a_request_goes_to_a_process_that_is_idle() -> None:
     busy, idle = Slow(), Slow()
-    checks = ChecksInProcesses([busy, idle])
+    checks = Checks([busy, idle])
     reads = []
     for size in (1, 2, 3):
         reads.append(asyncio.ensure_future(checks.read(bytes(size), "key", "producer")))

@@ -30,6 +30,7 @@ from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage
+from tests.support.service.checks_here import ChecksHere
 from tests.support.service.service_harness import INBOX, KEYS, WAREHOUSE
 
 VIRTUAL_TIME = True
@@ -141,7 +142,7 @@ async def test_a_service_does_not_start_without_the_keys_that_it_is_told_of(tmp_
     parts.key_file = KeyFile(storage, KEYS, world)
     service = Service(parts, Health(world), Metrics())
     with pytest.raises(ExceptionGroup) as caught:
-        await service.run(MemoryCatalog(storage=storage), asyncio.Event())
+        await service.run(MemoryCatalog(storage=storage), asyncio.Event(), ChecksHere())
     (error,) = caught.value.exceptions
     assert isinstance(error, SettingsError)
     assert "the file of keys does not exist" in str(error)
@@ -168,7 +169,9 @@ async def test_an_idle_committer_is_ready_exactly_while_its_catalog_answers(
     catalog = AwayCatalog(storage=storage)
     parts = memory_parts(tmp_path, world, storage)
     health, stop = Health(world), asyncio.Event()
-    running = asyncio.ensure_future(Service(parts, health, Metrics()).run(catalog, stop))
+    running = asyncio.ensure_future(
+        Service(parts, health, Metrics()).run(catalog, stop, ChecksHere())
+    )
     await asyncio.sleep(120.0)
     assert (health.is_ready, health.conditions) == (True, {})
     catalog.error = error
@@ -194,7 +197,9 @@ async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains
     parts = memory_parts(tmp_path, world, storage)
     health, stop = Health(world), asyncio.Event()
     assert (health.phase, health.is_ready) == ("starting", False)
-    running = asyncio.ensure_future(Service(parts, health, Metrics()).run(catalog, stop))
+    running = asyncio.ensure_future(
+        Service(parts, health, Metrics()).run(catalog, stop, ChecksHere())
+    )
     await asyncio.sleep(3.0)
     assert (health.phase, health.is_ready, health.is_alive) == ("running", True, True)
     catalog.swap_s, catalog.swaps = 10.0, 0

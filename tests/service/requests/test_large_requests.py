@@ -20,7 +20,6 @@ from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
 from committer.service.checks import large_checks
-from committer.service.checks.checks import ChecksHere
 from committer.service.ingest import committer_pool
 from committer.service.requests import large_requests
 from committer.service.requests.deferred_doorbells import Waiters
@@ -41,6 +40,7 @@ from tests.support.builders.request_builders import (
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.memory.memory_queue import MemoryQueue
+from tests.support.service.checks_here import ChecksHere
 from tests.support.service.outside import add_table, foreign_commit, put_raw
 from tests.support.service.service_harness import ServiceHarness
 
@@ -56,6 +56,7 @@ class SlowChecks(ChecksHere):
     """Every large request takes long to check, one after another."""
 
     def __init__(self, check_s: float = CHECK_S) -> None:
+        super().__init__()
         self.turn = asyncio.Lock()
         self.check_s = check_s
         self.checked: list[str] = []
@@ -222,8 +223,6 @@ async def test_names_that_are_no_tables_are_not_remembered() -> None:
 class Taking:
     """Takes large requests, a second each, and remembers how much it had in hand."""
 
-    large_bytes = 0
-
     def __init__(self) -> None:
         self.taken: list[str] = []
         self.in_hand = 0
@@ -243,7 +242,7 @@ def waiting(producer: str, number: int, size_bytes: int) -> Arrival:
 
 
 async def take_all(requests: list[Arrival], taking: Taking) -> None:
-    turns = LargeRequests(LoopWorld(), taking)
+    turns = LargeRequests(LoopWorld(), lambda: 0)
     for request in requests:
         turns.add(request)
         turns.add(replace(request))

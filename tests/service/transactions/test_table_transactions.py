@@ -18,11 +18,6 @@ from tests.support.memory.memory_storage import MemoryStorage
 WAIT_S_MAX = 600.0
 
 
-class Unhurried:
-    def hurry(self) -> None:
-        """Do nothing: no table waits for its turn here."""
-
-
 def test_a_request_is_never_held_for_less_than_the_clock_can_tell() -> None:
     """The look at the bound would be repeated without end."""
     world = ManualWorld(now_ms=0)
@@ -40,7 +35,7 @@ def test_a_request_is_never_held_for_less_than_the_clock_can_tell() -> None:
         MemoryCatalog(storage=MemoryStorage(world=world)),
         Transactions(Health(world)),
         waiting,
-        Unhurried(),
+        lambda: None,
         world,
         WAIT_S_MAX,
     )

@@ -14,7 +14,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
 from committer.service.process.composition import RequestParts, Storages
 from committer.service.process.service import Service
-from committer.service.process.status_collector import Identity, StatusCollector
+from committer.service.process.status_collector import StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instrumented_ports import instrumented
 from committer.service.telemetry.metrics import Metrics
@@ -25,6 +25,7 @@ from committer.settings.service_settings import (
     Settings,
 )
 from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue
+from tests.support.service.checks_here import ChecksHere
 from tests.support.service.service_harness import INBOX, ServiceHarness
 
 LEASE_S = 30.0
@@ -101,8 +102,8 @@ class Replicas:
         )
         stop = asyncio.Event()
         service = Service(parts, Health(world), metrics)
-        running = asyncio.ensure_future(service.run(harness.catalog, stop))
-        status_collector = StatusCollector(Identity("frazil", INBOX), service)
+        running = asyncio.ensure_future(service.run(harness.catalog, stop, ChecksHere()))
+        status_collector = StatusCollector(service, catalog="frazil", inbox=INBOX)
         return Replica(name, status_collector, stop, running)
 
     async def table_of(self, owner: str, *names: str) -> LoadedTable:

@@ -20,11 +20,11 @@ from committer.ports.storage import Storage
 from committer.request.receipt_model import Receipt
 from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.table_identifier import TableIdentifier
-from committer.service.checks.checks import Checks, ChecksHere
+from committer.service.checks.checks import Checks
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.process.composition import RequestParts, Storages
 from committer.service.process.process_wiring import ProcessWiring, WorkWiring
-from committer.service.process.status_collector import Identity, StatusCollector
+from committer.service.process.status_collector import StatusCollector
 from committer.service.process.table_wiring import TableWiring
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.sharding.shard_leases import ShardLeases
@@ -46,6 +46,7 @@ from tests.support.faults.faulty_catalog import FaultyCatalog
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue, MemoryServer
 from tests.support.memory.memory_storage import MemoryStorage
+from tests.support.service.checks_here import ChecksHere
 
 WAREHOUSE = "memory://warehouse"
 INBOX = "memory://requests"
@@ -101,7 +102,7 @@ class ServiceHarness:
         self.health = Health(self.world)
         self.metrics = Metrics()
         self.work: WorkWiring | None = None
-        self.status_collector = StatusCollector(Identity(catalog_name, root), self)
+        self.status_collector = StatusCollector(self, catalog=catalog_name, inbox=root)
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
         self._breaker_threshold = breaker_threshold
         self.has_keys = has_keys
@@ -153,11 +154,12 @@ class ServiceHarness:
         )
         wiring.policy = self.policy
         await wiring.signatures.load()
-        factory = TableWiring(wiring, self.catalog, self.checks)
+        make_table = TableWiring(wiring, self.catalog, self.checks).table
         shards = self._shards()
         async with asyncio.TaskGroup() as tasks:
-            work = self.work = WorkWiring(wiring, factory, self.checks, shards, tasks)
-            loops = (wiring.settler.run(), wiring.signatures.run(), shards.run(work.hand_over))
+            work = self.work = WorkWiring(wiring, make_table, self.checks, shards, tasks)
+            sharing = shards.run(work.hand_over.release_shards)
+            loops = (wiring.settler.run(), wiring.signatures.run(), sharing)
             running = [tasks.create_task(loop) for loop in (*loops, *work.readers())]
             try:
                 yield
