@@ -8,37 +8,26 @@ from __future__ import annotations
 
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.plan.cleanup.dangling_deletes import DanglingDeletes, removes_dangling
-from committer.plan.cleanup.maintenance import Upkeep
-from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
+from committer.service.upkeep.rewriting_task import RewritingTask
 from committer.service.upkeep.table_files import TableFiles
-from committer.service.upkeep.upkeep_request import UpkeepRequest
 
 LOOK_INTERVAL_S = 60.0
 # A commit reads and writes anew the manifests of what it removes.
 _FILES_MAX = 5_000
 
 
-class DanglingRemover:
+class DanglingRemover(RewritingTask):
     """The maintenance task that removes dangling deletes; one for each table committer."""
 
     kind = UpkeepKind.REMOVE_DANGLING_DELETES
 
     def __init__(self, files: TableFiles, requests: OwnRequests) -> None:
-        self._files = files
-        self._request = UpkeepRequest(files, requests, self.kind)
+        super().__init__(files, requests)
         self._dangling = DanglingDeletes()
         self._look_at_s = 0.0
-
-    def offer(self, upkeep: Upkeep) -> Upkeep:
-        """Add nothing: its results are requests."""
-        return upkeep
-
-    def landed(self, plan: CommitPlan) -> None:
-        """Note whether the commit holds its request."""
-        self._request.landed(plan)
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Return whether the last look is a while ago, and something has changed since."""
@@ -51,12 +40,10 @@ class DanglingRemover:
         """Look, and ask for the removal of what is found."""
         self._look_at_s = self._files.parts.world.monotonic_s() + LOOK_INTERVAL_S
         head = state.metadata.branch_head(branch)
-        if head is None or await self._request.is_outstanding():
+        if head is None or await self._is_outstanding():
             return
         found = await self._files.answer(
             self._dangling.find(state.metadata, state.head_rows(branch))
         )
-        if not found:
-            return
-        draft = self._request.draft(state, branch, head, found[:_FILES_MAX])
-        await self._request.publish(draft)
+        if found:
+            await self._publish(self._draft(state, branch, head, found[:_FILES_MAX]))

@@ -20,13 +20,11 @@ from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.locations import data_folder
 from committer.plan.batch.batch import manifest_context, sync_marker
-from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.cleanup.position_conversion import (
     Conversion,
     converts_positions,
     find_conversion,
 )
-from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
 from committer.ports.storage import NewObject
 from committer.request.commit_request import CommitRequest
@@ -35,8 +33,8 @@ from committer.service.tasks.steps import create_all
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
+from committer.service.upkeep.rewriting_task import RewritingTask
 from committer.service.upkeep.table_files import TableFiles
-from committer.service.upkeep.upkeep_request import UpkeepRequest
 
 ROUND_INTERVAL_S = 10.0
 # After a round that found nothing to convert, in manifests that list what cannot be read.
@@ -44,25 +42,16 @@ IDLE_INTERVAL_S = 600.0
 _CREATED_BY = "Frazil"
 
 
-class VectorConverter:
+class VectorConverter(RewritingTask):
     """The maintenance task that converts position deletes; one for each table committer."""
 
     kind = UpkeepKind.CONVERT_POSITION_DELETES
 
     def __init__(self, files: TableFiles, requests: OwnRequests) -> None:
-        self._files = files
-        self._request = UpkeepRequest(files, requests, self.kind)
+        super().__init__(files, requests)
         self._converted: set[str] = set()
         self._round_at_s = 0.0
         self._left_alone = ""
-
-    def offer(self, upkeep: Upkeep) -> Upkeep:
-        """Add nothing: its results are requests."""
-        return upkeep
-
-    def landed(self, plan: CommitPlan) -> None:
-        """Note whether the commit holds its request."""
-        self._request.landed(plan)
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Return whether manifests of deletes have come that may list position deletes."""
@@ -81,7 +70,7 @@ class VectorConverter:
         if find_spec("pyarrow") is None:
             self._leave_alone("pyarrow is not installed")
             return
-        if head is None or await self._request.is_outstanding():
+        if head is None or await self._is_outstanding():
             return
         # Only here, as it needs pyarrow.
         from committer.service.upkeep.position_rows import read_position_rows
@@ -96,9 +85,9 @@ class VectorConverter:
         if not found.removed:
             self._round_at_s += IDLE_INTERVAL_S
         else:
-            draft = self._request.draft(state, branch, head, found.removed)
+            draft = self._draft(state, branch, head, found.removed)
             added = await self._write(found, state.metadata, draft)
-            await self._request.publish(draft, added)
+            await self._publish(draft, added)
 
     def _leave_alone(self, reason: str) -> None:
         """Log why position deletes stay, once for each reason."""
@@ -128,9 +117,5 @@ def _manifest(
     context = manifest_context(metadata, spec_id, ManifestContent.DELETES)
     encoded = encode_additions(files, context, sync=sync_marker(draft.attempt, spec_id))
     return InlineManifest(
-        encoded.content,
-        "deletes",
-        spec_id,
-        encoded.added_files_count,
-        encoded.added_rows_count,
+        encoded.content, "deletes", spec_id, encoded.added_files_count, encoded.added_rows_count
     )

@@ -1,8 +1,8 @@
-"""The request of a maintenance task: it rewrites files, and lands like that of any producer.
+"""A maintenance task that rewrites files: by a request, which lands like that of any producer.
 
-So it is checked against the head as it is by then, and planned again after a lost race; in conflict
-it ends, and the task looks again. A task has one outstanding at a time. One that a process leaves
-behind lands with the next, or is in conflict with what that has asked for.
+The request is checked against the head as it is by then, and planned again after a lost race; in
+conflict it ends, and the task looks again. A task has one outstanding at a time. One that a process
+leaves behind lands with the next, or is in conflict with what that has asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from committer.iceberg.metadata.snapshot import Snapshot
+from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.change import RemovedDelete
@@ -24,15 +25,27 @@ from committer.service.upkeep.table_files import TableFiles
 _AUTHOR = Author("frazil-upkeep-", "upkeep of the table", "upkeep")
 
 
-class UpkeepRequest:
-    """The outstanding request of one task on one table."""
+class RewritingTask:
+    """A task that rewrites files of one table, and its outstanding request."""
 
-    def __init__(self, files: TableFiles, requests: OwnRequests, kind: UpkeepKind) -> None:
-        self._files, self._requests, self._kind = files, requests, kind
+    kind: UpkeepKind
+
+    def __init__(self, files: TableFiles, requests: OwnRequests) -> None:
+        self._files, self._requests = files, requests
         self._key: str | None = None
         self._count = 0
 
-    def draft(
+    def offer(self, upkeep: Upkeep) -> Upkeep:
+        """Add nothing: the results are requests."""
+        return upkeep
+
+    def landed(self, plan: CommitPlan) -> None:
+        """Count what the request did, if this commit holds it."""
+        if self._key is not None and self._key in plan.landed:
+            self._key = None
+            self._files.parts.metrics.upkeep_done(self._files.table, self.kind, self._count)
+
+    def _draft(
         self, state: TableState, branch: str, head: Snapshot, removed: Iterable[RemovedDelete]
     ) -> CommitRequest:
         """Return a rewrite of files that rests on this head, and removes these delete files."""
@@ -46,7 +59,7 @@ class UpkeepRequest:
             _AUTHOR, state.table, operation="rewrite-files", branch=branch, needs=needs
         )
 
-    async def publish(
+    async def _publish(
         self, request: CommitRequest, manifests: Sequence[InlineManifest] = ()
     ) -> None:
         """Return once it is durable. Errors: as `OwnRequests.publish`."""
@@ -55,22 +68,16 @@ class UpkeepRequest:
         log.info(
             "upkeep.published",
             table=str(self._files.table),
-            task=self._kind,
+            task=self.kind,
             deletes=self._count,
             producer=request.producer.id,
         )
 
-    async def is_outstanding(self) -> bool:
-        """Return whether it waits for a commit still."""
+    async def _is_outstanding(self) -> bool:
+        """Return whether the request waits for a commit still."""
         if self._key is not None and not await self._requests.inbox.contains(self._key):
             self._key = None
         return self._key is not None
-
-    def landed(self, plan: CommitPlan) -> None:
-        """Count what it did, if this commit holds it."""
-        if self._key is not None and self._key in plan.landed:
-            self._key = None
-            self._files.parts.metrics.upkeep_done(self._files.table, self._kind, self._count)
 
 
 def _named(removed: RemovedDelete) -> RemovedDeleteFile:
