@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, repeat
 from uuid import UUID
 
@@ -26,15 +26,13 @@ from committer.plan.batch.batch import manifest_context, sync_marker
 from committer.plan.batch.manifest_size import target_bytes
 from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicable_merges
 from committer.plan.cleanup.merge_selection import is_clustered, plan_merges
-from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
-from committer.ports.storage import NewObject, Storage
-from committer.ports.world import World
-from committer.request.table_identifier import TableIdentifier
+from committer.ports.storage import NewObject
 from committer.service.tasks.steps import create_all, in_slices, off_loop_if_large
 from committer.service.telemetry.log import log
-from committer.service.telemetry.metrics import Metrics, UpkeepKind
+from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.upkeep.table_files import TableFiles
 
 # Of what is to be merged, so much is read at once.
 READS_AT_ONCE = 16
@@ -43,20 +41,15 @@ READ_BYTES_AT_ONCE = 8 * 1024 * 1024
 WAITING_S_MAX = 3_600.0
 
 
-@dataclass(eq=False)
 class Merger:
     """The maintenance task that merges manifests; one for each table committer."""
 
     kind = UpkeepKind.MERGE_MANIFESTS
 
-    table: TableIdentifier
-    storage: Storage
-    world: World
-    metrics: Metrics
-    attempts: AttemptLog
-    clustering: asyncio.Lock
-
-    def __post_init__(self) -> None:
+    def __init__(self, files: TableFiles) -> None:
+        self._table = files.table
+        self._parts = files.parts
+        self._attempts = files.attempts
         # Since when each waits for a commit.
         self._finished: list[tuple[float, MergedManifests]] = []
         self._unreadable: set[str] = set()
@@ -72,7 +65,7 @@ class Merger:
         waiting = []
         for since_s, merged in self._finished:
             if listed.issuperset(merged.paths):
-                self.metrics.upkeep_done(self.table, self.kind, len(merged.replaced))
+                self._parts.metrics.upkeep_done(self._table, self.kind, len(merged.replaced))
             elif self._is_fresh(since_s) and _still_applies(merged, plan.state):
                 waiting.append((since_s, merged))
             else:
@@ -94,11 +87,11 @@ class Merger:
 
     def _leave_over(self, merged: MergedManifests) -> None:
         for left_over in merged.paths:
-            log.info("merge.superseded", table=str(self.table), left_over=left_over)
-            self.attempts.supersede(left_over)
+            log.info("merge.superseded", table=str(self._table), left_over=left_over)
+            self._attempts.supersede(left_over)
 
     def _is_fresh(self, since_s: float) -> bool:
-        return self.world.monotonic_s() - since_s <= WAITING_S_MAX
+        return self._parts.world.monotonic_s() - since_s <= WAITING_S_MAX
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Return whether enough small manifests have gathered,
@@ -110,7 +103,7 @@ class Merger:
         for group in self._groups(state, branch):
             merged = await self._merge(group, state, branch)
             if merged is not None:
-                self._finished.append((self.world.monotonic_s(), merged))
+                self._finished.append((self._parts.world.monotonic_s(), merged))
 
     def _groups(self, state: TableState, branch: str) -> tuple[tuple[ManifestFile, ...], ...]:
         return plan_merges(state.head_rows(branch), state.metadata, self._unreadable)
@@ -118,10 +111,10 @@ class Merger:
     async def _merge(
         self, group: tuple[ManifestFile, ...], state: TableState, branch: str
     ) -> MergedManifests | None:
-        started_s = self.world.monotonic_s()
+        started_s = self._parts.world.monotonic_s()
         metadata = state.metadata
         context = manifest_context(metadata, group[0].partition_spec_id, group[0].content)
-        commit_uuid = self.world.uuid()
+        commit_uuid = self._parts.world.uuid()
         encoded = await self._encoded(group, metadata, context, commit_uuid)
         if not encoded:
             # Nothing but deleted entries, which later merges leave out with others.
@@ -138,7 +131,7 @@ class Merger:
             for number, one in enumerate(encoded)
         )
         await create_all(
-            self.storage,
+            self._parts.storage,
             [
                 NewObject(row.manifest_path, one.content)
                 for row, one in zip(rows, encoded, strict=True)
@@ -146,12 +139,12 @@ class Merger:
         )
         log.info(
             "merge.finished",
-            table=str(self.table),
+            table=str(self._table),
             manifests=len(group),
             written=len(rows),
             files=sum(one.existing_files_count for one in encoded),
             bytes=sum(one.manifest_length for one in encoded),
-            duration_s=round(self.world.monotonic_s() - started_s, 3),
+            duration_s=round(self._parts.world.monotonic_s() - started_s, 3),
         )
         return MergedManifests(branch, metadata.format_version, group, rows)
 
@@ -170,7 +163,7 @@ class Merger:
             await self._add(merge, group, size_bytes)
             encoded = await off_loop_if_large(size_bytes, merge.finish, next(syncs))
             return [encoded] if encoded.existing_files_count else []
-        async with self.clustering:
+        async with self._parts.clustering:
             clusters = ManifestClusters(context)
             await self._add(clusters, group, size_bytes)
             target = target_bytes(metadata.properties)
@@ -186,7 +179,7 @@ class Merger:
 
     async def _read(self, row: ManifestFile) -> bytes:
         try:
-            return await self.storage.get(row.manifest_path)
+            return await self._parts.storage.get(row.manifest_path)
         except NotFoundError:
             self._unreadable.add(row.manifest_path)
             raise

@@ -74,14 +74,7 @@ class TableUpkeep:
         self._garbage_collector = AttemptGarbageCollector(files)
         # Metadata files that fall off the log are deleted before the garbage collector asks for
         # them.
-        self._merger = Merger(
-            files.table,
-            files.parts.storage,
-            self._world,
-            self._metrics,
-            files.attempts,
-            files.parts.clustering,
-        )
+        self._merger = Merger(files)
         # Another service that expires and deletes would meet ours in the same files. Merging only
         # adds, and keeps commits small.
         self._deletes = not files.parts.catalog.capabilities.maintains_tables
