@@ -103,7 +103,7 @@ class LargeChecks:
         lengths: Mapping[str, int] | None = None
         inflated_bytes = free_bytes = pending.inflated_bytes_max
         while True:
-            read = None if lengths is None else await self._read(lengths)
+            read = None if lengths is None else await read_named(self.storage, lengths)
             found = await self.checks.check(checker, sealed, producer, read, inflated_bytes)
             # Not while it waits for room: others may wait for what it holds.
             del read
@@ -129,12 +129,17 @@ class LargeChecks:
             )
         await self.waiting.make_room(pending, size_bytes)
 
-    async def _read(self, lengths: Mapping[str, int]) -> Mapping[str, bytes]:
-        read: dict[str, bytes] = {}
-        for location, length in lengths.items():
-            try:
-                read[location] = await self.storage.get(location, length=length + 1)
-            except NotFoundError as error:
-                message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
-                raise InvalidRequestError(Reason.MANIFEST_MISSING, message) from None
-        return read
+
+async def read_named(storage: Storage, lengths: Mapping[str, int]) -> Mapping[str, bytes]:
+    """Read the manifests that a request names by path, each a byte longer than it says.
+
+    Errors: `InvalidRequestError` where one does not exist; those of the storage.
+    """
+    read: dict[str, bytes] = {}
+    for location, length in lengths.items():
+        try:
+            read[location] = await storage.get(location, length=length + 1)
+        except NotFoundError as error:
+            message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
+            raise InvalidRequestError(Reason.MANIFEST_MISSING, message) from None
+    return read

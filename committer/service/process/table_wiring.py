@@ -167,6 +167,6 @@ class TableWiring:
             inbox_lookup,
             process.signatures,
             evidence,
-            ContentChecks(waiting, large_checks, parts.storage, process.metrics),
+            ContentChecks(waiting, large_checks, process.metrics),
             MovedTable(identifier, table_uuid, name, parts.moves, inbox_lookup),
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from committer.errors import FrazilError, InvalidRequestError, NotFoundError
+from committer.errors import FrazilError, InvalidRequestError
 from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
 from committer.plan.batch.request_check import (
     CheckedRequest,
@@ -14,9 +14,8 @@ from committer.plan.batch.request_check import (
     NeedsManifests,
     within,
 )
-from committer.ports.storage import Storage
 from committer.reason import Reason
-from committer.service.checks.large_checks import LargeChecks
+from committer.service.checks.large_checks import LargeChecks, read_named
 from committer.service.requests.large_requests import LARGE_BYTES_MIN
 from committer.service.requests.pending import Check, Pending, Refusal, Waiting
 from committer.service.table.admission_outcome import AdmissionOutcome, QuarantineVerdict
@@ -48,7 +47,6 @@ class ContentChecks:
 
     waiting: Waiting
     large: LargeChecks
-    storage: Storage
     metrics: Metrics
 
     async def check_all(
@@ -107,15 +105,12 @@ class ContentChecks:
     async def _check_with_named(
         self, pending: Pending, checker: Checker, needs: NeedsManifests
     ) -> _First | FrazilError:
-        read: dict[str, bytes] = {}
-        for location, length in needs.lengths.items():
-            try:
-                read[location] = await self.storage.get(location, length=length + 1)
-            except NotFoundError as error:
-                message = f"the manifest `{location[:512]}` cannot be read: {str(error)[:512]}"
-                return Reason.MANIFEST_MISSING, message
-            except FrazilError as error:
-                return error
+        try:
+            read = await read_named(self.large.storage, needs.lengths)
+        except InvalidRequestError as error:
+            return Reason(error.reason), str(error)
+        except FrazilError as error:
+            return error
         return _check_one(checker, pending, read)
 
 
@@ -132,7 +127,7 @@ def _check_each(checker: Checker, waiting: Sequence[Pending]) -> list[_First]:
     return [_check_one(checker, pending, None) for pending in waiting]
 
 
-def _check_one(checker: Checker, pending: Pending, read: dict[str, bytes] | None) -> _First:
+def _check_one(checker: Checker, pending: Pending, read: Mapping[str, bytes] | None) -> _First:
     try:
         checked = checker.check(pending.sealed, read, left=_work_left())
         return within(checked, pending.inflated_bytes_max)
