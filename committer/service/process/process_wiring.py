@@ -27,12 +27,12 @@ from committer.service.requests.large_requests import LargeRequests, NamedManife
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.requests.signature_check import Signatures
 from committer.service.settle.endings import Endings
-from committer.service.settle.forwarder import Forwarder
 from committer.service.settle.recently_quarantined import RecentlyQuarantined
 from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
+from committer.service.transactions.forwarder import Forwarder
 from committer.service.transactions.gatherings import Transactions
 from committer.settings.service_settings import Settings
 
@@ -50,7 +50,7 @@ class ProcessWiring:
         self.deferred = DeferredDoorbells()
         self.named = NamedManifests(world)
         self.settled = SettledByTable()
-        self.transactions = Transactions(health)
+        self.transactions = Transactions(health, Forwarder(parts.queue, self.deferred))
         self.foreign_entries = ForeignEntries(parts.inbox, parts.quarantine, world, metrics)
         self.recently_quarantined = RecentlyQuarantined(world)
         self.settler = Settler(
@@ -140,8 +140,7 @@ class WorkWiring:
         settings = parts.settings.service
         age_s = settings.reconcile_age_s
         ownership = Ownership(shards=self.shards, queue=progress, world=parts.world, age_s=age_s)
-        forwarder = Forwarder(parts.queue, process.deferred)
-        process.transactions.share(ownership.owns_shard, forwarder.forward, forwarder.give_back)
+        process.transactions.share(ownership.owns_shard)
         scan = InboxScan(
             inbox=parts.inbox,
             intake=self.intake,

@@ -6,7 +6,7 @@ transaction at a time, which is decided here in one step: so no two of them wait
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
@@ -19,12 +19,11 @@ from committer.request.transaction import Transaction
 from committer.service.requests.pending import Pending
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
+from committer.service.transactions.forwarder import Forwarder
 from committer.service.transactions.meeting import Meeting
 from committer.service.transactions.refusals import Refusal, Refusals
 
 _COMPONENT = "transactions"
-Forward = Callable[[Pending, UUID], Awaitable[bool]]
-"""Rings for a request where this table is owned. False: the other committer is not told."""
 
 
 class Member(Protocol):
@@ -74,26 +73,18 @@ class Transactions:
     under the same id gathers with none.
     """
 
-    def __init__(self, health: Health) -> None:
+    def __init__(self, health: Health, forwarder: Forwarder) -> None:
         self._health = health
+        self._forwarder = forwarder
         self._gatherings: dict[object, Gathering] = {}
         # Of those that have waited for a while: for what.
         self._shown: dict[str, str] = {}
         self._refusals = Refusals()
         self._owns_shard: Callable[[int], bool] = lambda _: True
-        self._forward: Forward | None = None
-        self._give_back: Callable[[Pending], None] = lambda _: None
 
-    def share(
-        self,
-        owns_shard: Callable[[int], bool],
-        forward: Forward | None,
-        give_back: Callable[[Pending], None],
-    ) -> None:
-        """Share the transactions with other committers: the owner of the first table gathers.
-        `give_back`: keeps the waiters of a request that returns to the inbox.
-        """
-        self._owns_shard, self._forward, self._give_back = owns_shard, forward, give_back
+    def share(self, owns_shard: Callable[[int], bool]) -> None:
+        """Share the transactions with other committers: the owner of the first table gathers."""
+        self._owns_shard = owns_shard
 
     def owns(self, table_uuid: UUID) -> bool:
         """Return whether the table is this committer's."""
@@ -108,16 +99,13 @@ class Transactions:
     async def forward(self, pending: Pending) -> bool:
         """Pass a request on to the committer that gathers; False if it is not told now."""
         transaction = pending.sealed.request.transaction
-        if self._forward is None or transaction is None:
+        if transaction is None:
             return False
-        if not await self._forward(pending, _first_table(transaction)):
-            return False
-        self._give_back(pending)
-        return True
+        return await self._forwarder.forward(pending, _first_table(transaction))
 
     def give_back(self, pending: Pending) -> None:
         """Return a request to the inbox, where it is found again."""
-        self._give_back(pending)
+        self._forwarder.give_back(pending)
 
     def join(self, transaction: Transaction, table_uuid: UUID, member: Member) -> Gathering:
         """Note that a table's request may land now."""
@@ -160,12 +148,8 @@ class Transactions:
         """Call the tables off: the transaction is gathered anew."""
         if not gathering.is_called:
             return
-        gathering.is_called = False
         gathering.break_up()
-        present = list(gathering.present.values())
-        self._forget(gathering)
-        for member in present:
-            member.dismissed(gathering)
+        self._dismiss(gathering)
         log.info("transaction.dissolved", transaction=str(gathering.transaction.id))
         self.call_next()
 
@@ -173,14 +157,18 @@ class Transactions:
         """Note that the transaction has landed on all of its tables."""
         if not gathering.is_called:
             return
+        self._dismiss(gathering)
+        tables = [str(name) for name, _ in gathering.transaction.members]
+        log.info("transaction.landed", transaction=str(gathering.transaction.id), tables=tables)
+        self.call_next()
+
+    def _dismiss(self, gathering: Gathering) -> None:
+        """Forget a called transaction, and note with its tables that it is called no more."""
         gathering.is_called = False
         present = list(gathering.present.values())
         self._forget(gathering)
         for member in present:
             member.dismissed(gathering)
-        tables = [str(name) for name, _ in gathering.transaction.members]
-        log.info("transaction.landed", transaction=str(gathering.transaction.id), tables=tables)
-        self.call_next()
 
     def call_next(self) -> None:
         """Call every transaction that is complete and whose tables are free, oldest first."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
+from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Check, Pending, Waiting
 from committer.service.telemetry.health import Health
+from committer.service.transactions.forwarder import Forwarder
 from committer.service.transactions.gatherings import Transactions
 from committer.service.transactions.table_transactions import TableTransactions
 from tests.support.builders.table_builders import build_table
@@ -33,7 +35,7 @@ def test_a_request_is_never_held_for_less_than_the_clock_can_tell() -> None:
     part = TableTransactions(
         tables[0].metadata.require_uuid(),
         MemoryCatalog(storage=MemoryStorage(world=world)),
-        Transactions(Health(world)),
+        Transactions(Health(world), Forwarder(None, DeferredDoorbells())),
         waiting,
         lambda: None,
         world,

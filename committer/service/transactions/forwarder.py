@@ -27,7 +27,8 @@ class Forwarder:
         self.deferred.add(pending.key, pending.waiters)
 
     async def forward(self, pending: Pending, first_table: UUID) -> bool:
-        """Return whether the other committer is told. If not, the request stays here for now."""
+        """Tell the other committer, and return the request to the inbox. Return whether it is told;
+        if not, the request stays here for now."""
         if self.queue is None:
             return False
         digest = line_digest(pending.sealed.content)
@@ -37,4 +38,5 @@ class Forwarder:
             await self.queue.announce(bells)
         except TransientError:
             return False
+        self.give_back(pending)
         return True
