@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from committer.errors import FrazilError, InvalidMetadataError, NoSuchTableError
 from committer.ports.catalog import Catalog
-from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.health import Health
 
@@ -18,29 +17,24 @@ AWAY_INTERVAL_S = 5.0
 ASKED = TableIdentifier(("frazil",), "reachability")
 
 
-class CatalogProbe:
-    """Keeps the condition `catalog` up to date until cancelled."""
+async def keep_asking(catalog: Catalog, health: Health) -> None:
+    """Keep the condition `catalog` up to date until cancelled: ask more often while there is no
+    answer. The start has just asked.
+    """
+    interval_s = INTERVAL_S
+    while True:
+        await health.world.sleep(interval_s)
+        interval_s = INTERVAL_S if await _answers(catalog, health) else AWAY_INTERVAL_S
 
-    def __init__(self, *, catalog: Catalog, world: World, health: Health) -> None:
-        self._catalog = catalog
-        self._world = world
-        self._health = health
 
-    async def run(self) -> None:
-        """Ask for ever, more often while there is no answer. The start has just asked."""
-        interval_s = INTERVAL_S
-        while True:
-            await self._world.sleep(interval_s)
-            interval_s = INTERVAL_S if await self.ask() else AWAY_INTERVAL_S
-
-    async def ask(self) -> bool:
-        """Ask once, and note the answer."""
-        try:
-            await self._catalog.current_location(ASKED)
-        except (NoSuchTableError, InvalidMetadataError):
-            pass
-        except FrazilError as error:
-            self._health.unavailable("catalog", error, now="waiting for it")
-            return False
-        self._health.returned("catalog")
-        return True
+async def _answers(catalog: Catalog, health: Health) -> bool:
+    """Ask once, and note the answer."""
+    try:
+        await catalog.current_location(ASKED)
+    except (NoSuchTableError, InvalidMetadataError):
+        pass
+    except FrazilError as error:
+        health.unavailable("catalog", error, now="waiting for it")
+        return False
+    health.returned("catalog")
+    return True

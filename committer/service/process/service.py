@@ -11,7 +11,7 @@ from committer.errors import StorageUnavailableError, TransientError
 from committer.plan.scheduling.backoff import retry_s
 from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks
-from committer.service.ingest.catalog_probe import CatalogProbe
+from committer.service.ingest.catalog_probe import keep_asking
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.poller import Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
@@ -90,8 +90,8 @@ class Service:
             world=parts.world,
             metrics=self.metrics,
         )
-        catalog_probe = CatalogProbe(catalog=catalog, world=parts.world, health=self.health)
-        return [poller.run(), catalog_probe.run(), self._wiring.signatures.run()]
+        asking = keep_asking(catalog, self.health)
+        return [poller.run(), asking, self._wiring.signatures.run()]
 
     async def _probe(self, catalog: Catalog, stop: asyncio.Event) -> None:
         """Refuse back ends that do not enforce conditions; wait for those that do not answer."""
