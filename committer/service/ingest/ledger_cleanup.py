@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from uuid import UUID
 
 from committer.ports.world import World
@@ -16,19 +17,19 @@ from committer.service.requests.listing import Folders, Listed
 from committer.storage.inbox.inbox import Quarantine, skips_of
 
 
+@dataclass(eq=False, kw_only=True)
 class LedgerCleanup:
     """Tells the ledger upkeep of each table what a scan has seen."""
 
-    def __init__(self, *, tables: TableCommitters, quarantine: Quarantine, world: World) -> None:
-        self._tables = tables
-        self._quarantine = quarantine
-        self._world = world
+    tables: TableCommitters
+    quarantine: Quarantine
+    world: World
 
     @asynccontextmanager
     async def during_scan(self) -> AsyncIterator[Folders]:
         """Scan the inbox inside, and add the folders of all producers. Errors: the storage's."""
-        states = [(one, one.state.ledger) for one in self._tables.all if one.state]
-        now_s, now_ms = self._world.monotonic_s(), self._world.now_ms()
+        states = [(one, one.state.ledger) for one in self.tables.all if one.state]
+        now_s, now_ms = self.world.monotonic_s(), self.world.now_ms()
         may_find = [
             one for one, ledger in states if one.ledger_upkeep.may_find(ledger, now_s, now_ms)
         ]
@@ -47,6 +48,6 @@ class LedgerCleanup:
         """Add those of producers that have something in quarantine."""
         for table_uuid in tables:
             skips = skips_of(table_uuid)
-            async for found in self._quarantine.list(table_uuid, skips=skips):
+            async for found in self.quarantine.list(table_uuid, skips=skips):
                 folders.add(found.key)
-            folders.cannot_see(skips, self._quarantine)
+            folders.cannot_see(skips, self.quarantine)
