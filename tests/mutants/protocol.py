@@ -781,7 +781,7 @@ PROTOCOL = (
     Mutant(
         "equal_unknown_answers_have_no_limit",
         "committer/service/table/inflight_batch.py",
-        "        self.halve(inflight.batch.requests)\n"
+        "        self._halve(inflight.batch.requests)\n"
         "        if len(inflight.keys) == 1:\n"
         "            pending = self.waiting.find(inflight.keys[0])\n"
         "            if pending is not None:\n"

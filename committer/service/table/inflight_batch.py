@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from committer.errors import CatalogUnavailableError
 from committer.plan.batch.batch import Batch, PreparedManifest
 from committer.plan.batch.batch_policy import BatchPolicy, next_batch
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest
@@ -145,20 +144,20 @@ class BatchSelector:
         """Halve the batches until the request at fault stands alone, then suspect it: the next
         round asks the ledger, in freshly read metadata, whether it has landed after all.
         """
-        self.halve(requests)
+        self._halve(requests)
         if len(requests) == 1:
             self.waiting.suspect(requests[0].sealed.key, refusal)
 
-    def halve(self, requests: Sequence[CheckedRequest]) -> None:
+    def _halve(self, requests: Sequence[CheckedRequest]) -> None:
         """Halve the size of the next batch."""
         self.drop()
         self._batch_max = max(1, len(requests) // 2)
 
-    def set_apart(self, inflight: InflightBatch, error: CatalogUnavailableError) -> None:
+    def set_apart(self, inflight: InflightBatch, error: Exception) -> None:
         """Halve a batch whose answers are lost alike, so that others land without the request that
         may be the cause. It is deferred and never quarantined: each attempt at it may land yet.
         """
-        self.halve(inflight.batch.requests)
+        self._halve(inflight.batch.requests)
         if len(inflight.keys) == 1:
             pending = self.waiting.find(inflight.keys[0])
             if pending is not None:
@@ -168,11 +167,7 @@ class BatchSelector:
         """Halve the batch. Whether the table or the last request alone is at fault is not known, so
         nothing is quarantined: the request is deferred, and the others go on.
         """
-        self.halve(inflight.batch.requests)
-        if len(inflight.keys) == 1:
-            pending = self.waiting.find(inflight.keys[0])
-            if pending is not None:
-                self.waiting.defer(pending, error.cause)
+        self.set_apart(inflight, error.cause)
 
     def _steps(
         self, candidates: Sequence[CheckedRequest], state: TableState
