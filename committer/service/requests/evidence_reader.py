@@ -53,14 +53,10 @@ class EvidenceReader:
         for one in known:
             if one.attempt == request.attempt:
                 return one.snapshot_id
-        found = await self._find_attempt(state, request)
-        return None if found is None else found.snapshot_id
-
-    async def _find_attempt(self, state: TableState, request: CommitRequest) -> Landed | None:
         async for evidence in self._newest_first(state, request.branch):
             landed = evidence.get((request.producer.id, request.epoch))
             if landed is not None and landed.attempt == request.attempt:
-                return landed
+                return landed.snapshot_id
         return None
 
     async def _newest_first(self, state: TableState, branch: str) -> AsyncIterator[EpochEvidence]:
