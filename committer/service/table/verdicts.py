@@ -73,7 +73,8 @@ class Verdicts:
 
     def _end_duplicates(self, duplicates: Sequence[AlreadyLanded]) -> None:
         for one in duplicates:
-            _log_duplicate(one)
+            warning = {"warning": one.warning} if one.warning else {}
+            log.info("request.duplicate", **_about(one.pending), **warning)
         ended = [
             (self.waiting.end(one.pending.key, Stage.DUPLICATE), one.landed) for one in duplicates
         ]
@@ -132,9 +133,10 @@ class Verdicts:
             self.waiting.refused_in_vain(one.pending, (one.reason, one.message))
             self.waiting.defer(one.pending, error)
             return
-        _log_quarantined(one)
+        about, reason = _about(one.pending), one.reason.value
+        log.warning("request.quarantined", **about, reason=reason, message=one.message)
         pending = self.waiting.end(one.pending.key, Stage.QUARANTINED)
-        self.endings.quarantined(pending, one.reason.value, one.message, one.conflict)
+        self.endings.quarantined(pending, reason, one.message, one.conflict)
 
     async def _finish_quarantining(self, pending: Pending) -> None:
         """Finish a quarantine that another process began: it stopped after the record and before
@@ -187,24 +189,10 @@ def _first(refused: Iterator[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
             return
 
 
-def _log_duplicate(duplicate: AlreadyLanded) -> None:
-    request = duplicate.pending.sealed.request
-    log.info(
-        "request.duplicate",
-        table=str(request.identifier),
-        producer=request.producer.id,
-        epoch=request.epoch,
-        **({"warning": duplicate.warning} if duplicate.warning else {}),
-    )
-
-
-def _log_quarantined(one: QuarantineVerdict) -> None:
-    request = one.pending.sealed.request
-    log.warning(
-        "request.quarantined",
-        table=str(request.identifier),
-        producer=request.producer.id,
-        epoch=request.epoch,
-        reason=one.reason.value,
-        message=one.message,
-    )
+def _about(pending: Pending) -> dict[str, object]:
+    request = pending.sealed.request
+    return {
+        "table": str(request.identifier),
+        "producer": request.producer.id,
+        "epoch": request.epoch,
+    }
