@@ -61,7 +61,8 @@ def resolve_catalog(sources: CatalogSources) -> CatalogProperties:
     described = configured or (DEFAULT_NAME if own.keys() & _PLACES else "")
     if sources.asked_for and described not in ("", sources.asked_for):
         own = {}  # of the catalog without a name, which is not the one that is asked for
-    theirs = _pyiceberg(name, sources.environment) if name else {}
+    catalogs = read_pyiceberg_catalogs(sources.environment) if name else {}
+    theirs = catalogs.get(name.lower(), {})
     if sources.asked_for and sources.asked_for != described and not theirs:
         raise _not_configured(sources)
     _check_forms(theirs, " in PyIceberg's configuration")
@@ -117,10 +118,6 @@ def _check_forms(properties: Mapping[str, str], where: str) -> None:
     for name, value in properties.items():
         if form := expected_form(name, value):
             raise SettingsError(f"{setting_text(f'catalog.{name}')}{where}: expected {form}")
-
-
-def _pyiceberg(name: str, environment: Mapping[str, str | None]) -> dict[str, str]:
-    return read_pyiceberg_catalogs(environment).get(name.lower(), {})
 
 
 def _not_configured(sources: CatalogSources) -> SettingsError:

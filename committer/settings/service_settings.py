@@ -296,17 +296,14 @@ def load_settings(**overrides: object) -> Settings:
         raise SettingsError(f"environment (FRAZIL_…): {error}") from None
 
 
-_SAID = {
-    "extra_forbidden": "there is no such setting",
-}
-
-
 def _explain(error: ValidationError) -> str:
     lines = []
     for problem in error.errors(include_url=False, include_context=False, include_input=False):
         parts = [str(part) for part in problem["loc"]]
         setting = ".".join(parts)
         where = f"{setting_text(setting)}: " if parts else ""
-        said = _SAID.get(problem["type"]) or problem["msg"].removeprefix("Value error, ")
+        said = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            said = "there is no such setting"
         lines.append(where + said)
     return "; ".join(lines)

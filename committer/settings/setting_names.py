@@ -96,16 +96,16 @@ def refuse_unknown_variables(environment: Mapping[str, object]) -> None:
 
 def refuse_unknown_keys(document: Mapping[str, object], source: object) -> None:
     """Refuse keys of a settings file that mean nothing."""
-    for key in _keys(document):
-        if key not in SETTINGS:
-            raise SettingsError(f"{source}: setting `{key}`: {_no_such(key, SETTINGS)}")
+    groups = {setting.partition(".")[0] for setting in SETTINGS if "." in setting}
+    named = (name for name, _ in flattened(document) if name not in groups)
+    refuse_unknown_options(named, f"{source}: ")
 
 
-def refuse_unknown_options(settings: Iterable[str]) -> None:
-    """Refuse unknown settings that a call names, in the same way."""
+def refuse_unknown_options(settings: Iterable[str], source: str = "") -> None:
+    """Refuse unknown settings, such as those that a call names. The error begins with `source`."""
     for setting in settings:
         if setting not in SETTINGS:
-            raise SettingsError(f"setting `{setting}`: {_no_such(setting, SETTINGS)}")
+            raise SettingsError(f"{source}setting `{setting}`: {_no_such(setting, SETTINGS)}")
 
 
 def flattened(properties: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
@@ -120,13 +120,6 @@ def flattened(properties: Mapping[str, object], prefix: str = "") -> Iterator[tu
 def _no_such(name: str, known: Iterable[str]) -> str:
     hint = did_you_mean(name, known, prefix=_PREFIX) or "docs/reference/settings.md lists all"
     return f"there is no such setting; {hint}"
-
-
-def _keys(document: Mapping[str, object]) -> Iterator[str]:
-    groups = {setting.partition(".")[0] for setting in SETTINGS if "." in setting}
-    for name, _ in flattened(document):
-        if name not in groups:
-            yield name
 
 
 # --- Variables that Kubernetes sets for each service of a namespace ------------------------------
