@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from committer.errors import SettingsError
 from committer.plan.batch.batch_policy import BatchPolicy
 from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.service.checks.checks import Checks
@@ -46,7 +45,10 @@ class ProcessWiring:
         self.health = health
         self.metrics = metrics
         self.policy = _batch_policy(settings)
-        self.breakers = CircuitBreakers(_breaker_policy(settings), world)
+        breaking = BreakerPolicy(
+            settings.service.breaker_threshold, settings.service.breaker_pause_s
+        )
+        self.breakers = CircuitBreakers(breaking, world)
         self.deferred = DeferredDoorbells()
         self.named = NamedManifests(world)
         self.settled = SettledByTable()
@@ -104,10 +106,7 @@ class WorkWiring:
             breakers=process.breakers,
         )
         self.hand_over = TableHandOver(
-            tables=self.tables,
-            large=self.large,
-            deferred=process.deferred,
-            settler=process.settler,
+            tables=self.tables, large=self.large, deferred=process.deferred, settler=process.settler
         )
         self.consumer = self._consumer()
         self.reconciler = self._reconciler()
@@ -168,16 +167,9 @@ class WorkWiring:
         return [self.intake.run(), *consumer, self.reconciler.run()]
 
 
-def _breaker_policy(settings: Settings) -> BreakerPolicy:
-    """Return after how many failures a producer has to wait, and for how long."""
-    return BreakerPolicy(settings.service.breaker_threshold, settings.service.breaker_pause_s)
-
-
 def _batch_policy(settings: Settings) -> BatchPolicy:
     """Return the batch policy that the settings ask for."""
     commit = settings.commit
-    if commit.batch_requests_max < 1:
-        raise SettingsError("commit.batch_requests_max: expected at least 1")
     return BatchPolicy(
         min_interval_ms=commit.min_interval_ms,
         files_max=commit.batch_files_max,
