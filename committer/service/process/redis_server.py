@@ -76,19 +76,15 @@ class RedisServer:
 
     def stop(self) -> None:
         """Stop the server if we started it; what it holds is on disk. Idempotent."""
-        self._stop()
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(_STOP_S_MAX)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
         if self.claim is not None:
             self.claim.close()
-
-    def _stop(self) -> None:
-        if self.process is None or self.process.poll() is not None:
-            return
-        self.process.terminate()
-        try:
-            self.process.wait(_STOP_S_MAX)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def start_redis_server(folder: Path, *, binary: Path | None = None) -> RedisServer:
