@@ -152,7 +152,7 @@ class Replica:
         return RequestParts(
             settings=self.settings.model_copy(update={"queue": queue}),
             world=ports.world,
-            storages=Storages.one(ports.storage),
+            storages=Storages(ports.storage, ports.storage),
             queue=ports.queue if self._with_queue else None,
             leases=ports.leases if self._with_queue else None,
         )

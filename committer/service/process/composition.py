@@ -14,11 +14,7 @@ from typing import TYPE_CHECKING
 
 from committer.backends import catalog_kinds, storage_schemes
 from committer.catalog.catalog_properties import CatalogKind
-from committer.errors import (
-    CatalogUnavailableError,
-    NotFoundError,
-    SettingsError,
-)
+from committer.errors import CatalogUnavailableError, NotFoundError, SettingsError
 from committer.ports.catalog import Catalog
 from committer.ports.leases import Leases
 from committer.ports.queue import Queue
@@ -55,11 +51,6 @@ class Storages:
     of_tables: Storage
     own: Storage
     vended: CredentialKeeper | None = None
-
-    @classmethod
-    def one(cls, storage: Storage) -> Storages:
-        """Return one storage for both."""
-        return cls(storage, storage)
 
 
 @dataclass(kw_only=True)
@@ -136,7 +127,7 @@ def make_home(settings: Settings) -> None:
     """Make the folder of what has no location of its own, where something has none; and in it the
     inbox, if that is there. Their owner alone may enter both. Errors: `SettingsError`.
     """
-    home, inbox = settings.home, Path(_plain_path(settings.inbox))
+    home, inbox = settings.home, Path(settings.inbox.removeprefix("file://"))
     is_inbox_inside = inbox.is_relative_to(home)
     if settings.queue.url != PRIVATE and not is_inbox_inside and not _is_catalog_inside(settings):
         return
@@ -144,10 +135,6 @@ def make_home(settings: Settings) -> None:
         make_private_folder(home)
         if is_inbox_inside:
             make_private_folder(inbox)
-
-
-def _plain_path(location: str) -> str:
-    return location.removeprefix("file://")
 
 
 def _is_catalog_inside(settings: Settings) -> bool:
@@ -173,12 +160,13 @@ def open_request_parts(settings: Settings) -> RequestParts:
         with named_setting("security.keys"):
             storage.adapter(settings.security.keys)
     table_storage = storage_schemes.open_table_storage(storage, properties, world)
+    queue, leases = _open_queue(settings, world)
     return RequestParts(
         settings=settings,
         world=world,
         storages=Storages(table_storage, storage, vended=table_storage),
-        queue=_open_queue(settings),
-        leases=_open_leases(settings, world),
+        queue=queue,
+        leases=leases,
     )
 
 
@@ -186,16 +174,12 @@ async def open_parts(settings: Settings, *, create: bool = True) -> Parts:
     """Open the adapters that the settings name. `create` and errors: those of `open_catalog`."""
     parts = open_request_parts(settings)
     try:
-        return with_catalog(parts, await open_catalog(parts, create=create))
+        catalog = await open_catalog(parts, create=create)
+        shared = {field.name: getattr(parts, field.name) for field in fields(RequestParts)}
+        return Parts(**shared, catalog=catalog)
     except BaseException:
         await parts.close()
         raise
-
-
-def with_catalog(parts: RequestParts, catalog: Catalog) -> Parts:
-    """Complete the parts with a catalog."""
-    shared = {field.name: getattr(parts, field.name) for field in fields(RequestParts)}
-    return Parts(**shared, catalog=catalog)
 
 
 async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
@@ -210,11 +194,7 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
         if create and uri.startswith(_SQLITE_PATH):
             _make_place(Path(uri.removeprefix(_SQLITE)), settings)
         return await catalog_kinds.open_catalog(
-            properties,
-            parts.storage,
-            parts.world,
-            create=create,
-            vended=parts.storages.vended,
+            properties, parts.storage, parts.world, create=create, vended=parts.storages.vended
         )
 
 
@@ -298,24 +278,17 @@ def _explained(folder: Path) -> Iterator[None]:
         raise SettingsError(f"folder `{folder}`: {error.strerror or error}") from error
 
 
-def _open_queue(settings: Settings) -> Queue | None:
+def _open_queue(settings: Settings, world: World) -> tuple[Queue | None, Leases | None]:
     url = queue_url(settings)
     if url is None:
-        return None
+        return None, None
+    from committer.queue.redis_leases import RedisLeases
     from committer.queue.redis_stream import RedisQueue
 
     with named_setting("queue.url"):
-        return RedisQueue(url, consumer=member_name(settings))
-
-
-def _open_leases(settings: Settings, world: World) -> Leases | None:
-    url = queue_url(settings)
-    if url is None:
-        return None
-    from committer.queue.redis_leases import RedisLeases
-
-    with named_setting("queue.url"):
-        return RedisLeases(url, member=member_name(settings), process=world.uuid())
+        name = member_name(settings)
+        queue = RedisQueue(url, consumer=name)
+        return queue, RedisLeases(url, member=name, process=world.uuid())
 
 
 def member_name(settings: Settings) -> str:

@@ -131,7 +131,7 @@ def memory_parts(home: Path, world: LoopWorld, storage: MemoryStorage) -> Reques
     return RequestParts(
         settings=Settings(home=home, inbox=INBOX),
         world=world,
-        storages=Storages.one(storage),
+        storages=Storages(storage, storage),
     )
 
 

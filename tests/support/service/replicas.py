@@ -84,6 +84,7 @@ class Replicas:
 
     def start(self, name: str, *, leases: Leases | None = None) -> Replica:
         harness, world = self.harness, self.harness.world
+        storage = harness.storage.inner
         self.started += 1
         metrics = Metrics()
         own = MemoryLeases(harness.server, member=name, process=UUID(int=self.started))
@@ -96,7 +97,7 @@ class Replicas:
                 service=ServiceSettings(lease_s=LEASE_S, reconcile_age_s=0),
             ),
             world=world,
-            storages=Storages.one(harness.storage.inner),
+            storages=Storages(storage, storage),
             queue=MemoryQueue(harness.server, consumer=name),
             leases=instrumented(leases or own, Leases, metrics.meter("leases", world)),
         )
