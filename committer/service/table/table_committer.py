@@ -69,7 +69,7 @@ class TableCommitter:
     @property
     def state(self) -> TableState | None:
         """The table as last loaded or committed; None before the first round."""
-        return self.rounds.state
+        return self.rounds.cached_table.state
 
     @property
     def ledger_upkeep(self) -> LedgerUpkeep:

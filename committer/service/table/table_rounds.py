@@ -41,11 +41,6 @@ class TableRounds:
         """The table's requests."""
         return self.admission.waiting
 
-    @property
-    def state(self) -> TableState | None:
-        """The table as last loaded or committed; None before the first round."""
-        return self.cached_table.state
-
     async def run_one(self, *, is_turn: bool = True) -> None:
         """Run one round. `is_turn`: whether it may commit more than the table's part of a
         transaction. Errors: `TableFrozenError`; those of the ports."""

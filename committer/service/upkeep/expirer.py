@@ -231,12 +231,9 @@ class Expirer:
         """Return whether the files have to stay because they may be needed."""
         reason = _why_not(entry, metadata)
         if reason is not None:
-            await self._give_up(entry, reason)
+            await self._parts.journal.delete(entry)
+            log.warning("expiry.given_up", table=str(self._table), reason=reason)
         return reason is not None
-
-    async def _give_up(self, entry: ExpiryEntry, reason: str) -> None:
-        await self._parts.journal.delete(entry)
-        log.warning("expiry.given_up", table=str(self._table), reason=reason)
 
     def _named(self) -> set[str]:
         """Return the files that waiting requests name beside the data files that they add."""

@@ -108,10 +108,6 @@ class LedgerUpkeep:
         """Note an entry that the next commit drops, if it is the same then."""
         self._due[key] = entry
 
-    def _forget(self, key: str) -> None:
-        self._due.pop(key, None)
-        self._close_gaps.pop(key, None)
-
     def _is_long_gone(self, key: str, now_s: float) -> bool:
         gone = self._gone.get(key)
         return gone is not None and now_s - gone.since_s >= ONE_SHOT_KEPT_S
@@ -127,7 +123,8 @@ class LedgerUpkeep:
         for key in due:
             parsed = parse_property_key(key)
             if parsed is not None and producer_prefix(self._table_uuid, parsed[0]) in folders:
-                self._forget(key)
+                self._due.pop(key, None)
+                self._close_gaps.pop(key, None)
         settled = self.settled.among(ledger, landing)
         # A producer that has landed again since, perhaps by another process, may have a request in
         # the inbox.
