@@ -22,6 +22,7 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.needs import Needs
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.operator_requests import OperatorRequests
+from committer.service.upkeep.own_requests import OwnRequests
 from tests.simulation.chance import rng
 from tests.simulation.ports import Ports
 from tests.simulation.producers import CATALOG, ROWS, build_data_file, open_publisher, write_files
@@ -141,7 +142,8 @@ class Administrator:
 
 
 def _requests(ports: Ports) -> OperatorRequests:
-    return OperatorRequests(CATALOG, ports.inbox, ports.quarantine, ports.queue, None, ports.world)
+    own = OwnRequests(CATALOG, ports.inbox, ports.queue, None, ports.world)
+    return OperatorRequests(own, ports.quarantine)
 
 
 def _changes_of(

@@ -104,15 +104,11 @@ async def _published(
     timeout_s: float,
 ) -> _Sent:
     from committer.service.admin.operator_requests import OperatorRequests
+    from committer.service.upkeep.own_requests import OwnRequests
 
-    requests = OperatorRequests(
-        parts.settings.catalog.name,
-        parts.inbox,
-        parts.quarantine,
-        parts.queue,
-        parts.key_file,
-        parts.world,
-    )
+    name = parts.settings.catalog.name
+    own = OwnRequests(name, parts.inbox, parts.queue, parts.key_file, parts.world)
+    requests = OperatorRequests(own, parts.quarantine)
     published = await requests.publish(
         table, operation=order.operation, branch=order.branch, changes=changes, needs=needs
     )

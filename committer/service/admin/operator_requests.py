@@ -16,15 +16,12 @@ from committer.errors import (
     TransientError,
 )
 from committer.ports.pointer_swap import LoadedTable
-from committer.ports.queue import Queue
-from committer.ports.world import World
 from committer.request.alterations import TableChange
 from committer.request.commit_request import CommitRequest
 from committer.request.needs import Needs, Operation
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.service.upkeep.own_requests import Author, OwnRequests
-from committer.storage.inbox.inbox import Inbox, Quarantine
-from committer.storage.inbox.key_file import KeyFile
+from committer.storage.inbox.inbox import Quarantine
 
 _POLL_S = 0.2
 _POLL_WITH_QUEUE_S = 2.0
@@ -50,14 +47,10 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class OperatorRequests:
-    """Publishes to the committer of one catalog."""
+    """Publishes to the committers of one catalog, by `own`."""
 
-    catalog_name: str
-    inbox: Inbox
+    own: OwnRequests
     quarantine: Quarantine
-    queue: Queue | None
-    key_file: KeyFile | None
-    world: World
 
     async def publish(
         self,
@@ -71,38 +64,34 @@ class OperatorRequests:
         """Return once the request is durable. Errors: `PublishError` where no key may sign it;
         those of the inbox.
         """
-        own = self._own
-        request = own.draft(
+        request = self.own.draft(
             _AUTHOR, table, operation=operation, branch=branch, needs=needs, changes=changes
         )
-        return Published(request, await own.publish(request))
-
-    @property
-    def _own(self) -> OwnRequests:
-        return OwnRequests(self.catalog_name, self.inbox, self.queue, self.key_file, self.world)
+        return Published(request, await self.own.publish(request))
 
     async def wait(self, published: Published, *, timeout_s: float) -> Receipt | None:
         """Return how the request ended; None if it waits still after this time."""
-        end_s = self.world.monotonic_s() + timeout_s
-        reply_to = published.reply_to
+        world, reply_to = self.own.world, published.reply_to
+        end_s = world.monotonic_s() + timeout_s
         while True:
-            left_s = max(0.0, end_s - self.world.monotonic_s())
+            left_s = max(0.0, end_s - world.monotonic_s())
             try:
                 receipt = await self._receipt(published, reply_to, left_s)
             except QueueUnavailableError:
                 reply_to, receipt = None, None
             receipt = receipt or await self._looked_up(published)
-            if receipt is not None or self.world.monotonic_s() >= end_s:
+            if receipt is not None or world.monotonic_s() >= end_s:
                 return receipt
 
     async def _receipt(
         self, published: Published, reply_to: str | None, left_s: float
     ) -> Receipt | None:
-        if reply_to is None or self.queue is None:
-            await self.world.sleep(min(left_s, _POLL_S))
+        queue = self.own.queue
+        if reply_to is None or queue is None:
+            await self.own.world.sleep(min(left_s, _POLL_S))
             return None
         wait_s = min(left_s, _POLL_WITH_QUEUE_S)
-        for receipt in await self.queue.wait_for_receipts(reply_to, wait_s=wait_s):
+        for receipt in await queue.wait_for_receipts(reply_to, wait_s=wait_s):
             is_own = receipt.attempt == str(published.request.attempt)
             if is_own and receipt.state is not ReceiptState.DURABLE:
                 return receipt
@@ -112,7 +101,7 @@ class OperatorRequests:
         """Look where the request is: in neither inbox nor quarantine, it has landed."""
         key = published.request.inbox_key
         try:
-            if await self.inbox.contains(key):
+            if await self.own.inbox.contains(key):
                 return None
             record = await self.quarantine.record(key)
         except NotFoundError:
