@@ -24,17 +24,15 @@ async def absent_data_file(storage: Storage, sealed: EncodedRequest) -> str | No
     named = [await storage.get(location) for location in manifests_named_by(sealed.request)]
     paths = await asyncio.to_thread(lambda: list(data_files_of(sealed, named)))
 
-    async def is_absent(path: str) -> bool:
+    async def if_absent(path: str) -> str | None:
         try:
             await storage.head(path)
         except NotFoundError:
-            return True
-        return False
+            return path
+        return None
 
     for start in range(0, len(paths), LOOKS_AT_ONCE):
-        some = paths[start : start + LOOKS_AT_ONCE]
-        answers = await asyncio.gather(*map(is_absent, some))
-        for path, answer in zip(some, answers, strict=True):
-            if answer:
-                return path
+        absent = await asyncio.gather(*map(if_absent, paths[start : start + LOOKS_AT_ONCE]))
+        if any(absent):
+            return next(filter(None, absent))
     return None
