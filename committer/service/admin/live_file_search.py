@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.conflict import Conflict
@@ -44,9 +45,7 @@ async def _answered(storage: Storage, added: AddedFiles, head: Head) -> Conflict
         wanted = sorted(missing.needs)
     contents = await asyncio.gather(*(_read(storage, one) for one in wanted))
     objects = Objects(dict(zip(wanted, contents, strict=True)))
-    return check_not_live(
-        (added,), Head(head.metadata, head.branch, head.snapshot, head.manifests, objects)
-    )
+    return check_not_live((added,), replace(head, objects=objects))
 
 
 async def _read(storage: Storage, wanted: ObjectRange) -> bytes:
