@@ -47,13 +47,7 @@ from committer.storage.inbox.moves import Move
 FENCE_ATTEMPTS_MAX = 30
 FENCE_PAUSE_S = 0.2
 # A catalog that answers so has not applied the call and never will.
-_REFUSALS = (
-    AccessError,
-    NotFoundError,
-    SettingsError,
-    TableAlreadyExistsError,
-    UnsupportedError,
-)
+_REFUSALS = (AccessError, NotFoundError, SettingsError, TableAlreadyExistsError, UnsupportedError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +137,9 @@ class TableMigration:
                 f" table in one step, so {self._identifier} cannot be fenced: stop all of its"
                 " writers and committers, then say so by --no-active-writers"
             )
-        if not self._fences and await self._found(self._target, self._identifier):
-            return
         if await self._found(self._target, self._identifier):
+            if not self._fences:
+                return
             raise TableAlreadyExistsError(
                 f"catalog `{self._target.name}` has a table {self._identifier} already"
             )
