@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from inspect import iscoroutinefunction
+from types import SimpleNamespace
 from typing import Protocol, TypeVar, cast
 
 from committer.ports.skips import Skips
@@ -86,18 +87,11 @@ class InstrumentedStorage:
 P = TypeVar("P")
 
 
-class _InstrumentedPort:
-    """Has the methods of the port around `inner`."""
-
-    def __init__(self, inner: object) -> None:
-        self.inner = inner
-
-
 def instrumented(inner: P, port: type, meter: Meter) -> P:
     """Return a port around `inner`, each of whose awaited calls but `close` is timed. A call that
     waits for news takes as long as it waits.
     """
-    wrapper = _InstrumentedPort(inner)
+    wrapper = SimpleNamespace(inner=inner)
     for name, method in vars(port).items():
         if not name.startswith("_"):
             is_timed = iscoroutinefunction(method) and name != "close"
