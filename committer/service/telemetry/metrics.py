@@ -157,17 +157,14 @@ class Metrics:
         """Count manifests merged, snapshots expired, files deleted, or delete files removed or
         converted."""
         numbers = self.instruments
-        match kind:
-            case UpkeepKind.MERGE_MANIFESTS:
-                numbers.manifests_merged.labels(table).inc(count)
-            case UpkeepKind.EXPIRE_SNAPSHOTS:
-                numbers.snapshots_expired.labels(table).inc(count)
-            case UpkeepKind.DELETE_FILES:
-                numbers.files_deleted.labels(table).inc(count)
-            case UpkeepKind.REMOVE_DANGLING_DELETES:
-                numbers.dangling_deletes_removed.labels(table).inc(count)
-            case UpkeepKind.CONVERT_POSITION_DELETES:
-                numbers.position_deletes_converted.labels(table).inc(count)
+        counters = {
+            UpkeepKind.MERGE_MANIFESTS: numbers.manifests_merged,
+            UpkeepKind.EXPIRE_SNAPSHOTS: numbers.snapshots_expired,
+            UpkeepKind.DELETE_FILES: numbers.files_deleted,
+            UpkeepKind.REMOVE_DANGLING_DELETES: numbers.dangling_deletes_removed,
+            UpkeepKind.CONVERT_POSITION_DELETES: numbers.position_deletes_converted,
+        }
+        counters[kind].labels(table).inc(count)
 
     def upkeep_failed(self, table: TableIdentifier, kind: UpkeepKind) -> None:
         """Count a piece of upkeep that failed; it will be tried again."""
