@@ -16,11 +16,6 @@ from committer.settings.setting_names import refuse_unknown_keys
 _BYTES_MAX = 1 << 20
 
 
-def settings_path(named: str | None, home: Path) -> Path:
-    """Return the TOML file to read, whether or not it exists. `named`: by `FRAZIL_CONFIG`."""
-    return expanded(named) if named else home / "frazil.toml"
-
-
 def expanded(path: str | Path) -> Path:
     """Expand `~`. Errors: `SettingsError` for a user who has no home folder."""
     try:
@@ -31,10 +26,11 @@ def expanded(path: str | Path) -> Path:
 
 def read_settings_file(named: str | None, home: Path) -> dict[str, object]:
     """Return the settings of the TOML file; none where no file is named and `home` has none.
+    `named`: by `FRAZIL_CONFIG`.
 
     Errors: `SettingsError` naming the file, for all that is not a readable TOML file of settings.
     """
-    path = settings_path(named, home)
+    path = expanded(named) if named else home / "frazil.toml"
     try:
         document = loads(read_text(path))
     except FileNotFoundError:
