@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 from committer.errors import NoSuchTableError
@@ -97,11 +98,9 @@ class CommitPacer:
         """Wait, but not longer than until the stop."""
         if delay_s <= 0:
             return
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(delay_s):
                 await self._stopping.wait()
-        except TimeoutError:
-            return
 
     async def _is_turn_after(self, delay_s: float) -> bool:
         """Wait. False if the wait was ended, or not begun, because of `hurry`."""
