@@ -91,7 +91,9 @@ class Endings:
 
     def unread(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord | None) -> None:
         """Settle a key without a request to read; `record`: as it is in quarantine."""
-        receipt = _quarantined(key, record.reason, record.message) if record else None
+        receipt = None
+        if record is not None:
+            receipt = _quarantined(key, record.reason, record.message, record.conflict)
         self.settler.settle([Outcome(None, waiters, receipt)])
 
 

@@ -10,13 +10,17 @@ from uuid import UUID
 
 from committer.errors import StorageUnavailableError
 from committer.ports.queue import Delivery, QueueDepth, shard_of
+from committer.reason import Reason
+from committer.request.receipt_model import ReceiptState
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.doorbells import Doorbells
 from committer.service.ingest.intake import Intake
 from committer.service.sharding.shard_leases import ShardLeases
+from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request
 from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue
 from tests.support.memory.memory_storage import MemoryStorage
+from tests.support.service.outside import ring
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
@@ -143,3 +147,21 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
     await asyncio.sleep(5.0)
     running.cancel()
     assert doorbells.taken == [bell.inbox_key] * 2
+
+
+async def test_a_doorbell_behind_a_conflict_is_answered_with_the_code_of_the_conflict() -> None:
+    harness = ServiceHarness()
+    sealed = build_request(await harness.create_table(), epoch=0)
+    record = QuarantineRecord(
+        key=sealed.key,
+        reason=Reason.CONFLICT.value,
+        message="a file is gone",
+        quarantined_at_ms=0,
+        conflict="code",
+        is_told_only=True,
+    )
+    await harness.quarantine.put(record, b"")
+    await ring(harness, sealed.key, None)
+    await harness.run_until_settled(seconds=60)
+    (receipt,) = await harness.receipts("bad")
+    assert (receipt.state, receipt.conflict) == (ReceiptState.QUARANTINED, "code")
