@@ -517,15 +517,15 @@ PROTOCOL = (
     Mutant(
         "conflicts_open_the_breaker_of_their_producer",
         "committer/service/settle/endings.py",
-        "        if conflict is None:\n",
+        "        if record.conflict is None:\n",
         "        if True:\n",
         ("tests/service/table/test_operations.py -k told_only",),
     ),
     Mutant(
         "told_conflict_is_kept_whole",
         "committer/service/table/verdicts.py",
-        '            kept = b"" if one.is_told_only else content\n',
-        "            kept = content\n",
+        'b"" if record.is_told_only else content',
+        "content",
         ("tests/service/table/test_operations.py -k told_only",),
     ),
     Mutant(
@@ -645,9 +645,9 @@ PROTOCOL = (
     Mutant(
         "quarantined_after_it_left_the_inbox",
         "committer/service/table/verdicts.py",
-        "            await self.quarantine.put(one.record(",
+        "            await self.quarantine.put(record, ",
         "            await self.inbox.delete((one.pending.key,))\n"
-        "            await self.quarantine.put(one.record(",
+        "            await self.quarantine.put(record, ",
         (SEEDS,),
     ),
     Mutant(

@@ -59,22 +59,18 @@ class Endings:
         """Settle requests that ended before: their inbox objects are not there."""
         self.settler.settle([Outcome(None, pending.waiters) for pending in ended])
 
-    def quarantined(
-        self, pending: Pending, reason: str, message: str, conflict: str | None = None
-    ) -> None:
+    def quarantined(self, pending: Pending, record: QuarantineRecord) -> None:
         """Settle a request that is in quarantine by a verdict of this committer. A conflict says
         nothing against its producer."""
-        self.metrics.quarantined(reason)
-        if conflict is None:
-            self.breakers.quarantined(pending.sealed.request, reason)
-        self.quarantined_before(pending, reason, message, conflict)
+        self.metrics.quarantined(record.reason)
+        if record.conflict is None:
+            self.breakers.quarantined(pending.sealed.request, record.reason)
+        self.quarantined_before(pending, record)
 
-    def quarantined_before(
-        self, pending: Pending, reason: str, message: str, conflict: str | None = None
-    ) -> None:
+    def quarantined_before(self, pending: Pending, record: QuarantineRecord) -> None:
         """Settle a request that is in quarantine by the verdict of another process."""
         self.recently_quarantined.add(pending.key)
-        receipt = _quarantined(pending.key, reason, message, conflict)
+        receipt = _quarantined(pending.key, record)
         self.settler.settle([Outcome(pending.key, pending.waiters, receipt)])
 
     def unreadable(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord) -> None:
@@ -86,14 +82,12 @@ class Endings:
         self.recently_quarantined.add(key)
         if key.parts is not None:
             self.breakers.unreadable(key.parts, record.reason)
-        receipt = _quarantined(key, record.reason, record.message)
+        receipt = _quarantined(key, record)
         self.settler.settle([Outcome(key, waiters, receipt)])
 
     def unread(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord | None) -> None:
         """Settle a key without a request to read; `record`: as it is in quarantine."""
-        receipt = None
-        if record is not None:
-            receipt = _quarantined(key, record.reason, record.message, record.conflict)
+        receipt = None if record is None else _quarantined(key, record)
         self.settler.settle([Outcome(None, waiters, receipt)])
 
 
@@ -110,22 +104,19 @@ def _committed(request: CommitRequest, landed: Landed) -> Receipt:
     )
 
 
-def _quarantined(
-    key: InboxKey, reason: str, message: str, conflict: str | None = None
-) -> Receipt | None:
+def _quarantined(key: InboxKey, record: QuarantineRecord) -> Receipt | None:
     """Build the answer to a request in quarantine, of which only the key may be readable; None for
     what is no inbox key.
     """
-    parts, state = key.parts, ReceiptState.QUARANTINED
+    parts = key.parts
     if parts is None:
         return None
-    attempt = str(parts.attempt)
     return Receipt(
         parts.producer,
         parts.epoch,
-        attempt,
-        state,
-        reason=reason,
-        message=message,
-        conflict=conflict,
+        str(parts.attempt),
+        ReceiptState.QUARANTINED,
+        reason=record.reason,
+        message=record.message,
+        conflict=record.conflict,
     )

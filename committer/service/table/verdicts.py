@@ -126,17 +126,17 @@ class Verdicts:
         except FrazilError as error:
             self.waiting.defer(verdict.pending, error)
             return
+        record = one.record(self.world.now_ms())
         try:
-            kept = b"" if one.is_told_only else content
-            await self.quarantine.put(one.record(self.world.now_ms()), kept)
+            await self.quarantine.put(record, b"" if record.is_told_only else content)
         except FrazilError as error:
             self.waiting.refused_in_vain(one.pending, (one.reason, one.message))
             self.waiting.defer(one.pending, error)
             return
-        about, reason = _about(one.pending), one.reason.value
-        log.warning("request.quarantined", **about, reason=reason, message=one.message)
+        about = _about(one.pending)
+        log.warning("request.quarantined", **about, reason=record.reason, message=record.message)
         pending = self.waiting.end(one.pending.key, Stage.QUARANTINED)
-        self.endings.quarantined(pending, reason, one.message, one.conflict)
+        self.endings.quarantined(pending, record)
 
     async def _finish_quarantining(self, pending: Pending) -> None:
         """Finish a quarantine that another process began: it stopped after the record and before
@@ -156,7 +156,7 @@ class Verdicts:
         else:
             log.info("inbox.quarantined_before", key=pending.key)
             ended = self.waiting.end(pending.key, Stage.QUARANTINED)
-            self.endings.quarantined_before(ended, record.reason, record.message, record.conflict)
+            self.endings.quarantined_before(ended, record)
 
     async def _as_in_inbox(self, one: QuarantineVerdict) -> tuple[QuarantineVerdict, bytes] | None:
         """Return the verdict on the inbox object, not on the doorbell's copy: write access to the
