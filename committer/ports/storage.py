@@ -115,6 +115,15 @@ def require_size(location: str, size_bytes: int, size_bytes_max: int | None) -> 
         raise ObjectTooLargeError(location, size_bytes, size_bytes_max)
 
 
+async def exists(storage: Storage, location: str) -> bool:
+    """Return whether there is an object. Errors: those of `Storage.head`."""
+    try:
+        await storage.head(location)
+    except NotFoundError:
+        return False
+    return True
+
+
 async def create_or_equal(storage: Storage, created: NewObject) -> bool:
     """Create one object: True if it was written now, False if an equal one existed.
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from committer.errors import NotFoundError
 from committer.plan.cleanup.orphan_search import data_files_of, manifests_named_by
-from committer.ports.storage import Storage
+from committer.ports.storage import Storage, exists
 from committer.request.request_format import EncodedRequest
 
 LOOKS_AT_ONCE = 32
@@ -23,16 +22,9 @@ async def absent_data_file(storage: Storage, sealed: EncodedRequest) -> str | No
     """
     named = [await storage.get(location) for location in manifests_named_by(sealed.request)]
     paths = await asyncio.to_thread(lambda: list(data_files_of(sealed, named)))
-
-    async def if_absent(path: str) -> str | None:
-        try:
-            await storage.head(path)
-        except NotFoundError:
-            return path
-        return None
-
     for start in range(0, len(paths), LOOKS_AT_ONCE):
-        absent = await asyncio.gather(*map(if_absent, paths[start : start + LOOKS_AT_ONCE]))
-        if any(absent):
-            return next(filter(None, absent))
+        some = paths[start : start + LOOKS_AT_ONCE]
+        are_there = await asyncio.gather(*(exists(storage, path) for path in some))
+        if not all(are_there):
+            return some[are_there.index(False)]
     return None

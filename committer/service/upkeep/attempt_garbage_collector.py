@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from committer.errors import NotFoundError
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.attempt_garbage import LeftOver, named_after_all
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
+from committer.ports.storage import exists
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
@@ -115,17 +115,10 @@ class AttemptGarbageCollector:
     async def _why_not(self, garbage: LeftOver) -> str | None:
         """Return why the files have to stay; None if they need not."""
         for base in garbage.bases:
-            if await self._exists(base):
+            if await exists(self._files.parts.storage, base):
                 return f"an attempt may yet land on `{base}`, if the table is put back to it"
         named = await self._files.answer(named_after_all(garbage, await self._files.latest()))
         return None if named is None else f"the table names `{named}`"
-
-    async def _exists(self, location: str) -> bool:
-        try:
-            await self._files.parts.storage.head(location)
-        except NotFoundError:
-            return False
-        return True
 
 
 def _is_ripe(entry: LeftOverEntry, state: TableState) -> bool:
