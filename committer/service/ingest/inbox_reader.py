@@ -11,12 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from committer.errors import (
-    FrazilError,
-    InvalidRequestError,
-    NotFoundError,
-    ObjectTooLargeError,
-)
+from committer.errors import FrazilError, InvalidRequestError, NotFoundError, ObjectTooLargeError
 from committer.ports.skips import SkipKind
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest, read_request

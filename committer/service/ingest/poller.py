@@ -12,12 +12,7 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from committer.errors import (
-    FrazilError,
-    InvalidRequestError,
-    NotFoundError,
-    QueueUnavailableError,
-)
+from committer.errors import FrazilError, InvalidRequestError, NotFoundError, QueueUnavailableError
 from committer.ports.queue import Queue
 from committer.ports.skips import Skips
 from committer.ports.storage import Storage

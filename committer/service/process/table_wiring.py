@@ -67,10 +67,8 @@ class TableWiring:
         `before`: its previous committer's ledger upkeep, if that ended idle."""
         process, parts, catalog = self._process, self._process.parts, self._catalog
         world, metrics = parts.world, process.metrics
-        waiting, attempts = (
-            Waiting(world, process.named),
-            AttemptLog(catalog.capabilities.condition),
-        )
+        waiting = Waiting(world, process.named)
+        attempts = AttemptLog(catalog.capabilities.condition)
         evidence = EvidenceReader(parts.storage)
         condition = TableCondition(identifier, process.health, metrics)
         pacer = CommitPacer(identifier, catalog, world, process.policy)

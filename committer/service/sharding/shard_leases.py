@@ -14,12 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from committer.errors import (
-    AccessError,
-    FrazilError,
-    QueueKeyTakenError,
-    QueueUnavailableError,
-)
+from committer.errors import AccessError, FrazilError, QueueKeyTakenError, QueueUnavailableError
 from committer.plan.scheduling.backoff import retry_s
 from committer.plan.scheduling.shards import next_step, ranked
 from committer.ports.leases import Assignment, Leases, Renewal

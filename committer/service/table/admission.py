@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from committer.errors import (
-    FrazilError,
-    InvalidRequestError,
-    InvariantError,
-    NotFoundError,
-)
+from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
 from committer.plan.batch.request_check import CheckBasis, Checker
 from committer.plan.ledger.ledger import (
     Duplicate,
