@@ -143,7 +143,7 @@ class TablePurge:
             await self.catalog.probe()  # no call of it is made that would refuse a warehouse
         if is_fenced(self.identifier):
             raise self._refused("it is on its way to another catalog, which uses its files")
-        if table.metadata.properties.get("gc.enabled", "true").lower() == "false":
+        if table.metadata.properties.get("gc.enabled", "true").strip().lower() != "true":
             raise self._refused("its property `gc.enabled` is false: others may use its files")
         uuid = table.metadata.require_uuid()
         note = await Moves(self.own_storage, self.inbox_root).find(uuid)
