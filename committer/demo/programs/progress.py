@@ -32,9 +32,7 @@ class Progress:
     rows_reported: int = 0
     batches_committed: int = 0
     rows_committed: int = 0
-    files_committed: int = 0
     commits: int = 0
-    swap_conflicts: int = 0
     latencies_s: list[float] = field(default_factory=list)
     writer_errors: list[str] = field(default_factory=list)
     quarantined: list[str] = field(default_factory=list)
@@ -56,12 +54,10 @@ class Progress:
                 self.rows_reported += max(0, rows)
             case RequestLanded(latency_s):
                 self.latencies_s.append(latency_s)
-            case CommitLanded(requests, files, rows, conflicts):
+            case CommitLanded(requests, rows):
                 self.commits += 1
                 self.batches_committed += requests
-                self.files_committed += files
                 self.rows_committed += rows
-                self.swap_conflicts += conflicts
             case QueryEnded(error=error):
                 self.writer_errors += [error] if error else []
             case ChangeLanded():

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,7 @@ class CommitLanded:
     """One swap of the table's pointer."""
 
     requests: int
-    files: int
     rows: int
-    conflicts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,54 +84,38 @@ Event = (
 )
 
 
+_SPARK_EVENTS: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (SparkStarted, RowsWritten, QueryEnded, ChangeLanded)
+}
+_COMMITTER_EVENTS: dict[str, type[Event]] = {
+    "service.started": CommitterReady,
+    "request.landed": RequestLanded,
+    "commit.landed": CommitLanded,
+    "request.quarantined": RequestQuarantined,
+}
+
+
 def parse_spark_event(line: str) -> Event | None:
     """Parse an application's line; None if it is of no interest."""
-    fields = _fields(line)
-    match fields.pop("event", None):
-        case "SparkStarted":
-            return SparkStarted(str(fields["application"]))
-        case "RowsWritten":
-            return RowsWritten(str(fields["stream"]), _int(fields, "batch"), _int(fields, "rows"))
-        case "QueryEnded":
-            error = fields["error"]
-            return QueryEnded(str(fields["query"]), None if error is None else str(error))
-        case "ChangeLanded":
-            return ChangeLanded(
-                str(fields["change"]), _int(fields, "requests"), str(fields["words"])
-            )
-        case _:
-            return None
+    return _parsed(line, _SPARK_EVENTS)
 
 
 def parse_committer_event(line: str) -> Event | None:
     """Parse a line of the committer's log; None if it is of no interest."""
-    fields = _fields(line)
-    match fields.get("event"):
-        case "service.started":
-            return CommitterReady()
-        case "request.landed":
-            return RequestLanded(float(str(fields["latency_s"])))
-        case "commit.landed":
-            return CommitLanded(
-                requests=_int(fields, "requests"),
-                files=_int(fields, "files"),
-                rows=_int(fields, "rows"),
-                conflicts=_int(fields, "conflicts"),
-            )
-        case "request.quarantined":
-            return RequestQuarantined(str(fields["reason"]), str(fields["message"]))
-        case _:
-            return None
+    return _parsed(line, _COMMITTER_EVENTS)
 
 
-def _fields(line: str) -> dict[str, object]:
+def _parsed(line: str, kinds: Mapping[str, type[Event]]) -> Event | None:
+    """Make the event that the line names, of those fields of the line that it has."""
+    said = _said(line)
+    kind = kinds.get(said.get("event", ""))
+    return None if kind is None else kind(**{one.name: said[one.name] for one in fields(kind)})
+
+
+def _said(line: str) -> dict[str, Any]:
     """Parse a line's fields; none if it is no JSON: a program that fails may write such lines."""
     try:
-        fields = json.loads(line)
+        said = json.loads(line)
     except ValueError:
         return {}
-    return fields if isinstance(fields, dict) else {}
-
-
-def _int(fields: Mapping[str, object], name: str) -> int:
-    return int(str(fields[name]))
+    return said if isinstance(said, dict) else {}

@@ -60,7 +60,6 @@ def test_a_run_is_settled_when_all_that_was_published_is_committed() -> None:
     progress = progress_of(*published, landed(3, 30), landed(1, 10))
     assert progress.is_settled
     assert progress.batches_per_commit == 2.0
-    assert progress.files_committed == 8
 
 
 def test_what_lands_beside_the_streams_does_not_count_for_them() -> None:
@@ -70,7 +69,7 @@ def test_what_lands_beside_the_streams_does_not_count_for_them() -> None:
     progress = progress_of(*published, merge, landed(1, 10), landed(1, 3))
     assert progress.changes == [ChangeLanded("merge", 1, "3 flights updated")]
     assert not progress.is_settled
-    progress.take([CommitLanded(requests=1, files=1, rows=10, conflicts=0)])
+    progress.take([CommitLanded(requests=1, rows=10)])
     assert progress.is_settled
 
 
