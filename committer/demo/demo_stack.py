@@ -23,6 +23,7 @@ from committer.demo.programs.processes import ChildProcess, start
 from committer.demo.writers.application_plan import (
     ApplicationPlan,
     BatchPlan,
+    ProcessPlan,
     deal,
     plan_streams,
     print_plan,
@@ -47,8 +48,7 @@ _COMMITTER_VARIABLES = {
 
 
 class _Common(TypedDict):
-    home: str
-    queue_url: str
+    name: str
     events: str
     spark_confs: dict[str, str]
 
@@ -59,7 +59,6 @@ class DemoStack:
 
     options: DemoOptions
     settings: Settings
-    queue_url: str
     java_home: Path
     children: list[ChildProcess] = field(default_factory=list)
 
@@ -91,13 +90,11 @@ class DemoStack:
         groups = deal(streams, self.options.applications)
         started = []
         for number, group in enumerate(groups, start=1):
-            name = f"spark-{number}"
             plan = ApplicationPlan(
-                name=name,
                 table=str(TABLE),
                 schema=spark_schema(),
                 streams=group,
-                **self._common(name),
+                **self._common(f"spark-{number}"),
             )
             started.append(await self._start_spark("application", plan))
         return started
@@ -107,7 +104,6 @@ class DemoStack:
         checkpoints = self.options.home / "checkpoints" / "changes"
         streams = plan_streams(self.options.streams, self.changes_folder, checkpoints)
         upserts = ApplicationPlan(
-            name="spark-changes",
             table=str(LATEST),
             schema=spark_schema(CHANGE_COLUMNS),
             streams=tuple(streams),
@@ -115,7 +111,6 @@ class DemoStack:
             **self._common("spark-changes"),
         )
         batch = BatchPlan(
-            name="spark-batch",
             table=str(LATEST),
             input=str(self.changes_folder),
             first_correction=changes.first_correction,
@@ -130,8 +125,7 @@ class DemoStack:
     def _common(self, name: str) -> _Common:
         """Return what every application is told."""
         return {
-            "home": str(self.options.home),
-            "queue_url": self.queue_url,
+            "name": name,
             "events": str(self.logs / f"{name}.jsonl"),
             "spark_confs": spark_confs(self._spark_folder),
         }
@@ -140,7 +134,7 @@ class DemoStack:
     def _spark_folder(self) -> Path:
         return self.options.home / "spark"
 
-    async def _start_spark(self, module: str, plan: ApplicationPlan | BatchPlan) -> ChildProcess:
+    async def _start_spark(self, module: str, plan: ProcessPlan) -> ChildProcess:
         self._spark_folder.mkdir(exist_ok=True)
         environment = os.environ | {
             "JAVA_HOME": str(self.java_home),
@@ -173,7 +167,7 @@ async def open_stack(options: DemoOptions) -> AsyncIterator[DemoStack]:
     with _clean_environment(options), _queue(options) as queue_url:
         os.environ["FRAZIL_QUEUE__URL"] = queue_url
         java_home = await asyncio.to_thread(find_java_home, options.home / "java")
-        stack = DemoStack(options, load_settings(), queue_url, java_home)
+        stack = DemoStack(options, load_settings(), java_home)
         try:
             yield stack
         finally:

@@ -25,7 +25,7 @@ _LOOK_S = 0.2
 
 def main(plan: ApplicationPlan) -> None:
     """Start all queries, and end when they have read their input."""
-    spark = small_session(plan.name, plan.spark_confs, home=plan.home, queue_url=plan.queue_url)
+    spark = small_session(plan)
     reporter = Reporter(Path(plan.events))
     spark.streams.addListener(QueryListener(reporter, upserts=plan.upserts))
     reporter.tell(SparkStarted(plan.name))

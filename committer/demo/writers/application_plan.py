@@ -30,41 +30,37 @@ class StreamPlan:
     checkpoint: str
 
 
-@dataclass(frozen=True, slots=True)
-class ApplicationPlan:
-    """One process with its queries, appends or upserts. `events` is the file that it tells its
-    progress to.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessPlan:
+    """The plan of any process. `events` is the file that it tells its progress to."""
 
     name: str
     table: str
-    schema: str
-    home: str
-    queue_url: str
     events: str
     spark_confs: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationPlan(ProcessPlan):
+    """One process with its queries, appends or upserts."""
+
+    schema: str
     streams: tuple[StreamPlan, ...]
     upserts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BatchPlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchPlan(ProcessPlan):
     """The process beside the streams of changes. `input`: the folder of its files.
     `snapshots_before`: how many the table has when it is compacted.
     """
 
-    name: str
-    table: str
-    home: str
-    queue_url: str
-    events: str
-    spark_confs: dict[str, str]
     input: str
     first_correction: int
     snapshots_before: int
 
 
-def print_plan(plan: ApplicationPlan | BatchPlan) -> str:
+def print_plan(plan: ProcessPlan) -> str:
     return json.dumps(asdict(plan))
 
 

@@ -27,7 +27,7 @@ _LOOK_S = 0.5
 
 def main(plan: BatchPlan) -> None:
     """Run one step after the other, and tell of each."""
-    spark = small_session(plan.name, plan.spark_confs, home=plan.home, queue_url=plan.queue_url)
+    spark = small_session(plan)
     reporter = Reporter(Path(plan.events))
     reporter.tell(SparkStarted(plan.name))
     reporter.tell(_load(spark, plan))

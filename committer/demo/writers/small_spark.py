@@ -6,7 +6,6 @@ The rest of an application is what a user would write.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,19 +13,17 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQueryListener
 
+from committer.demo.writers.application_plan import ProcessPlan
 from committer.demo.writers.events import ChangeLanded, QueryEnded, RowsWritten, SparkStarted
 from frazil.spark import configure
 
 
-def small_session(
-    name: str, confs: Mapping[str, str], *, home: str, queue_url: str
-) -> SparkSession:
+def small_session(plan: ProcessPlan) -> SparkSession:
     """Build a small Spark: one core, little memory, nothing outside its folder."""
-    builder = SparkSession.builder.master("local[1]").appName(name)
-    for key, value in confs.items():
+    builder = SparkSession.builder.master("local[1]").appName(plan.name)
+    for key, value in plan.spark_confs.items():
         builder.config(key, value)
-    configure(builder, home=home, queue_url=queue_url)
-    spark = builder.getOrCreate()
+    spark = configure(builder).getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     return spark
 

@@ -67,8 +67,6 @@ def test_an_application_reads_its_plan_as_it_was_made() -> None:
         name="spark-1",
         table="demo.flights",
         schema="a int",
-        home="/a home",
-        queue_url="unix:///s",
         events="/e",
         spark_confs={"k": "v"},
         streams=tuple(plan_streams(2, Path("/h"), Path("/c"))),
@@ -80,8 +78,6 @@ def test_the_batch_beside_the_streams_reads_its_plan_as_it_was_made() -> None:
     plan = BatchPlan(
         name="spark-batch",
         table="demo.latest",
-        home="/a home",
-        queue_url="unix:///s",
         events="/e",
         spark_confs={"k": "v"},
         input="/a home/changes",
