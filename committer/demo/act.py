@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
-from committer.demo.demo_view import ProgressView
+from rich.console import Console
+
+from committer.demo.demo_view import ProgressView, show_applications
+from committer.demo.programs.processes import ChildProcess
 from committer.demo.programs.watch import Watch
 
-DRAIN_TIMEOUT_S = 30.0
+_DRAIN_TIMEOUT_S = 30.0
 _READY_S_MAX = 60.0
 # Two Sparks that start on a busy machine are silent for long.
 _QUIET_S_MAX = 300.0
@@ -20,9 +24,14 @@ async def until_ready(watch: Watch) -> None:
             return
 
 
-async def watch_to_the_end(watch: Watch, view: ProgressView) -> None:
+async def watch_to_the_end(
+    watch: Watch, applications: Sequence[ChildProcess], view: ProgressView, console: Console
+) -> None:
     """Show the progress until all applications have ended and all that they published is in the
-    table. Errors: those of `Watch.looks`."""
+    table; then end the committer. Errors: those of `Watch.looks`."""
+    for child in applications:
+        watch.add_application(child)
+    show_applications(console, [child.process.pid for child in applications])
     clock = asyncio.get_running_loop().time
     started_s = clock()
     with view as shown:
@@ -30,4 +39,6 @@ async def watch_to_the_end(watch: Watch, view: ProgressView) -> None:
             done = watch.applications_ended and progress.is_settled
             shown.update(progress, clock() - started_s, last=done)
             if done:
-                return
+                break
+    if await watch.committer.stop(_DRAIN_TIMEOUT_S):
+        watch.committer.check()

@@ -74,10 +74,6 @@ class DemoStack:
     def logs(self) -> Path:
         return self.options.home / "logs"
 
-    def events_of(self, application: ChildProcess) -> Path:
-        """Return the file to which an application reports its progress."""
-        return application.log.with_suffix(".jsonl")
-
     async def start_committer(self, name: str = "committer") -> ChildProcess:
         command = [sys.executable, "-m", "committer", "serve"]
         environment = os.environ | _COMMITTER_VARIABLES

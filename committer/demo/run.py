@@ -8,7 +8,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from committer.demo import demo_view
-from committer.demo.act import DRAIN_TIMEOUT_S, until_ready, watch_to_the_end
+from committer.demo.act import until_ready, watch_to_the_end
 from committer.demo.demo_options import DemoOptions
 from committer.demo.demo_readers import (
     TableReport,
@@ -99,12 +99,8 @@ async def _replay(stack: DemoStack, console: Console) -> None:
     await until_ready(watch)
     demo_view.fact(console, "committer", f"process {committer.process.pid} is ready")
     applications = await stack.start_applications()
-    for child in applications:
-        watch.add_application(child, stack.events_of(child))
-    demo_view.show_applications(console, [child.process.pid for child in applications])
-    await watch_to_the_end(watch, demo_view.ProgressView(console, options.applications))
-    if await committer.stop(DRAIN_TIMEOUT_S):
-        committer.check()
+    view = demo_view.ProgressView(console, options.applications)
+    await watch_to_the_end(watch, applications, view, console)
 
 
 def _read_back(stack: DemoStack) -> tuple[TableReport, Reading]:

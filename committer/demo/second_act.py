@@ -13,7 +13,7 @@ import pyarrow as pa
 from rich.console import Console
 
 from committer.demo import demo_view
-from committer.demo.act import DRAIN_TIMEOUT_S, until_ready, watch_to_the_end
+from committer.demo.act import until_ready, watch_to_the_end
 from committer.demo.demo_readers import sums_by_carrier
 from committer.demo.demo_stack import DemoStack
 from committer.demo.demo_table import LATEST
@@ -71,17 +71,11 @@ async def _prepare(stack: DemoStack, flights: pa.Table, console: Console) -> Cha
 
 
 async def _replay(stack: DemoStack, changes: ChangeInput, console: Console) -> None:
-    committer = await stack.start_committer("committer-2")
-    watch = Watch(committer, changes.streamed_rows)
+    watch = Watch(await stack.start_committer("committer-2"), changes.streamed_rows)
     await until_ready(watch)
     applications = await stack.start_changes(changes)
-    for child in applications:
-        watch.add_application(child, stack.events_of(child))
-    demo_view.show_applications(console, [child.process.pid for child in applications])
     view = demo_view.ChangesView(console, len(applications), changes.micro_batches)
-    await watch_to_the_end(watch, view)
-    if await committer.stop(DRAIN_TIMEOUT_S):
-        committer.check()
+    await watch_to_the_end(watch, applications, view, console)
 
 
 def _verdict(changes: ChangeInput, console: Console) -> bool:

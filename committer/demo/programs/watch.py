@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from committer.demo.programs.processes import ChildProcess, DemoError
 from committer.demo.programs.progress import Progress
@@ -35,13 +34,16 @@ class Watch:
 
     def __init__(self, committer: ChildProcess, rows_expected: int) -> None:
         self.progress = Progress(rows_expected)
+        self.committer = committer
         self._committer = _Teller(committer, Tail(committer.log), parse_committer_event)
         self.applications_ended = False
         """All have ended, and all that they told is in the progress."""
         self._applications: list[_Teller] = []
 
-    def add_application(self, child: ChildProcess, events: Path) -> None:
-        self._applications.append(_Teller(child, Tail(events), parse_spark_event))
+    def add_application(self, child: ChildProcess) -> None:
+        """Watch an application, which tells its progress to a file beside its log."""
+        events = Tail(child.log.with_suffix(".jsonl"))
+        self._applications.append(_Teller(child, events, parse_spark_event))
 
     async def looks(self, *, quiet_s_max: float) -> AsyncIterator[Progress]:
         """Yield the progress, again and again, for as long as the caller wants.
@@ -71,12 +73,11 @@ class Watch:
         return (self._committer, *self._applications)
 
     def _check(self, quiet_s: float, quiet_s_max: float) -> None:
-        committer = self._committer.child
         for teller in self._tellers:
             teller.child.check()
-        if committer.exit_code is not None:
-            raise committer.failure("the committer has ended")
+        if self.committer.exit_code is not None:
+            raise self.committer.failure("the committer has ended")
         if self.progress.quarantined:
             raise DemoError(f"a micro-batch went to quarantine: {self.progress.quarantined[0]}")
         if quiet_s > quiet_s_max:
-            raise committer.failure(f"nothing has happened for {quiet_s:.0f} s")
+            raise self.committer.failure(f"nothing has happened for {quiet_s:.0f} s")

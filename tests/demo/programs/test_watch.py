@@ -44,11 +44,11 @@ async def until_ended(watch: Watch) -> Progress:
 async def test_the_last_words_of_an_application_are_heard_before_it_counts_as_ended(
     committer: ChildProcess, tmp_path: Path
 ) -> None:
-    events = tmp_path / "events"
+    events = tmp_path / "spark-1.jsonl"
     words = {"event": "RowsWritten", "stream": "s", "batch": 0, "rows": 5}
     program = f"open({str(events)!r}, 'w').write({json.dumps(words) + chr(10)!r})"
     watch = Watch(committer, 5)
-    watch.add_application(await child(tmp_path, "spark-1", program), events)
+    watch.add_application(await child(tmp_path, "spark-1", program))
     progress = await until_ended(watch)
     assert progress.rows_published == 5
     assert not progress.is_settled
@@ -59,7 +59,7 @@ async def test_an_application_that_fails_ends_the_run(
 ) -> None:
     watch = Watch(committer, 5)
     failing = await child(tmp_path, "spark-1", "raise SystemExit('out of memory')")
-    watch.add_application(failing, tmp_path / "events")
+    watch.add_application(failing)
     with pytest.raises(DemoError, match=r"spark-1 ended with exit code 1(.|\n)*out of memory"):
         await until_ended(watch)
 
