@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from committer.demo.demo_catalog import place_of_tables
 from committer.demo.writers.flight_changes import TABLE_COLUMNS
-from committer.demo.writers.flights import iceberg_schema, partition_spec
+from committer.demo.writers.flights import PARTITIONED_BY, iceberg_schema
 from committer.errors import TableAlreadyExistsError
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
+from committer.iceberg.schema.table_text import parse_partition
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
@@ -36,7 +37,7 @@ LATEST = TableIdentifier.parse("demo.latest")
 
 def flights_table() -> TableShape:
     schema = iceberg_schema()
-    return TableShape(TABLE, schema, partition_spec(schema))
+    return TableShape(TABLE, schema, parse_partition(PARTITIONED_BY, schema))
 
 
 def latest_table() -> TableShape:

@@ -14,20 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 
 from committer.errors import SettingsError
-from committer.iceberg.schema.partition_spec import (
-    PARTITION_FIELD_ID_START,
-    PartitionField,
-    PartitionSpec,
-)
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.values.transforms import parse_transform
-from committer.iceberg.values.types import (
-    IcebergType,
-    IntegerType,
-    NestedField,
-    StringType,
-    TimestamptzType,
-)
+from committer.iceberg.schema.table_text import parse_columns
 
 COLUMNS = {
     "year": "int",
@@ -55,15 +43,6 @@ _ARROW: dict[str, pa.DataType] = {
     "string": pa.string(),
     "timestamp": pa.timestamp("us", "UTC"),
 }
-_ICEBERG: dict[str, IcebergType] = {
-    "int": IntegerType(),
-    "string": StringType(),
-    "timestamp": TimestamptzType(),
-}
-_PARTITIONS = (
-    ("time_hour", "time_hour_month", "month"),
-    ("carrier", "carrier_bucket", "bucket[8]"),
-)
 PARTITIONED_BY = "month(time_hour), bucket(8, carrier)"
 
 
@@ -94,27 +73,8 @@ def _archive() -> Path:
 
 
 def iceberg_schema(columns: Mapping[str, str] = COLUMNS) -> Schema:
-    """Return a table's columns."""
-    return Schema(
-        tuple(
-            NestedField(number, name, _ICEBERG[kind], required=False)
-            for number, (name, kind) in enumerate(columns.items(), start=1)
-        )
-    )
-
-
-def partition_spec(schema: Schema) -> PartitionSpec:
-    """Partition by month and by eight buckets of carriers."""
-    ids = {field.name: field.field_id for field in schema.fields}
-    return PartitionSpec(
-        0,
-        tuple(
-            PartitionField((ids[source],), number, name, parse_transform(transform))
-            for number, (source, name, transform) in enumerate(
-                _PARTITIONS, start=PARTITION_FIELD_ID_START
-            )
-        ),
-    )
+    """Return a table's columns. What Spark calls a timestamp is Iceberg's with a zone."""
+    return parse_columns(spark_schema(columns).replace(" timestamp", " timestamptz"))
 
 
 def spark_schema(columns: Mapping[str, str] = COLUMNS) -> str:

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from committer.demo.demo_readers import sums_by_carrier
+from committer.demo.demo_table import flights_table
 from committer.demo.demo_verdict import Sums, total
 from committer.demo.writers.flights import (
     iceberg_schema,
-    partition_spec,
     read_flights,
     spark_schema,
 )
@@ -41,7 +41,7 @@ def test_the_tables_columns_take_the_inputs_without_a_change() -> None:
 
 def test_the_table_is_partitioned_by_month_and_bucket() -> None:
     schema = iceberg_schema()
-    spec = partition_spec(schema)
+    spec = flights_table().partition_spec
     assert [str(field.transform) for field in spec.fields] == ["month", "bucket[8]"]
     assert [schema.column_name(field.source_id) for field in spec.fields] == [
         "time_hour",
