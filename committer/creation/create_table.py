@@ -44,30 +44,23 @@ class NewTable:
     location: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """`place`: the folder of new tables; empty where the catalog knows. `inbox`: its location."""
-
-    place: str
-    inbox: str
-
-
 async def create_table(
-    catalog: Catalog, world: World, new: NewTable, around: Surroundings
+    catalog: Catalog, world: World, new: NewTable, *, place: str, inbox: str
 ) -> LoadedTable:
     """Create the table, and its namespace if there is none; return it as the catalog has it then.
 
+    `place`: the folder of new tables; empty where the catalog knows. `inbox`: its location.
     Errors: `ValueError` for a location or shape that cannot be, `UnsupportedError` for what the
     catalog cannot do; `TableAlreadyExistsError`, also where another was faster.
     """
     can = catalog.capabilities
-    refuse_around_inbox(around.inbox, places_of(new.properties))
+    refuse_around_inbox(inbox, places_of(new.properties))
     check_namespace(can, new.identifier.namespace)
     check_location(can, new.location)
     async with with_namespace(catalog, new.identifier.namespace):
-        where = new.location or await _default_location(catalog, new.identifier, around)
+        where = new.location or await _default_location(catalog, new.identifier, place)
         table = _first_table(world, new, where)
-        refuse_around_inbox(around.inbox, [table.metadata.location])
+        refuse_around_inbox(inbox, [table.metadata.location])
         await _create(catalog, world, table)
     # The catalog may have put it elsewhere.
     return await catalog.load(new.identifier)
@@ -88,15 +81,13 @@ def refuse_around_inbox(inbox: str, places: list[str]) -> None:
             )
 
 
-async def _default_location(
-    catalog: Catalog, identifier: TableIdentifier, around: Surroundings
-) -> str:
+async def _default_location(catalog: Catalog, identifier: TableIdentifier, place: str) -> str:
     """Return the location where namespace or warehouse want it."""
-    default = "/".join((around.place, *identifier.namespace, identifier.name))
+    default = "/".join((place, *identifier.namespace, identifier.name))
     if catalog.capabilities.chooses_locations:
         return default
     folder = await catalog.default_location(identifier.namespace)
-    if folder is None and not around.place:
+    if folder is None and not place:
         raise ValueError("the catalog names no folder for the namespace's tables: pass a location")
     return f"{folder.rstrip('/')}/{identifier.name}" if folder else default
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from committer.creation.create_table import NewTable, Surroundings, create_table
+from committer.creation.create_table import NewTable, create_table
 from committer.errors import CatalogUnavailableError, NoSuchNamespaceError, TableAlreadyExistsError
 from committer.iceberg.schema.table_text import parse_columns, parse_partition
 from committer.ports.pointer_swap import LoadedTable
@@ -17,7 +17,7 @@ from tests.support.clock.virtual_time import LoopWorld, VirtualTimeLoop
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage
 
-AROUND = Surroundings(place="memory://lake", inbox="memory://lake/requests")
+PLACE, INBOX = "memory://lake", "memory://lake/requests"
 FLIGHTS = TableIdentifier(("db",), "flights")
 
 
@@ -52,7 +52,8 @@ def flights(**changes: object) -> NewTable:
 
 
 def create(catalog: MemoryCatalog, new: NewTable, seed: int = 0) -> LoadedTable:
-    return run_in_virtual_time(lambda: create_table(catalog, LoopWorld(seed=seed), new, AROUND))
+    world = LoopWorld(seed=seed)
+    return run_in_virtual_time(lambda: create_table(catalog, world, new, place=PLACE, inbox=INBOX))
 
 
 def test_a_creation_whose_answer_is_lost_is_sent_again_and_makes_one_table() -> None:

@@ -49,13 +49,13 @@ class BlockingPublisher:
 
     def create_table(self, new: NewTable) -> LoadedTable:
         """Create a table. Errors: as `committer.creation.create_table.create_table`."""
-        from committer.creation.create_table import Surroundings, create_table
+        from committer.creation.create_table import create_table
 
-        settings = self._tables.settings
-        around = Surroundings(place=settings.place, inbox=settings.inbox)
-        tables = self._tables
+        tables, settings = self._tables, self._tables.settings
         catalog = self._runner.run(tables.catalog())
-        return self._runner.run(create_table(catalog, tables.world, new, around))
+        return self._runner.run(
+            create_table(catalog, tables.world, new, place=settings.place, inbox=settings.inbox)
+        )
 
     def credential(self, location: str) -> VendedCredential | None:
         """Return what the catalog has vended for a location of the table that was loaded last."""

@@ -15,7 +15,6 @@ from committer.cli.output.printing import say
 from committer.errors import AccessError, InvalidMetadataError, StorageUnavailableError
 
 if TYPE_CHECKING:
-    from committer.creation.create_table import Surroundings
     from committer.iceberg.schema.partition_spec import PartitionSpec
     from committer.iceberg.schema.schema import Schema
     from committer.iceberg.schema.sort_order import SortOrder
@@ -54,7 +53,8 @@ def create(
 
     async def work(parts: Parts) -> LoadedTable:
         refuse_long_keys(own, parts.catalog.capabilities)
-        with _named_warehouse(parts), _usage_error():
+        place = parts.settings.catalog.all_properties.place
+        with _named_warehouse(place), _usage_error():
             new = NewTable(
                 identifier=identifier,
                 schema=shape.schema,
@@ -64,7 +64,9 @@ def create(
                 format_version=format_version,
                 location=location,
             )
-            return await create_table(parts.catalog, parts.world, new, _surroundings(parts))
+            return await create_table(
+                parts.catalog, parts.world, new, place=place, inbox=parts.settings.inbox
+            )
 
     created = run_with_parts(work, create=True)
     say(f"created {identifier} at {created.metadata.location}")
@@ -117,11 +119,10 @@ def _parse_schema(text: str) -> Schema:
 
 
 @contextmanager
-def _named_warehouse(parts: Parts) -> Iterator[None]:
+def _named_warehouse(place: str) -> Iterator[None]:
     """Say which setting names the warehouse, if a place below it cannot be used."""
     from committer.settings.setting_names import naming_setting
 
-    place = parts.settings.catalog.all_properties.place
     try:
         yield
     except (AccessError, StorageUnavailableError) as error:
@@ -137,10 +138,3 @@ def _usage_error() -> Iterator[None]:
         yield
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-def _surroundings(parts: Parts) -> Surroundings:
-    from committer.creation.create_table import Surroundings
-
-    place = parts.settings.catalog.all_properties.place
-    return Surroundings(place=place, inbox=parts.settings.inbox)
