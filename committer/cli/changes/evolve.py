@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from committer.cli.changes.send import Order, WaitOptions, send
+from committer.cli.context.command_session import usage_error
 from committer.cli.context.common_options import TableArgument
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.printing import counted
@@ -120,10 +121,8 @@ def evolve(
     published before is checked against the table before it, the rest against the table after it.
     No change rewrites data. Frazil's own properties are for `frazil table set`.
     """
-    try:
+    with usage_error():
         documents = list(_documents(columns, layout))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
     if not documents:
         raise typer.BadParameter("expected a change, such as --add-column 'tail string'")
     if ignore_case:

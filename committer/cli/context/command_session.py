@@ -109,11 +109,18 @@ def _remedy(home: Path) -> str:
     return f"the home `{home}` belongs to user {owner}: name one of yours by FRAZIL_HOME"
 
 
+@contextmanager
+def usage_error(option: str | None = None) -> Iterator[None]:
+    """Report what was typed, and cannot be, as a usage error, of an option if one is named."""
+    try:
+        yield
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
+
+
 def parse_identifier(text: str) -> TableIdentifier:
     """Parse a table's name from the command line. Errors: `typer.BadParameter`."""
     from committer.request.table_identifier import TableIdentifier
 
-    try:
+    with usage_error():
         return TableIdentifier.parse(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None

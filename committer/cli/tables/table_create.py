@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.command_session import parse_identifier, run_with_parts, usage_error
 from committer.cli.context.common_options import TableArgument
 from committer.cli.output.printing import say
 from committer.errors import AccessError, InvalidMetadataError, StorageUnavailableError
 
 if TYPE_CHECKING:
-    from committer.iceberg.schema.partition_spec import PartitionSpec
+    from committer.creation.create_table import NewTable
     from committer.iceberg.schema.schema import Schema
-    from committer.iceberg.schema.sort_order import SortOrder
     from committer.ports.pointer_swap import LoadedTable
+    from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts
 
 
@@ -43,27 +44,19 @@ def create(
 ) -> None:
     """Make a table, and its namespace if there is none."""
     from committer.cli.tables.table_properties import parse_properties, refuse_long_keys
-    from committer.creation.create_table import NewTable, create_table
+    from committer.creation.create_table import create_table
 
     identifier = parse_identifier(name)
     if "/" in name or not name.isprintable():
         raise typer.BadParameter(f"`{name}`: expected a name without `/` and control characters")
     own = parse_properties(properties or (), hint="--property")
-    shape = _Shape(schema, partition, sort_order, own)
+    shape = _parse_shape(identifier, schema, partition, sort_order)
+    new = replace(shape, properties=own, format_version=format_version, location=location)
 
     async def work(parts: Parts) -> LoadedTable:
         refuse_long_keys(own, parts.catalog.capabilities)
         place = parts.settings.catalog.all_properties.place
-        with _named_warehouse(place), _usage_error():
-            new = NewTable(
-                identifier=identifier,
-                schema=shape.schema,
-                partition_spec=shape.spec,
-                sort_order=shape.order,
-                properties=own,
-                format_version=format_version,
-                location=location,
-            )
+        with _named_warehouse(place), usage_error():
             return await create_table(
                 parts.catalog, parts.world, new, place=place, inbox=parts.settings.inbox
             )
@@ -72,27 +65,24 @@ def create(
     say(f"created {identifier} at {created.metadata.location}")
 
 
-class _Shape:
-    """The wanted schema, partitions and order, parsed. Errors: `typer.BadParameter`."""
+def _parse_shape(
+    identifier: TableIdentifier, schema: str, partition: str, sort_order: str
+) -> NewTable:
+    """Parse the wanted schema, partitions and order. Errors: `typer.BadParameter`."""
+    from committer.creation.create_table import NewTable
+    from committer.iceberg.schema.partition_spec import UNPARTITIONED
+    from committer.iceberg.schema.sort_order import UNSORTED
+    from committer.iceberg.schema.table_text import parse_partition, parse_sort_order
 
-    def __init__(
-        self, schema: str, partition: str, sort_order: str, properties: dict[str, str]
-    ) -> None:
-        from committer.iceberg.schema.partition_spec import UNPARTITIONED
-        from committer.iceberg.schema.sort_order import UNSORTED
-        from committer.iceberg.schema.table_text import parse_partition, parse_sort_order
-
-        self.properties = properties
-        try:
-            self.schema: Schema = _parse_schema(schema)
-            self.spec: PartitionSpec = (
-                parse_partition(partition, self.schema) if partition else UNPARTITIONED
-            )
-            self.order: SortOrder = (
-                parse_sort_order(sort_order, self.schema) if sort_order else UNSORTED
-            )
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
+    with usage_error():
+        columns = _parse_schema(schema)
+        return NewTable(
+            identifier=identifier,
+            schema=columns,
+            partition_spec=parse_partition(partition, columns) if partition else UNPARTITIONED,
+            sort_order=parse_sort_order(sort_order, columns) if sort_order else UNSORTED,
+            properties={},
+        )
 
 
 def _parse_schema(text: str) -> Schema:
@@ -129,12 +119,3 @@ def _named_warehouse(place: str) -> Iterator[None]:
         if not place or place not in str(error):
             raise
         raise type(error)(naming_setting("catalog.warehouse", error)) from error
-
-
-@contextmanager
-def _usage_error() -> Iterator[None]:
-    """Report what was typed, and cannot be, as a usage error."""
-    try:
-        yield
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None

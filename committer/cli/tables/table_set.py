@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
-from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.command_session import parse_identifier, run_with_parts, usage_error
 from committer.cli.context.common_options import TableArgument
 from committer.cli.context.property_changes import (
     PAIRS,
@@ -62,10 +60,8 @@ def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
     """Refuse locations around the inbox. Errors: `typer.BadParameter`."""
     from committer.creation.create_table import places_of, refuse_around_inbox
 
-    try:
+    with usage_error():
         refuse_around_inbox(parts.settings.inbox, places_of(properties))
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
 
 
 def _updates(now: Mapping[str, str], change: PropertyChange) -> list[Update]:

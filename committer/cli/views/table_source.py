@@ -18,6 +18,7 @@ from committer.cli.context.command_session import (
     named_owner,
     parse_identifier,
     read_settings,
+    usage_error,
 )
 from committer.cli.context.common_options import complete_table
 from committer.errors import FrazilError
@@ -230,7 +231,5 @@ def parse_time_ms(text: str) -> int:
     """Parse a time on the command line to milliseconds since 1970. Errors: `typer.BadParameter`."""
     from committer.iceberg.values.calendar import read_time_ms
 
-    try:
+    with usage_error("--as-of"):
         return read_time_ms(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--as-of") from None
