@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from committer.cli.context.command_session import named_owner, read_settings
+from committer.cli.context.command_session import read_settings, run_with_requests
 from committer.cli.context.common_options import AsJson
 from committer.cli.output.printing import print_json, print_json_lines, print_table, say, show
 from committer.cli.output.view import Facts, Rows
@@ -29,22 +29,10 @@ def check(as_json: AsJson = False) -> None:
     Probes write and remove an object of their own; a missing catalog is not made. Exit code 1 if
     something that a committer needs is missing.
     """
-    import asyncio
-
     from committer.cli.catalogs.catalog_report import check_catalog, describe_report
-    from committer.service.process.composition import open_request_parts
 
     settings = read_settings()
-
-    async def run() -> CatalogReport:
-        parts = open_request_parts(settings)
-        try:
-            return await check_catalog(parts)
-        finally:
-            await parts.close()
-
-    with named_owner(settings):
-        report = asyncio.run(run())
+    report = run_with_requests(check_catalog)
     if as_json:
         print_json(describe_report(report, settings))
     else:
