@@ -13,25 +13,23 @@ from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 
 Description = dict[str, object]
+METRIC_HEADERS = ("column", "bytes", "values", "nulls", "NaNs", "lower bound", "upper bound")
 
 
-def readable_metrics(file: DataFile, schema: Schema) -> dict[str, Description]:
-    """Return metrics by column name; a column that the schema does not have is called by its id."""
-    sources: dict[str, Mapping[int, object]] = {
-        "column_size": file.column_sizes or {},
-        "value_count": file.value_counts or {},
-        "null_value_count": file.null_value_counts or {},
-        "nan_value_count": file.nan_value_counts or {},
-        "lower_bound": _decoded(file.lower_bounds, schema),
-        "upper_bound": _decoded(file.upper_bounds, schema),
-    }
-    field_ids = sorted({field_id for source in sources.values() for field_id in source})
-    return {
-        schema.column_name(field_id) or f"#{field_id}": {
-            name: source[field_id] for name, source in sources.items() if field_id in source
-        }
-        for field_id in field_ids
-    }
+def metric_rows(file: DataFile, schema: Schema) -> list[tuple[object, ...]]:
+    """Return a row under `METRIC_HEADERS` for each column that has a metric."""
+    sources: tuple[Mapping[int, object], ...] = (
+        file.column_sizes or {},
+        file.value_counts or {},
+        file.null_value_counts or {},
+        file.nan_value_counts or {},
+        _decoded(file.lower_bounds, schema),
+        _decoded(file.upper_bounds, schema),
+    )
+    return [
+        (_column(field_id, schema), *(source.get(field_id) for source in sources))
+        for field_id in sorted(set().union(*sources))
+    ]
 
 
 def _decoded(bounds: Mapping[int, bytes] | None, schema: Schema) -> dict[int, object]:
@@ -57,4 +55,5 @@ def order_text(metadata: TableMetadata) -> str:
 
 
 def _column(field_id: int, schema: Schema) -> str:
+    """Return the column's name; its id if the schema does not have it."""
     return schema.column_name(field_id) or f"#{field_id}"

@@ -10,11 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import orjson
 
-from committer.cli.output.describe import (
-    Description,
-    readable_metrics,
-    spec_text,
-)
+from committer.cli.output.describe import METRIC_HEADERS, Description, metric_rows, spec_text
 from committer.cli.output.printing import time_text
 from committer.cli.output.view import Facts, Rows, View
 from committer.cli.views.kind_views import kind_view
@@ -145,31 +141,15 @@ def _inspect_manifest(content: bytes, about: Description) -> Inspection:
     # Each entry, with the metrics of its file.
     lines = [{"kind": "manifest-entry", **entry_row(one), "file": file_row(one)} for one in found]
     shown = kind_view("entries", map(entry_row, found))
-    views: list[View] = [Facts("manifest", facts), shown, *_metric_rows(decoded)]
+    views: list[View] = [Facts("manifest", facts), shown, *_metrics(decoded)]
     return Inspection([{"kind": "manifest", **facts}, *lines], views)
 
 
-_METRICS = (
-    "column_size",
-    "value_count",
-    "null_value_count",
-    "nan_value_count",
-    "lower_bound",
-    "upper_bound",
-)
-
-
-def _metric_rows(decoded: DecodedManifest) -> Iterator[View]:
+def _metrics(decoded: DecodedManifest) -> Iterator[View]:
     for entry in decoded.entries:
-        metrics = readable_metrics(entry.data_file, decoded.schema)
-        if metrics:
+        if rows := metric_rows(entry.data_file, decoded.schema):
             name = entry.data_file.file_path.rpartition("/")[2]
-            yield Rows(
-                f"columns of {name}",
-                ("column", "bytes", "values", "nulls", "NaNs", "lower bound", "upper bound"),
-                [(column, *map(found.get, _METRICS)) for column, found in metrics.items()],
-                is_detail=True,
-            )
+            yield Rows(f"columns of {name}", METRIC_HEADERS, rows, is_detail=True)
 
 
 # --- Puffin --------------------------------------------------------------------------------------
