@@ -83,22 +83,21 @@ def show(key: KeyArgument, as_json: AsJson = False) -> None:
 
     Lists the first 20 of its files; --json lists all.
     """
-    from committer.cli.producers.quarantine_selection import advice_for, find_keys, load, meaning_of
+    from committer.cli.producers.quarantine_selection import explanation, find_keys
     from committer.cli.views.file_report import inspect_content, shortened, without_details
 
     async def work(parts: RequestParts) -> bytes:
-        return await load(parts, (await find_keys(parts, [key]))[0])
+        (found,) = await find_keys(parts, [key])
+        return await parts.own_storage.get(parts.quarantine.location(found))
 
     found = inspect_content(run_with_requests(work))
-    reason = str(found.lines[0].get("reason"))
-    meaning, advice = meaning_of(reason), advice_for(reason)
+    explained = explanation(str(found.lines[0].get("reason")))
     if as_json:
-        first = {**found.lines[0], "meaning": meaning, "advice": advice}
-        print_json_lines([first, *found.lines[1:]])
+        print_json_lines([{**found.lines[0], **explained}, *found.lines[1:]])
         return
     record, *rest = shortened(without_details(found.views), _FILES_SHOWN_MAX)
     if isinstance(record, Facts):
-        said = {"what is wrong": meaning, "what to do": advice}
+        said = {"what is wrong": explained["meaning"], "what to do": explained["advice"]}
         record = Facts(record.title, {**record.facts, **said})
     show_views([record, *rest])
 

@@ -51,10 +51,6 @@ class Quarantined:
     def producer(self) -> str | None:
         return self.parsed_key.producer if self.parsed_key else None
 
-    @property
-    def advice(self) -> str:
-        return advice_for(self.record.reason)
-
     def is_meant(self, filters: Filters, now_ms: int) -> bool:
         age_ms = now_ms - self.record.quarantined_at_ms
         return (
@@ -77,27 +73,18 @@ class Quarantined:
             "attempt": key.attempt if key else None,
             "reason": self.record.reason,
             "message": self.record.message,
-            "meaning": meaning_of(self.record.reason),
-            "advice": self.advice,
+            **explanation(self.record.reason),
             "quarantined_at_ms": self.record.quarantined_at_ms,
             "bytes": self.size_bytes,
         }
 
 
-def advice_for(reason: str) -> str:
-    """Return what to do about it; empty for a code of another version."""
-    known = _known(reason)
-    return known.advice if known else ""
-
-
-def meaning_of(reason: str) -> str:
-    """Return what is wrong with such requests; empty for a code of another version."""
-    known = _known(reason)
-    return known.meaning if known else ""
-
-
-def _known(reason: str) -> Reason | None:
-    return next((code for code in Reason if code.value == reason), None)
+def explanation(reason: str) -> dict[str, str]:
+    """Return what is wrong with such requests, and what to do about it; both are empty for a code
+    of another version.
+    """
+    known = next((code for code in Reason if code.value == reason), None)
+    return {"meaning": known.meaning if known else "", "advice": known.advice if known else ""}
 
 
 async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
@@ -154,11 +141,6 @@ def choose_key(text: str, keys: Iterable[str]) -> str:
         raise NotFoundError(f"nothing in quarantine has the key `{text}`")
     shown = ", ".join(fitting[:3]) + (", …" if len(fitting) > 3 else "")
     raise NotFoundError(f"`{text}` fits {len(fitting)} requests in quarantine: {shown}")
-
-
-async def load(parts: RequestParts, key: str) -> bytes:
-    """Read the quarantine object."""
-    return await parts.own_storage.get(parts.quarantine.location(key))
 
 
 @dataclass(frozen=True, slots=True)
