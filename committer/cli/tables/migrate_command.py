@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -49,19 +49,17 @@ def migrate(
     identifier = parse_identifier(name)
 
     async def look(parts: Parts) -> LoadedTable | None:
-        with _both_named(parts, to):
-            async with _opened(parts, to, to_inbox) as target:
-                migration = _migration(parts, target, identifier, is_quiet=no_active_writers)
-                table = await migration.look()
-                if table is not None:
-                    await _check_target(target, table)
-                return table
+        async with _opened(parts, to, to_inbox) as target:
+            migration = _migration(parts, target, identifier, is_quiet=no_active_writers)
+            table = await migration.look()
+            if table is not None:
+                await _check_target(target, table)
+            return table
 
     async def work(parts: Parts) -> Migrated:
-        with _both_named(parts, to):
-            async with _opened(parts, to, to_inbox) as target:
-                migration = _migration(parts, target, identifier, is_quiet=no_active_writers)
-                return await migration.run()
+        async with _opened(parts, to, to_inbox) as target:
+            migration = _migration(parts, target, identifier, is_quiet=no_active_writers)
+            return await migration.run()
 
     table = run_with_parts(look)
     if table is not None:
@@ -92,7 +90,7 @@ def _both_named(parts: Parts, to: str) -> Iterator[None]:
 
 @asynccontextmanager
 async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[MigrationSide]:
-    """Open the other catalog. A missing one is not made."""
+    """Open the other catalog, for work between both. A missing one is not made."""
     from committer.backends import catalog_kinds, storage_schemes
     from committer.service.admin.migration_side import MigrationSide
     from committer.settings.catalog_sources import other_catalog
@@ -100,21 +98,19 @@ async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[Migratio
     if name.lower() == parts.settings.catalog.name.lower():
         raise typer.BadParameter(f"--to {name}: this is the catalog that the table is in")
     properties = other_catalog(name, os.environ)
-    own = storage_schemes.open_storage(properties, parts.world)
-    storage = storage_schemes.open_table_storage(own, properties, parts.world)
-    try:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(_both_named(parts, name))
+        own = storage_schemes.open_storage(properties, parts.world)
+        storage = storage_schemes.open_table_storage(own, properties, parts.world)
+        stack.push_async_callback(storage.close)
         try:
             catalog = await catalog_kinds.open_catalog(
                 properties, storage, parts.world, create=False, vended=storage
             )
         except (SettingsError, AccessError) as error:
             raise type(error)(f"--to {name}: {error}") from error
-        try:
-            yield MigrationSide(name, catalog, storage, own, inbox or parts.settings.inbox)
-        finally:
-            await catalog.close()
-    finally:
-        await storage.close()
+        stack.push_async_callback(catalog.close)
+        yield MigrationSide(name, catalog, storage, own, inbox or parts.settings.inbox)
 
 
 def _migration(
