@@ -6,10 +6,9 @@ gets its own split.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
@@ -91,32 +90,24 @@ def _splits(
     return plan_splits(tasks, options, table.metadata.properties)
 
 
-class PlannedReader(DataSourceReader):  # type: ignore[misc]  # pyspark has no types for us
+class PlannedReader(TaskReader):
     """A read whose splits are known."""
 
     def __init__(self, rows: TableRows, splits: Sequence[Split]) -> None:
-        self._rows = rows
+        super().__init__(rows)
         self._splits = splits
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return TaskReader, (self._rows,)
 
     def partitions(self) -> Sequence[InputPartition]:
         return [FileSplit(split) for split in self._splits]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return TaskReader(self._rows).read(partition)
 
-
-class PushingReader(DataSourceReader):  # type: ignore[misc]
+class PushingReader(TaskReader):
     """A read that takes Spark's filters: planned when they are known."""
 
     def __init__(self, rows: TableRows, options: ReadOptions, state: ReadState) -> None:
-        self._rows, self._options, self._state = rows, options, state
+        super().__init__(rows)
+        self._options, self._state = options, state
         self._pushed = PushedFilters()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return TaskReader, (self._rows,)
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
         self._pushed = push_filters(filters, self._state.schema)
@@ -127,6 +118,3 @@ class PushingReader(DataSourceReader):  # type: ignore[misc]
         with told_first(), open_table(self._options) as table:
             splits = _splits(table, self._options, self._state, row_filter)
         return [FileSplit(split) for split in splits]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return TaskReader(self._rows).read(partition)

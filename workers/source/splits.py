@@ -70,12 +70,18 @@ class TaskReader(DataSourceReader):  # type: ignore[misc]
     def __init__(self, rows: TableRows) -> None:
         self._rows = rows
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return TaskReader, (self._rows,)
+
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_split(partition, self._rows)
 
 
 class StreamTaskReader(DataSourceStreamReader):  # type: ignore[misc]
     """The half of a stream reader that travels to the tasks: their splits bring all facts."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return StreamTaskReader, ()
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_split(partition, None)

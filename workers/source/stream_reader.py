@@ -7,13 +7,12 @@ without saying where the query stands: there the reader remembers it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from committer.errors import SettingsError
@@ -24,7 +23,7 @@ from workers.read.shared_read import TableRead
 from workers.source.driver_table import DriverTable, ReadState, find_state, open_table
 from workers.source.read_options import ReadOptions
 from workers.source.read_plan import plan_splits, table_read, with_columns_of
-from workers.source.splits import FileSplit, StreamTaskReader, TableRows, read_split
+from workers.source.splits import FileSplit, StreamTaskReader, TableRows
 from workers.spark.batch_schema import spark_arrow_schema
 from workers.spark.told_first import told_first
 
@@ -52,7 +51,7 @@ def open_stream_reader(options: ReadOptions, schema: StructType) -> FrazilStream
         return reader
 
 
-class FrazilStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
+class FrazilStreamReader(StreamTaskReader, _AvailableNow):
     """The reader of one query. `position`: up to where it has read, None while that is unknown."""
 
     def __init__(self, table: DriverTable, options: ReadOptions, schema: StructType) -> None:
@@ -62,9 +61,6 @@ class FrazilStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore
         self._position: StreamPosition | None = None
         self._last: int | None = None
         self.closing = ExitStack()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return StreamTaskReader, ()
 
     # --- Offsets ---------------------------------------------------------------------------------
 
@@ -125,9 +121,6 @@ class FrazilStreamReader(DataSourceStreamReader, _AvailableNow):  # type: ignore
         rows = TableRows(self._columns_of(state), table.access(), spark_arrow_schema(self._schema))
         splits = plan_splits(tasks, options, table.metadata.properties)
         return [FileSplit(split, rows) for split in splits]
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        return read_split(partition, None)
 
     def stop(self) -> None:
         self.closing.close()
