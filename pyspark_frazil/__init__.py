@@ -14,8 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from contextlib import AbstractContextManager
-
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
@@ -25,10 +23,15 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def _both(
-    outer: AbstractContextManager[None], inner: AbstractContextManager[None]
-) -> Iterator[None]:
-    with outer, inner:
+def _spark_call() -> Iterator[None]:
+    """Turn a missing package into a sentence with the command that installs it, and put the
+    sentence of any error of ours above its traceback."""
+    from committer.extras import named_extra
+    from workers.spark.told_first import told_first
+    from workers.spark.worker_process import begin_call
+
+    begin_call()
+    with told_first(), named_extra("format `frazil`", "spark"):
         yield
 
 
@@ -55,49 +58,39 @@ class DefaultSource(DataSource):  # type: ignore[misc]  # pyspark has no types f
         return super().__reduce_ex__(protocol)  # type: ignore[no-any-return]
 
     def schema(self) -> StructType:
-        with self._named_extra():
-            from workers.source.make_readers import describe
+        with _spark_call():
+            from workers.source.batch_reader import describe_read
 
-            schema, self._pinned = describe(self._all_options())
+            schema, self._pinned = describe_read(self._all_options())
             return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        with self._named_extra():
-            from workers.source.make_readers import make_batch_reader
+        with _spark_call():
+            from workers.source.batch_reader import make_batch_reader
 
             reader = make_batch_reader(self._all_options(), schema, self._pinned)
             self._has_reader = True
             return reader
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        with self._named_extra():
-            from workers.source.make_readers import make_stream_reader
+        with _spark_call():
+            from workers.source.stream_reader import make_stream_reader
 
             reader = make_stream_reader(self._all_options(), schema)
             self._has_reader = True
             return reader
 
     def writer(self, schema: StructType, overwrite: bool) -> FrazilBatchWriter:
-        with self._named_extra():
+        with _spark_call():
             from workers.sink.datasource import make_batch_writer
 
             return make_batch_writer(self._all_options(), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> FrazilStreamWriter:  # noqa: N802
-        with self._named_extra():
+        with _spark_call():
             from workers.sink.datasource import make_stream_writer
 
             return make_stream_writer(self._all_options(), schema, overwrite=overwrite)
-
-    def _named_extra(self) -> AbstractContextManager[None]:
-        """Turn a missing package into a sentence with the command that installs it, and put the
-        sentence of any error of ours above its traceback."""
-        from committer.extras import named_extra
-        from workers.spark.told_first import told_first
-        from workers.spark.worker_process import begin_call
-
-        begin_call()
-        return _both(told_first(), named_extra("format `frazil`", "spark"))
 
     def _all_options(self) -> dict[str, str]:
         return {**self.defaults, **{name.lower(): self.options[name] for name in self.options}}

@@ -6,7 +6,7 @@ gets its own split.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -17,7 +17,7 @@ from committer.iceberg.expressions.expression import And, Expression
 from committer.iceberg.reading.pack_splits import Split
 from workers.source.driver_table import DriverTable, ReadState, find_state, open_table
 from workers.source.metadata_rows import metadata_reader, metadata_schema
-from workers.source.read_options import ReadOptions
+from workers.source.read_options import ReadOptions, parse_read_options
 from workers.source.read_plan import (
     plan_splits,
     plan_tasks,
@@ -39,10 +39,13 @@ class PinnedState:
     schema_id: int
 
 
-def describe_read(options: ReadOptions) -> tuple[StructType, PinnedState]:
-    """Return the schema of a read, and the state that it is of.
-    Errors: those of the table, `NotFoundError` for a state that is not there, `UnsupportedError`
-    for columns that Spark has no type for."""
+def describe_read(given: Mapping[str, str]) -> tuple[StructType, PinnedState]:
+    """Return the schema of a read with these options, and the state of the table that it is of.
+
+    Errors: `SettingsError` for options, `NoSuchTableError`, `NotFoundError` for a state that is not
+    there, `UnsupportedError` for columns that Spark has no type for.
+    """
+    options = parse_read_options(given, streaming=None)
     with open_table(options) as table:
         state = find_state(table, options.travel)
         pinned = PinnedState(
@@ -53,10 +56,11 @@ def describe_read(options: ReadOptions) -> tuple[StructType, PinnedState]:
         return schema_of(table_read(options, table.metadata, state.schema)), pinned
 
 
-def make_reader(
-    options: ReadOptions, schema: StructType, pinned: PinnedState | None
+def make_batch_reader(
+    given: Mapping[str, str], schema: StructType, pinned: PinnedState | None
 ) -> DataSourceReader:
-    """Make the reader of a query. Errors: also those of planning."""
+    """Make the reader of a query. Errors: as `describe_read`, and those of planning."""
+    options = parse_read_options(given, streaming=False)
     with open_table(options) as table:
         state = find_state(table, options.travel) if pinned is None else _repinned(table, pinned)
         if table.kind is not None:

@@ -21,7 +21,7 @@ from committer.iceberg.reading.append_stream import AppendStream, StreamLimits, 
 from committer.iceberg.scan.scan_filter import ScanFilter
 from workers.read.shared_read import TableRead
 from workers.source.driver_table import DriverTable, ReadState, find_state, open_table
-from workers.source.read_options import ReadOptions
+from workers.source.read_options import ReadOptions, parse_read_options
 from workers.source.read_plan import plan_splits, table_read, with_columns_of
 from workers.source.splits import FileSplit, StreamTaskReader, TableRows
 from workers.spark.batch_schema import spark_arrow_schema
@@ -38,8 +38,10 @@ else:
 Offset = Mapping[str, Any]
 
 
-def open_stream_reader(options: ReadOptions, schema: StructType) -> FrazilStreamReader:
-    """Open a reader. Errors: `SettingsError`, and those of the table."""
+def make_stream_reader(given: Mapping[str, str], schema: StructType) -> FrazilStreamReader:
+    """Open the reader of a query with these options. Errors: `SettingsError`, and those of the
+    table."""
+    options = parse_read_options(given, streaming=True)
     with ExitStack() as stack:
         table = stack.enter_context(open_table(options))
         if table.kind is not None:
