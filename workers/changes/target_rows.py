@@ -29,7 +29,7 @@ from workers.changes.tasks.row_kinds import (
 from workers.changes.tasks.row_source import RowSource, pack_parts
 from workers.changes.tasks.row_writer import pack_fact
 from workers.read.shared_read import TableRead
-from workers.spark.batch_schema import spark_arrow_schema
+from workers.spark.spark_batches import spark_arrow_schema
 from workers.spark.spark_schema import spark_schema
 
 _PLACES = {FILE: StringType(), POSITION: LongType(), ROW_ID: LongType(), LAST_UPDATED: LongType()}

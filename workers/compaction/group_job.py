@@ -27,10 +27,10 @@ from workers.compaction.group_writer import (
 from workers.compaction.rewrite_groups import FileGroup, group_splits, output_files
 from workers.compaction.rewritten_table import RewrittenTable
 from workers.compaction.row_order import RowOrder
-from workers.spark.batch_schema import spark_arrow_schema
 from workers.spark.discarded_files import delete_files
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
+from workers.spark.spark_batches import spark_arrow_schema
 from workers.spark.spark_schema import spark_schema
 
 # Whose files are deleted, where the log says so.

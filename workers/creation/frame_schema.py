@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from committer.errors import PublishError
 from committer.iceberg.schema.schema import Schema
 from workers.arrow.arrow_schema import MatchedColumns, match_columns
-from workers.spark.batch_schema import spark_arrow_schema
+from workers.spark.spark_batches import spark_arrow_schema
 
 
 def arrow_schema_of(schema: StructType) -> pa.Schema:

@@ -26,8 +26,8 @@ from workers.source.read_plan import (
     with_columns_of,
 )
 from workers.source.splits import FileSplit, TableRows, TaskReader
-from workers.spark.batch_schema import spark_arrow_schema
 from workers.spark.pushed_filters import PushedFilters, push_filters
+from workers.spark.spark_batches import spark_arrow_schema
 from workers.spark.told_first import told_first
 
 

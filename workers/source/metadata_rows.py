@@ -27,8 +27,7 @@ from committer.iceberg.metadata.snapshot import Snapshot
 from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.source.driver_table import DriverTable
-from workers.spark.batch_schema import spark_arrow_schema
-from workers.spark.spark_batches import as_spark_batch
+from workers.spark.spark_batches import as_spark_batch, spark_arrow_schema
 from workers.spark.told_first import told_first
 
 

@@ -24,7 +24,7 @@ from workers.source.driver_table import DriverTable, ReadState, find_state, open
 from workers.source.read_options import ReadOptions, parse_read_options
 from workers.source.read_plan import plan_splits, table_read, with_columns_of
 from workers.source.splits import FileSplit, StreamTaskReader, TableRows
-from workers.spark.batch_schema import spark_arrow_schema
+from workers.spark.spark_batches import spark_arrow_schema
 from workers.spark.told_first import told_first
 
 if TYPE_CHECKING:

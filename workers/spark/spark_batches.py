@@ -1,14 +1,19 @@
 """Arrow batches as Spark takes them: the types and the nullability of its schema, to the letter.
 
-Runs on executors. What Spark has no type for becomes what its schema says of it: a uuid its text, a
-fixed value binary, a variant Spark's pair of binaries. Everything else keeps its buffers.
+The driver makes their schema, executors the batches. What Spark has no type for becomes what its
+schema says of it: a uuid its text, a fixed value binary, a variant Spark's pair of binaries.
+Everything else keeps its buffers.
 """
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from workers.arrow.arrow_columns import with_child
 
@@ -16,6 +21,13 @@ _UUID_CHARACTERS = 36
 _DASHES = (8, 13, 18, 23)
 _DIGITS = [at for at in range(_UUID_CHARACTERS) if at not in _DASHES]
 _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", np.uint8)
+
+
+def spark_arrow_schema(schema: StructType) -> pa.Schema:
+    """Return the schema of Spark's batches.
+    Errors: `PySparkException`, `ArrowException` for a column that Arrow cannot carry."""
+    has_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
+    return to_arrow_schema(schema, **({"timezone": "UTC"} if has_zone else {}))
 
 
 def as_spark_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ from tests.workers.tables import optional, required, schema
 from workers.changes.tasks.row_kinds import IS_DELETED
 from workers.changes.tasks.winning_batches import WinningBatches
 from workers.changes.upserts.winners import upsert_columns
-from workers.spark.batch_schema import spark_arrow_schema
+from workers.spark.spark_batches import spark_arrow_schema
 from workers.upserts.upsert import DeleteMark, Upsert
 
 TABLE = schema(

@@ -13,8 +13,7 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values import types as iceberg
 from committer.iceberg.values.types import IcebergType, NestedField
 from workers.read.read_types import read_array, read_schema
-from workers.spark.batch_schema import spark_arrow_schema
-from workers.spark.spark_batches import as_spark_batch
+from workers.spark.spark_batches import as_spark_batch, spark_arrow_schema
 from workers.spark.spark_schema import spark_schema
 
 ONE, TWO = UUID(int=1), UUID("f0e1d2c3-b4a5-4697-8877-665544332211")

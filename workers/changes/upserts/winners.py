@@ -17,7 +17,7 @@ from workers.changes.keys.key_filter import KeyColumn, SourceKeys, read_keys
 from workers.changes.tasks.row_kinds import IS_DELETED
 from workers.changes.tasks.winning_batches import WinningBatches
 from workers.creation.frame_schema import arrow_schema_of
-from workers.spark.batch_schema import spark_arrow_schema
+from workers.spark.spark_batches import spark_arrow_schema
 from workers.spark.spark_schema import spark_schema
 from workers.upserts.upsert import Upsert
 from workers.upserts.upsert_columns import bind_upsert
