@@ -31,15 +31,10 @@ from workers.changes.publish_change import PreparedChange, delete_reported, dele
 from workers.changes.spark_conditions import RowFilter
 from workers.changes.target_rows import facts, table_read
 from workers.changes.tasks.row_kinds import TYPES, RowKind
-from workers.changes.tasks.row_writer import (
-    MESSAGE_SCHEMA,
-    ChangeTarget,
-    RowsWritten,
-    RowWriter,
-    unpack_message,
-)
+from workers.changes.tasks.row_writer import ChangeTarget, RowsWritten, RowWriter
 from workers.files.deletes.position_delete_writer import DeleteForm
 from workers.spark.reported_files import ReportedFiles
+from workers.spark.task_messages import MESSAGE_SCHEMA, read_messages
 
 _OURS = re.compile(r"committer\.errors\.(\w+): (.*)")
 
@@ -71,7 +66,7 @@ class ChangeRun:
             # No request names them. A task that still runs deletes its own.
             delete_reported(reported.locations, table)
             raise
-        written = [unpack_message(bytes(row["message"])) for row in messages]
+        written: list[RowsWritten] = read_messages(messages)
         repeated = next((each.repeated for each in written if each.repeated), None)
         if repeated is not None:
             delete_written(written, table)

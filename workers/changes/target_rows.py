@@ -26,11 +26,11 @@ from workers.changes.tasks.row_kinds import (
     ROW_ID,
     RowKind,
 )
-from workers.changes.tasks.row_source import RowSource, pack_parts
-from workers.changes.tasks.row_writer import pack_fact
+from workers.changes.tasks.row_source import RowSource
 from workers.read.shared_read import TableRead
 from workers.spark.spark_batches import spark_arrow_schema
 from workers.spark.spark_schema import spark_schema
+from workers.spark.task_messages import packed
 
 _PLACES = {FILE: StringType(), POSITION: LongType(), ROW_ID: LongType(), LAST_UPDATED: LongType()}
 _PARTS = "parts"
@@ -45,10 +45,10 @@ def target_rows(
     """Return the rows of these tasks, with these columns of the table, all by default.
     Errors: `UnsupportedError` for a column that Spark has no type for."""
     splits = list(pack_splits(map(for_tasks, tasks), SplitSizes()))
-    packed = [(at, pack_parts(split)) for at, split in enumerate(splits)]
-    frame = spark.createDataFrame(packed, f"split int, {_PARTS} binary")
+    rows = [(at, packed(split)) for at, split in enumerate(splits)]
+    frame = spark.createDataFrame(rows, f"split int, {_PARTS} binary")
     # Each part has a number of its own, so each partition gets one.
-    parts = frame.repartitionByRange(max(1, len(packed)), "split") if packed else frame
+    parts = frame.repartitionByRange(max(1, len(rows)), "split") if rows else frame
     return _read(parts.select(_PARTS), table, columns)
 
 
@@ -85,6 +85,6 @@ def table_read(table: ChangedTable, columns: Sequence[str] | None = None) -> Tab
 
 def facts(spark: Any, tasks: Sequence[FileScanTask]) -> Any:
     """Return what is known of the data files of these tasks, in columns of `row_kinds`."""
-    rows = [(task.file.file_path, pack_fact(for_tasks(task))) for task in tasks]
+    rows = [(task.file.file_path, packed(for_tasks(task))) for task in tasks]
     known = spark.createDataFrame(rows, f"{FILE} string, {FACT} binary")
     return known.withColumn(KIND, F.lit(int(RowKind.FACT)))

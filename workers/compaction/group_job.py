@@ -16,14 +16,7 @@ from pyspark.sql.types import StructField, StructType
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.schema import Schema
-from workers.compaction.group_writer import (
-    MESSAGE_SCHEMA,
-    GroupRows,
-    GroupWriter,
-    OrderedRows,
-    packed_split,
-    unpacked_message,
-)
+from workers.compaction.group_writer import GroupRows, GroupWriter, OrderedRows
 from workers.compaction.rewrite_groups import FileGroup, group_splits, output_files
 from workers.compaction.rewritten_table import RewrittenTable
 from workers.compaction.row_order import RowOrder
@@ -32,6 +25,7 @@ from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
 from workers.spark.spark_batches import spark_arrow_schema
 from workers.spark.spark_schema import spark_schema
+from workers.spark.task_messages import MESSAGE_SCHEMA, packed, read_messages
 
 # Whose files are deleted, where the log says so.
 WHAT = "a compaction that did not land"
@@ -57,8 +51,7 @@ class GroupJob:
             written = (
                 self._as_they_come(reported) if order is None else self._in_order(order, reported)
             )
-            messages = (unpacked_message(bytes(row["message"])) for row in written.collect())
-            return [file for files in messages for file in files]
+            return [file for files in read_messages(written.collect()) for file in files]
         except BaseException:
             # No request names them: one is made of the files of whole jobs.
             delete_files(reported.locations, self.table.state.access, WHAT)
@@ -95,7 +88,7 @@ class GroupJob:
     def _rows(self) -> GroupRows:
         slim = FileGroup(tuple(slim_tasks(self.group.tasks)), self.group.partition)
         splits = group_splits(slim, self.table.sizes)
-        return GroupRows(self.table.read, self.table.state.access, tuple(map(packed_split, splits)))
+        return GroupRows(self.table.read, self.table.state.access, tuple(map(packed, splits)))
 
     def _numbers(self, rows: GroupRows) -> Any:
         """Return a DataFrame with the number of each split in a partition of its own."""

@@ -5,14 +5,11 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.reading.pack_splits import Split
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
@@ -24,9 +21,9 @@ from workers.read.task_reader import read_task
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.spark_batches import as_spark_batch
 from workers.spark.task_input import running_task
+from workers.spark.task_messages import message_batch, unpacked
 from workers.spark.written_files import names_of_task, write_files
 
-MESSAGE_SCHEMA = "message binary"
 # Of a DataFrame with one row for each split: which one it is.
 SPLIT = "id"
 
@@ -58,18 +55,8 @@ class GroupRows:
         files = StoredFiles(self.access)
         for batch in batches:
             for number in batch.column(SPLIT):
-                for part in _unpacked(self.splits[number.as_py()]):
+                for part in unpacked(self.splits[number.as_py()]):
                     yield from read_task(self.table, part, files)
-
-
-def packed_split(split: Split) -> bytes:
-    return pickle.dumps(split)
-
-
-def _unpacked(content: bytes) -> Split:
-    """Read what `packed_split` made: the driver of this very application, and nobody else."""
-    split: Split = pickle.loads(content)  # noqa: S301
-    return split
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +98,7 @@ class GroupWriter:
         with running_task() as task_input:
             files = write_files(rows, self.target, names, task_input)
         self.reported.add(file.file_path for file in files)
-        yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(tuple(files))])})
+        yield message_batch(files)
 
     def _only_columns(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return (batch.select(list(self.columns)) for batch in batches)
-
-
-def unpacked_message(content: bytes) -> tuple[DataFile, ...]:
-    """Read a message: from a task of this very application."""
-    files: tuple[DataFile, ...] = pickle.loads(content)  # noqa: S301
-    return files

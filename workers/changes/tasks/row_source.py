@@ -5,18 +5,17 @@ Runs on executors: format only. The parts come as rows of a DataFrame of bytes, 
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from committer.iceberg.scan.task_part import TaskPart
 from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
 from workers.spark.spark_batches import as_spark_batch
+from workers.spark.task_messages import unpacked
 from workers.spark.worker_process import begin_call
 
 
@@ -33,17 +32,7 @@ class RowSource:
         begin_call()
         files = StoredFiles(self.access)
         for batch in batches:
-            for packed in batch.column("parts"):
-                for part in unpack_parts(packed.as_py()):
+            for split in batch.column("parts"):
+                for part in unpacked(split.as_py()):
                     for rows in read_task(self.table, part, files):
                         yield as_spark_batch(rows, self.schema)
-
-
-def pack_parts(parts: Sequence[TaskPart]) -> bytes:
-    return pickle.dumps(tuple(parts))
-
-
-def unpack_parts(content: bytes) -> tuple[TaskPart, ...]:
-    """Read what `pack_parts` made: the driver of this very application, and nobody else."""
-    parts: tuple[TaskPart, ...] = pickle.loads(content)  # noqa: S301
-    return parts

@@ -6,7 +6,6 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -45,12 +44,12 @@ from workers.read.deletes.deleted_positions import deleted_positions
 from workers.read.shared_read import TableRead
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.task_input import TaskInput, running_task
+from workers.spark.task_messages import message_batch, unpacked
 from workers.spark.written_files import names_of_task
 
 _DELETING = pa.array([RowKind.DELETE, RowKind.UPDATE], pa.int32())
 _WRITTEN = pa.array([RowKind.UPDATE, RowKind.INSERT, RowKind.MOVE], pa.int32())
 _MATCHED = pa.array([RowKind.DELETE, RowKind.UPDATE, RowKind.MATCHED], pa.int32())
-MESSAGE_SCHEMA = "message binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +105,7 @@ class RowWriter:
         with running_task() as rows:
             message = self._written(batches, rows)
         self.reported.add(file.file_path for file in message.files)
-        yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(message)])})
+        yield message_batch(message)
 
     def _written(self, batches: Iterator[pa.RecordBatch], rows: TaskInput) -> RowsWritten:
         names, work = names_of_task(self.attempt), _Work(self.matches_once)
@@ -185,7 +184,7 @@ class _Work:
         missing = self.deleted.by_file.keys() - self.facts.keys()
         if missing:
             raise InvariantError(f"nothing is known of data file {min(missing)}")
-        return [unpack_fact(self.facts[path]) for path in sorted(self.deleted.by_file)]
+        return [unpacked(self.facts[path]) for path in sorted(self.deleted.by_file)]
 
 
 def _has(batch: pa.RecordBatch, kinds: pa.Array) -> pa.Array:
@@ -233,19 +232,3 @@ def _values(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     if schema.field(LINEAGE.field_id) is not None:
         columns |= {LINEAGE.name: batch.column(ROW_ID), NEWEST.name: batch.column(LAST_UPDATED)}
     return pa.RecordBatch.from_pydict(columns)
-
-
-def pack_fact(task: FileScanTask) -> bytes:
-    return pickle.dumps(task)
-
-
-def unpack_fact(content: bytes) -> FileScanTask:
-    """Read what `pack_fact` made: the driver of this very application, and nobody else."""
-    task: FileScanTask = pickle.loads(content)  # noqa: S301
-    return task
-
-
-def unpack_message(content: bytes) -> RowsWritten:
-    """Read a message: from a task of this very application."""
-    message: RowsWritten = pickle.loads(content)  # noqa: S301
-    return message

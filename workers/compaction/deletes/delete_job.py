@@ -9,18 +9,13 @@ from typing import Any
 from committer.iceberg.scan.entry_reader import without_metrics
 from committer.iceberg.scan.scan_task import FileScanTask
 from workers.compaction.deletes.delete_groups import DeletesGroup
-from workers.compaction.deletes.delete_task import (
-    MESSAGE_SCHEMA,
-    DeletesWriter,
-    DeletesWritten,
-    packed_tasks,
-    unpacked_written,
-)
+from workers.compaction.deletes.delete_task import DeletesWriter, DeletesWritten
 from workers.compaction.deletes.deletes_table import DeletesTable
 from workers.compaction.rewrite_groups import output_files
 from workers.spark.discarded_files import delete_files
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
+from workers.spark.task_messages import MESSAGE_SCHEMA, packed, read_messages
 
 # Whose files are deleted, where the log says so.
 WHAT = "a rewrite of delete files that did not land"
@@ -45,14 +40,13 @@ class DeletesJob:
         Errors: those of a task, as Spark tells them.
         """
         table, reported = self.table, ReportedFiles(self.spark)
-        parts = tuple(packed_tasks(map(_for_task, slim_tasks(part))) for part in self._parts())
+        parts = tuple(packed(tuple(map(_for_task, slim_tasks(part)))) for part in self._parts())
         if not parts:
             return []
         writer = DeletesWriter(table.target, table.read, table.form, self.attempt, reported, parts)
         numbers = self.spark.range(0, len(parts), 1, len(parts))
         try:
-            messages = numbers.mapInArrow(writer.write, MESSAGE_SCHEMA).collect()
-            return [unpacked_written(bytes(row["message"])) for row in messages]
+            return read_messages(numbers.mapInArrow(writer.write, MESSAGE_SCHEMA).collect())
         except BaseException:
             # No request names them: one is made of the files of whole jobs.
             delete_files(reported.locations, table.state.access, WHAT)

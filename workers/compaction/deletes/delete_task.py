@@ -5,8 +5,7 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,15 +13,14 @@ import pyarrow as pa
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.scan.scan_task import FileScanTask
 from workers.compaction.deletes.delete_positions import positions_to_write, replaced_deletes
-from workers.compaction.group_writer import MESSAGE_SCHEMA, SPLIT, RewriteTarget
+from workers.compaction.group_writer import SPLIT, RewriteTarget
 from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
 from workers.files.file_system import StoredFiles
 from workers.read.shared_read import TableRead
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.task_input import TaskInput, running_task
+from workers.spark.task_messages import message_batch, unpacked
 from workers.spark.written_files import names_of_task
-
-__all__ = ["MESSAGE_SCHEMA", "DeletesWriter", "DeletesWritten"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +52,14 @@ class DeletesWriter:
         with running_task() as rows:
             message = self._written(batches, rows)
         self.reported.add(file.file_path for file in message.files)
-        yield pa.RecordBatch.from_pydict({"message": pa.array([pickle.dumps(message)])})
+        yield message_batch(message)
 
     def _written(self, batches: Iterator[pa.RecordBatch], rows: TaskInput) -> DeletesWritten:
         numbers = [number.as_py() for batch in batches for number in batch.column(SPLIT)]
         rows.require_whole()
-        tasks = (task for number in numbers for task in _unpacked(self.parts[number]))
+        tasks: Iterator[FileScanTask] = (
+            task for number in numbers for task in unpacked(self.parts[number])
+        )
         files = StoredFiles(self.target.access)
         found = [
             (task, positions)
@@ -78,19 +78,3 @@ class DeletesWriter:
             tuple(task.file.file_path for task, _ in found),
             sum(positions.cardinality for _, positions in found),
         )
-
-
-def packed_tasks(tasks: Iterable[FileScanTask]) -> bytes:
-    return pickle.dumps(tuple(tasks))
-
-
-def _unpacked(content: bytes) -> tuple[FileScanTask, ...]:
-    """Read what `packed_tasks` made: the driver of this very application, and nobody else."""
-    tasks: tuple[FileScanTask, ...] = pickle.loads(content)  # noqa: S301
-    return tasks
-
-
-def unpacked_written(content: bytes) -> DeletesWritten:
-    """Read a message: from a task of this very application."""
-    message: DeletesWritten = pickle.loads(content)  # noqa: S301
-    return message
