@@ -60,14 +60,14 @@ def distributed(
     from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
     from workers.distribution.distribution_keys import directed, partition_keys, sort_keys
-    from workers.distribution.distribution_mode import default_order, marked, wanted_mode
+    from workers.distribution.distribution_mode import marked, wanted_mode
 
     mode = wanted_mode(metadata, given)
     if mode == "none":
         return marked(frame, mode)
     schema = metadata.current_schema
     partition = partition_keys(metadata.default_spec, schema, frame)
-    order = sort_keys(default_order(metadata), schema, frame)
+    order = sort_keys(metadata.default_sort_order, schema, frame)
     # Computed once, however often they are compared.
     names = [f"{_KEY}{at}" for at in range(len(partition) + len(order))]
     keys = (*partition, *(key for key, _ in order))

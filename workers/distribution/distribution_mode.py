@@ -12,7 +12,6 @@ from typing import Any, Literal, cast, get_args
 
 from committer.errors import SettingsError
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 
 DistributionMode = Literal["none", "hash", "range"]
 PROPERTY = "write.distribution-mode"
@@ -36,7 +35,7 @@ def wanted_mode(metadata: TableMetadata, given: DistributionMode | None = None) 
     `hash` needs partitions, and `range` partitions or an order; else it is `none`.
     """
     is_partitioned = not metadata.default_spec.is_unpartitioned
-    is_sorted = bool(default_order(metadata).fields)
+    is_sorted = bool(metadata.default_sort_order.fields)
     text = metadata.properties.get(PROPERTY)
     mode = given
     if mode is None and text is not None:
@@ -45,12 +44,6 @@ def wanted_mode(metadata: TableMetadata, given: DistributionMode | None = None) 
         mode = "range" if is_sorted else "hash"
     has_keys = is_partitioned or (mode == "range" and is_sorted)
     return mode if has_keys else "none"
-
-
-def default_order(metadata: TableMetadata) -> SortOrder:
-    """Return the table's sort order; an unsorted one where it is not known."""
-    wanted = metadata.default_sort_order_id
-    return next((one for one in metadata.sort_orders if one.order_id == wanted), UNSORTED)
 
 
 # --- The mark ------------------------------------------------------------------------------------

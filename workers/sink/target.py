@@ -80,10 +80,5 @@ class TargetTable:
             None if head is None else TableHead(head.snapshot_id, head.sequence_number),
             metadata.format_version,
             seen_ms,
-            _default_order(metadata),
+            metadata.default_sort_order,
         )
-
-
-def _default_order(metadata: TableMetadata) -> SortOrder:
-    orders = {order.order_id: order for order in metadata.sort_orders}
-    return orders.get(metadata.default_sort_order_id, UNSORTED)

@@ -111,14 +111,9 @@ def _call(table: str) -> str:
 
 def unheeded(metadata: TableMetadata, *, is_distributed: bool = False) -> list[str]:
     """List the sort order, if rows cannot be sorted by it, and the properties with their values."""
-    order = next(
-        (one for one in metadata.sort_orders if one.order_id == metadata.default_sort_order_id),
-        None,
-    )
+    order = metadata.default_sort_order
     found = []
-    if order is not None and any(
-        isinstance(field.transform, UnknownTransform) for field in order.fields
-    ):
+    if any(isinstance(field.transform, UnknownTransform) for field in order.fields):
         fields = ", ".join(_key(field, metadata) for field in order.fields)
         found.append(f"sort order {order.order_id} ({fields})")
     found += [
