@@ -11,24 +11,20 @@ import pyarrow.parquet as pq
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
-from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from committer.iceberg.values.transforms import parse_transform
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_writer import FileNames, PartitionedWriter, WriterLimits
 from workers.files.store_access import USUAL_ACCESS, StoreAccess
+from workers.files.write_target import WriteTarget
 
 ATTEMPT = "0b0e4a5e-7a2b-5c3d-9e4f-001122334455"
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    location: str
-    schema: Schema
+class Target(WriteTarget):
     spec: PartitionSpec = UNPARTITIONED
     properties: Mapping[str, str] = field(default_factory=dict)
     access: StoreAccess = USUAL_ACCESS
-    sort_order: SortOrder = UNSORTED
 
 
 def spec_of(*fields: tuple[int, str, str]) -> PartitionSpec:

@@ -31,8 +31,9 @@ from workers.changes.publish_change import PreparedChange, delete_reported, dele
 from workers.changes.spark_conditions import RowFilter
 from workers.changes.target_rows import facts, table_read
 from workers.changes.tasks.row_kinds import TYPES, RowKind
-from workers.changes.tasks.row_writer import ChangeTarget, RowsWritten, RowWriter
+from workers.changes.tasks.row_writer import RowsWritten, RowWriter
 from workers.files.deletes.position_delete_writer import DeleteForm
+from workers.files.write_target import WriteTarget, write_properties
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.task_messages import MESSAGE_SCHEMA, read_messages
 
@@ -131,19 +132,17 @@ def isolation_needs(table: ChangedTable, command: Command, scope: RowFilter) -> 
     return needs
 
 
-def _target(table: ChangedTable) -> ChangeTarget:
+def _target(table: ChangedTable) -> WriteTarget:
     metadata, schema = table.state.metadata, table.schema
     if table.has_lineage:
         schema = Schema((*schema.fields, LINEAGE, NEWEST), schema_id=schema.schema_id)
-    properties = {k: v for k, v in metadata.properties.items() if k.startswith("write.")}
-    return ChangeTarget(
+    return WriteTarget(
         metadata.location,
         schema,
         metadata.default_spec,
-        metadata.default_sort_order,
-        properties,
+        write_properties(metadata),
         table.state.access,
-        tuple(metadata.partition_specs),
+        metadata.default_sort_order,
     )
 
 

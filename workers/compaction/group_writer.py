@@ -5,17 +5,15 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from committer.iceberg.schema.partition_spec import PartitionSpec
-from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from workers.compaction.row_order import RowOrder
 from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
+from workers.files.write_target import WriteTarget
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
 from workers.spark.reported_files import ReportedFiles
@@ -26,19 +24,6 @@ from workers.spark.written_files import names_of_task, write_files
 
 # Of a DataFrame with one row for each split: which one it is.
 SPLIT = "id"
-
-
-@dataclass(frozen=True, slots=True)
-class RewriteTarget:
-    """The facts about the table that a writing task needs. A `WriteTarget`; `schema` has the
-    columns of the row lineage where files have them, and `sort_order` is what rows come in."""
-
-    location: str
-    schema: Schema
-    spec: PartitionSpec
-    properties: Mapping[str, str]
-    access: StoreAccess
-    sort_order: SortOrder = UNSORTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +66,7 @@ class GroupWriter:
     """Writes what tasks are given. `rows`: of the splits that a task's batches number; None where
     the batches hold rows, of these `columns`."""
 
-    target: RewriteTarget
+    target: WriteTarget
     attempt: str
     reported: ReportedFiles
     rows: GroupRows | None = None

@@ -22,10 +22,10 @@ from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.types import NestedField
 from workers.arrow.arrow_schema import match_columns
 from workers.branches.branch_state import BranchState, open_branch
-from workers.compaction.group_writer import RewriteTarget
 from workers.compaction.rewrite_groups import FileGroup, RewriteSizes, plan_groups
 from workers.compaction.rewrite_options import RewriteOptions, rewrite_sizes
 from workers.compaction.row_order import RowOrder, clustered_by, sorted_by
+from workers.files.write_target import WriteTarget, write_properties
 from workers.read.shared_read import TableRead
 
 _ROW_LINEAGE = 3
@@ -66,15 +66,14 @@ class RewrittenTable:
         return TableRead.of(self.state.metadata, schema=schema, names=names)
 
     @property
-    def target(self) -> RewriteTarget:
+    def target(self) -> WriteTarget:
         """How rows are written."""
         metadata, schema = self.state.metadata, self.state.metadata.current_schema
-        properties = {k: v for k, v in metadata.properties.items() if k.startswith("write.")}
-        return RewriteTarget(
+        return WriteTarget(
             metadata.location,
             Schema((*schema.fields, *self._lineage), schema_id=schema.schema_id),
             self.spec,
-            properties | {_TARGET_SIZE: str(self.sizes.written_bytes)},
+            write_properties(metadata) | {_TARGET_SIZE: str(self.sizes.written_bytes)},
             self.state.access,
             UNSORTED if self.order is None else self.order.sort_order,
         )

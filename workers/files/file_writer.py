@@ -11,18 +11,16 @@ CPU time and a quarter more bytes. Source: docs/reference/iceberg-notes.md 11.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import pyarrow as pa
 
 from committer.errors import AlreadyExistsError, InvariantError
 from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
-from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import SortOrder
+from committer.iceberg.schema.partition_spec import partition_path
 from committer.iceberg.values.locations import data_file_location, data_folder
 from workers.arrow.partitioning import Partition, bind_partitioner, partition_key
 from workers.arrow.sorting import bind_sorter
@@ -30,35 +28,13 @@ from workers.files.data_file_writer import DataFileWriter, FileShape
 from workers.files.file_system import FileSystem, open_file_system
 from workers.files.formats.choose_format import choose_format
 from workers.files.row_buffer import RowBuffer, batch_bytes, owned_bytes
-from workers.files.store_access import StoreAccess
 from workers.files.write_properties import MIB
+from workers.files.write_target import WriteTarget
 
 # A file this close to its target is finished: another row group would be a tiny one.
 _FULL = 0.95
 # Parquet readers hold a row group's rows at once, however narrow they are.
 _ROW_GROUP_ROWS_MAX = 8 * MIB
-
-
-class WriteTarget(Protocol):
-    """The facts about a table that a writer needs."""
-
-    @property
-    def location(self) -> str: ...
-
-    @property
-    def schema(self) -> Schema: ...
-
-    @property
-    def spec(self) -> PartitionSpec: ...
-
-    @property
-    def sort_order(self) -> SortOrder: ...
-
-    @property
-    def properties(self) -> Mapping[str, str]: ...
-
-    @property
-    def access(self) -> StoreAccess: ...
 
 
 @dataclass(frozen=True, slots=True)

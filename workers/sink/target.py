@@ -8,18 +8,14 @@ what a catalog has vended for this table, which ends soon.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec
-from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from workers.files.store_access import StoreAccess
-
-_WRITE_PREFIX = "write."
+from workers.files.write_target import WriteTarget, write_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +26,8 @@ class TableHead:
     sequence_number: int
 
 
-@dataclass(frozen=True, slots=True)
-class TargetTable:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetTable(WriteTarget):
     """The table as the driver saw it when the write began. `specs`: all that its files may have.
     `head`: of the branch that is written to; None of an empty table. `seen_ms`: when it was so, in
     Unix milliseconds; 0: that is not known.
@@ -39,16 +35,10 @@ class TargetTable:
 
     name: str
     table_uuid: UUID
-    location: str
-    schema: Schema
-    spec: PartitionSpec
-    properties: Mapping[str, str]
-    access: StoreAccess
     specs: tuple[PartitionSpec, ...]
     head: TableHead | None
     format_version: int
     seen_ms: int = 0
-    sort_order: SortOrder = UNSORTED
     is_widened: bool = False
     """Whether `schema` has columns that the table gets with this write."""
 
@@ -62,23 +52,18 @@ class TargetTable:
         *,
         seen_ms: int = 0,
     ) -> TargetTable:
-        properties = {
-            key: value
-            for key, value in metadata.properties.items()
-            if key.startswith(_WRITE_PREFIX)
-        }
         head = metadata.branch_head(branch)
         return cls(
-            name,
-            metadata.require_uuid(),
             metadata.location,
             metadata.current_schema,
             metadata.default_spec,
-            properties,
+            write_properties(metadata),
             access,
-            tuple(metadata.partition_specs),
-            None if head is None else TableHead(head.snapshot_id, head.sequence_number),
-            metadata.format_version,
-            seen_ms,
             metadata.default_sort_order,
+            name=name,
+            table_uuid=metadata.require_uuid(),
+            specs=tuple(metadata.partition_specs),
+            head=None if head is None else TableHead(head.snapshot_id, head.sequence_number),
+            format_version=metadata.format_version,
+            seen_ms=seen_ms,
         )

@@ -10,7 +10,8 @@ from pyspark import TaskContext
 
 from committer.iceberg.entry.data_file import DataFile
 from workers.arrow.arrow_schema import match_columns
-from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
+from workers.files.file_writer import FileNames, PartitionedWriter
+from workers.files.write_target import WriteTarget
 from workers.spark.task_input import TaskInput
 
 _SALT_BYTES = 4

@@ -7,7 +7,7 @@ Runs on executors: knows the table format and the task, neither catalog nor inbo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -20,9 +20,7 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.schema.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER as NEWEST
 from committer.iceberg.schema.metadata_columns import ROW_ID as LINEAGE
-from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import SortOrder
 from workers.arrow.arrow_schema import MatchedColumns, match_columns
 from workers.changes.tasks.matched_positions import MatchedPositions
 from workers.changes.tasks.row_kinds import (
@@ -37,7 +35,7 @@ from workers.changes.tasks.row_kinds import (
 from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
 from workers.files.file_system import StoredFiles
 from workers.files.file_writer import FileNames, PartitionedWriter
-from workers.files.store_access import StoreAccess
+from workers.files.write_target import WriteTarget
 from workers.read.deletes.delete_access import DeleteFiles
 from workers.read.deletes.delete_cache import DeleteCache
 from workers.read.deletes.deleted_positions import deleted_positions
@@ -50,20 +48,6 @@ from workers.spark.written_files import names_of_task
 _DELETING = pa.array([RowKind.DELETE, RowKind.UPDATE], pa.int32())
 _WRITTEN = pa.array([RowKind.UPDATE, RowKind.INSERT, RowKind.MOVE], pa.int32())
 _MATCHED = pa.array([RowKind.DELETE, RowKind.UPDATE, RowKind.MATCHED], pa.int32())
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeTarget:
-    """The facts about the table that a task needs. A `WriteTarget`; `schema` has the columns of the
-    row lineage where files have them."""
-
-    location: str
-    schema: Schema
-    spec: PartitionSpec
-    sort_order: SortOrder
-    properties: Mapping[str, str]
-    access: StoreAccess
-    specs: tuple[PartitionSpec, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +73,7 @@ class RowWriter:
     `matches_once`: a row that comes twice is an error, which the message tells.
     """
 
-    target: ChangeTarget
+    target: WriteTarget
     table: TableRead
     attempt: str
     reported: ReportedFiles
@@ -119,7 +103,7 @@ class RowWriter:
                 return RowsWritten(repeated=work.matched.repeated)
             with PositionDeleteWriter(
                 self.target,
-                {spec.spec_id: spec for spec in self.target.specs},
+                {spec.spec_id: spec for spec in self.table.specs},
                 names,
                 self.form or "files",
             ) as deletes:
@@ -194,7 +178,7 @@ def _has(batch: pa.RecordBatch, kinds: pa.Array) -> pa.Array:
 class _RowFiles:
     """The data files of a task's rows, begun with the first row."""
 
-    def __init__(self, target: ChangeTarget, names: FileNames) -> None:
+    def __init__(self, target: WriteTarget, names: FileNames) -> None:
         self._target, self._names = target, names
         self._writer: PartitionedWriter | None = None
         self._columns: MatchedColumns | None = None

@@ -13,9 +13,10 @@ import pyarrow as pa
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.scan.scan_task import FileScanTask
 from workers.compaction.deletes.delete_positions import positions_to_write, replaced_deletes
-from workers.compaction.group_writer import SPLIT, RewriteTarget
+from workers.compaction.group_writer import SPLIT
 from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
 from workers.files.file_system import StoredFiles
+from workers.files.write_target import WriteTarget
 from workers.read.shared_read import TableRead
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.task_input import TaskInput, running_task
@@ -38,7 +39,7 @@ class DeletesWritten:
 class DeletesWriter:
     """Writes the deletes of the data files that a task is given. `parts`: pickled, by number."""
 
-    target: RewriteTarget
+    target: WriteTarget
     read: TableRead
     form: DeleteForm
     attempt: str

@@ -19,8 +19,8 @@ from workers.compaction.deletes.delete_groups import (
 )
 from workers.compaction.deletes.deletes_options import DeletesOptions
 from workers.compaction.deletes.live_deletes import LiveDeletes, read_live_deletes
-from workers.compaction.group_writer import RewriteTarget
 from workers.files.deletes.position_delete_writer import DeleteForm
+from workers.files.write_target import WriteTarget, write_properties
 from workers.read.shared_read import TableRead
 
 _VECTORS = 3
@@ -63,12 +63,12 @@ class DeletesTable:
         return TableRead.of(self.state.metadata, names=())
 
     @property
-    def target(self) -> RewriteTarget:
+    def target(self) -> WriteTarget:
         """How delete files are written."""
         metadata = self.state.metadata
-        properties = {k: v for k, v in metadata.properties.items() if k.startswith("write.")}
         schema, spec = metadata.current_schema, metadata.default_spec
-        return RewriteTarget(metadata.location, schema, spec, properties, self.state.access)
+        properties = write_properties(metadata)
+        return WriteTarget(metadata.location, schema, spec, properties, self.state.access)
 
 
 @dataclass(frozen=True, slots=True)

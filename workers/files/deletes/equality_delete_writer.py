@@ -7,7 +7,7 @@ manifest entry says which; it applies to data with lower sequence numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
@@ -15,28 +15,15 @@ import pyarrow as pa
 
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.partition_spec import PartitionSpec
-from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
+from committer.iceberg.schema.sort_order import UNSORTED
 from workers.arrow.arrow_types import field_id
-from workers.files.file_writer import FileNames, PartitionedWriter, WriteTarget
-from workers.files.store_access import StoreAccess
+from workers.files.file_writer import FileNames, PartitionedWriter
+from workers.files.write_target import WriteTarget
 
 _DELETE = "write.delete."
 _TARGET = "write.target-file-size-bytes"
 # Iceberg's default of `write.delete.target-file-size-bytes`.
 _TARGET_BYTES = str(64 << 20)
-
-
-@dataclass(frozen=True, slots=True)
-class _DeleteTarget:
-    """The table as a writer of delete files under one spec sees it."""
-
-    location: str
-    schema: Schema
-    spec: PartitionSpec
-    properties: Mapping[str, str]
-    access: StoreAccess
-    sort_order: SortOrder = UNSORTED
 
 
 class EqualityDeleteWriter:
@@ -59,7 +46,7 @@ class EqualityDeleteWriter:
         self._ids = tuple(sorted(one for one in ids if one is not None))
         self._writers = [
             PartitionedWriter(
-                _DeleteTarget(target.location, target.schema, spec, properties, target.access),
+                replace(target, spec=spec, properties=properties, sort_order=UNSORTED),
                 key_schema,
                 replace(names, suffix=f"-deletes-{spec.spec_id}"),
             )

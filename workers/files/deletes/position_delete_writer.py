@@ -27,9 +27,10 @@ from committer.iceberg.values.locations import data_file_location, data_folder
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.deletes.equality_delete_writer import delete_properties
 from workers.files.file_system import open_file_system
-from workers.files.file_writer import FileNames, WriteTarget
+from workers.files.file_writer import FileNames
 from workers.files.formats.choose_format import choose_format
 from workers.files.formats.file_format import OpenFile
+from workers.files.write_target import WriteTarget
 
 # How positions are stored: a vector for each data file, a file for each, or one for each partition.
 DeleteForm = Literal["vectors", "files", "partitions"]
