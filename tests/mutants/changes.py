@@ -251,8 +251,8 @@ CHANGES = (
     Mutant(
         "delete_file_of_a_failed_task_stays",
         "workers/files/deletes/position_delete_writer.py",
-        "        if error is None:\n            return\n",
-        "        return\n",
+        "    def discard(self) -> None:\n",
+        "    def discard(self) -> None:\n        return\n",
         _DELETES,
     ),
     Mutant(

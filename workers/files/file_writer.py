@@ -11,9 +11,9 @@ CPU time and a quarter more bytes. Source: docs/reference/iceberg-notes.md 11.
 from __future__ import annotations
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 import pyarrow as pa
@@ -80,7 +80,25 @@ class _Lane:
     file: DataFileWriter | None = None
 
 
-class PartitionedWriter:
+class Discarding(ABC):
+    """Writes files, as a context manager: an error inside discards them."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Close and delete all files of this writer, which were not reported yet.
+
+        Errors are ignored: a file that could not be deleted is an orphan, which no table names.
+        """
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if error is not None:
+            self.discard()
+
+
+class PartitionedWriter(Discarding):
     """Writes one task's rows. Use it as a context manager: an error inside discards its files.
 
     `write` takes batches of the file schema (`MatchedColumns.conform` makes them); `close` ends it.
@@ -252,10 +270,6 @@ class PartitionedWriter:
         return self._done
 
     def discard(self) -> None:
-        """Close and delete all files of this writer, which were not reported yet.
-
-        Errors are ignored: a file that could not be deleted is an orphan, which no table names.
-        """
         self._is_closed = True
         for lane in self._open.values():
             if lane.file is not None:
@@ -265,18 +279,6 @@ class PartitionedWriter:
         for location in self._locations:
             with contextlib.suppress(Exception):
                 self._files.delete(location)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is not None:
-            self.discard()
 
 
 def _buffered(lane: _Lane) -> int:

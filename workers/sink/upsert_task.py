@@ -7,14 +7,12 @@ other task has rows of the same key.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
 from committer.iceberg.entry.data_file import DataFile
 from workers.files.deletes.equality_delete_writer import EqualityDeleteWriter
-from workers.files.file_writer import FileNames, PartitionedWriter
+from workers.files.file_writer import Discarding, FileNames, PartitionedWriter
 from workers.sink.target import TargetTable
 from workers.spark.task_input import TaskInput
 from workers.upserts.delete_specs import delete_specs
@@ -24,7 +22,7 @@ from workers.upserts.upsert_columns import UpsertColumns, bind_upsert
 from workers.upserts.winning_rows import Winners, WinningRows
 
 
-class UpsertWriter:
+class UpsertWriter(Discarding):
     """Writes winners. Use it as a context manager: an error inside discards its files."""
 
     def __init__(self, columns: UpsertColumns, target: TargetTable, names: FileNames) -> None:
@@ -41,17 +39,9 @@ class UpsertWriter:
         """Return the data files and the delete files, which are durable then."""
         return [*self._rows.close(), *self._keys.close()]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._rows.__exit__(kind, error, traceback)
-        self._keys.__exit__(kind, error, traceback)
+    def discard(self) -> None:
+        self._rows.discard()
+        self._keys.discard()
 
 
 def write_upserts(

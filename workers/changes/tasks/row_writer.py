@@ -34,7 +34,7 @@ from workers.changes.tasks.row_kinds import (
 )
 from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
 from workers.files.file_system import StoredFiles
-from workers.files.file_writer import FileNames, PartitionedWriter
+from workers.files.file_writer import Discarding, FileNames, PartitionedWriter
 from workers.files.write_target import WriteTarget
 from workers.read.deletes.delete_access import DeleteFiles
 from workers.read.deletes.delete_cache import DeleteCache
@@ -175,7 +175,7 @@ def _has(batch: pa.RecordBatch, kinds: pa.Array) -> pa.Array:
     return pc.is_in(batch.column(KIND), value_set=kinds)
 
 
-class _RowFiles:
+class _RowFiles(Discarding):
     """The data files of a task's rows, begun with the first row."""
 
     def __init__(self, target: WriteTarget, names: FileNames) -> None:
@@ -199,13 +199,6 @@ class _RowFiles:
     def discard(self) -> None:
         if self._writer:
             self._writer.discard()
-
-    def __enter__(self) -> _RowFiles:
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        if error is not None:
-            self.discard()
 
 
 def _values(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:

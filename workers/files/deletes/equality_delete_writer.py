@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
@@ -17,7 +15,7 @@ from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.sort_order import UNSORTED
 from workers.arrow.arrow_types import field_id
-from workers.files.file_writer import FileNames, PartitionedWriter
+from workers.files.file_writer import Discarding, FileNames, PartitionedWriter
 from workers.files.write_target import WriteTarget
 
 _DELETE = "write.delete."
@@ -26,7 +24,7 @@ _TARGET = "write.target-file-size-bytes"
 _TARGET_BYTES = str(64 << 20)
 
 
-class EqualityDeleteWriter:
+class EqualityDeleteWriter(Discarding):
     """Writes keys that are deleted. Use it as a context manager: an error inside discards its
     files.
 
@@ -66,17 +64,9 @@ class EqualityDeleteWriter:
             for file in writer.close()
         ]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def discard(self) -> None:
         for writer in self._writers:
-            writer.__exit__(kind, error, traceback)
+            writer.discard()
 
 
 def delete_properties(properties: Mapping[str, str]) -> Mapping[str, str]:

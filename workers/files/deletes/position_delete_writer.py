@@ -9,8 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +26,7 @@ from committer.iceberg.values.locations import data_file_location, data_folder
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.deletes.equality_delete_writer import delete_properties
 from workers.files.file_system import open_file_system
-from workers.files.file_writer import FileNames
+from workers.files.file_writer import Discarding, FileNames
 from workers.files.formats.choose_format import choose_format
 from workers.files.formats.file_format import OpenFile
 from workers.files.write_target import WriteTarget
@@ -41,7 +40,7 @@ _SCHEMA = arrow_schema(POSITION_DELETE_SCHEMA)
 Deleted = tuple[DataFile, DeletionVector]
 
 
-class PositionDeleteWriter:
+class PositionDeleteWriter(Discarding):
     """Writes one task's delete files. Use it as a context manager: an error inside discards them.
 
     `specs`: of the data files, by id.
@@ -118,17 +117,7 @@ class PositionDeleteWriter:
         self._locations.append(location)
         return location
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if error is None:
-            return
+    def discard(self) -> None:
         for location in self._locations:
             with contextlib.suppress(Exception):
                 self._files.delete(location)
