@@ -44,9 +44,9 @@ COMPACTION = (
     ),
     Mutant(
         "groups_of_a_compaction_have_no_end",
-        _SRC,
-        "        if group and size_bytes + _bytes(task) > group_bytes:\n",
-        "        if group and _bytes(task) > group_bytes:\n",
+        "workers/requests/rewrite_parts.py",
+        "        if part and (weight + own > weight_max or ",
+        "        if part and (own > weight_max or ",
         _GROUPS,
     ),
     Mutant(

@@ -6,13 +6,14 @@ Source: Iceberg Java 1.10, `SizeBasedFileRewritePlanner` and `BinPackRewriteFile
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
 from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.reading.pack_splits import Split, SplitSizes, pack_splits
 from committer.iceberg.scan.scan_task import FileScanTask
+from workers.requests.rewrite_parts import dealt
 
 # A part of a file is counted with what reading it costs beside its bytes.
 _SPLIT_OVERHEAD_BYTES = 5 << 10
@@ -83,24 +84,9 @@ def plan_groups(
     return [
         FileGroup(tuple(packed), key)
         for key, found in by_partition.items()
-        for packed in _packed(found, sizes.group_bytes)
+        for packed in dealt(found, _bytes, sizes.group_bytes)
         if sizes.rewrites_all or _is_worthwhile(packed, sizes)
     ]
-
-
-def _packed(tasks: Iterable[FileScanTask], group_bytes: int) -> Iterator[list[FileScanTask]]:
-    """Yield groups of at most that many bytes, of files that follow one another; a larger file has
-    a group of its own."""
-    group: list[FileScanTask] = []
-    size_bytes = 0
-    for task in tasks:
-        if group and size_bytes + _bytes(task) > group_bytes:
-            yield group
-            group, size_bytes = [], 0
-        group.append(task)
-        size_bytes += _bytes(task)
-    if group:
-        yield group
 
 
 # --- Which are rewritten -------------------------------------------------------------------------

@@ -7,7 +7,10 @@ part carry the attempt of its epoch in their names: deal the groups first, then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+_T = TypeVar("_T")
 
 # A quarter of what a batch removes (`BatchPolicy.removed_files_max`): one that lands beside others
 # is planned in some 50 ms, and a commit has up to four of them.
@@ -25,13 +28,22 @@ def rewrite_parts(
     """Yield the groups of each request, in their order. A group is the paths of the data files that
     it replaces; one of more than `removed_files_max` has a request of its own.
     """
-    part: list[Sequence[str]] = []
-    count = 0
-    for group in groups:
-        if part and (count + len(group) > removed_files_max or len(part) >= groups_max):
+    return dealt(groups, len, removed_files_max, count_max=groups_max)
+
+
+def dealt(
+    items: Iterable[_T], weigh: Callable[[_T], int], weight_max: int, count_max: int | None = None
+) -> Iterator[list[_T]]:
+    """Yield lists of items that follow one another, each of this weight and count at most; an item
+    that weighs more has a list of its own."""
+    part: list[_T] = []
+    weight = 0
+    for item in items:
+        own = weigh(item)
+        if part and (weight + own > weight_max or len(part) == count_max):
             yield part
-            part, count = [], 0
-        part.append(group)
-        count += len(group)
+            part, weight = [], 0
+        part.append(item)
+        weight += own
     if part:
         yield part

@@ -23,6 +23,7 @@ from workers.compaction.deletes.live_deletes import (
 )
 from workers.compaction.rewrite_groups import RewriteSizes
 from workers.files.deletes.position_delete_writer import DeleteForm
+from workers.requests.rewrite_parts import dealt
 
 Chooses = Callable[[DataFile], bool]
 # Of one group, so that a request names them beside the files that its new deletes replace.
@@ -99,26 +100,13 @@ def _worthwhile(
         for entry in entries
         if sizes.rewrites_all or not sizes.min_bytes <= _bytes(entry) <= sizes.max_bytes
     ]
-    for group in _packed(wanted, sizes.group_bytes):
+    for group in dealt(wanted, _bytes, sizes.group_bytes):
         size_bytes = sum(map(_bytes, group))
         joins_some = len(group) > 1 and (
             len(group) >= sizes.input_files or size_bytes > sizes.target_bytes
         )
         if sizes.rewrites_all or joins_some or size_bytes > sizes.max_bytes:
             yield group
-
-
-def _packed(entries: Iterable[ManifestEntry], group_bytes: int) -> Iterator[list[ManifestEntry]]:
-    group: list[ManifestEntry] = []
-    size_bytes = 0
-    for entry in entries:
-        if group and size_bytes + _bytes(entry) > group_bytes:
-            yield group
-            group, size_bytes = [], 0
-        group.append(entry)
-        size_bytes += _bytes(entry)
-    if group:
-        yield group
 
 
 def _bytes(entry: ManifestEntry) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from workers.compaction.deletes.delete_groups import DeletesGroup
 from workers.compaction.deletes.delete_task import DeletesWriter, DeletesWritten
 from workers.compaction.deletes.deletes_table import DeletesTable
 from workers.compaction.rewrite_groups import output_files
+from workers.requests.rewrite_parts import dealt
 from workers.spark.discarded_files import delete_files
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
@@ -52,33 +53,17 @@ class DeletesJob:
             delete_files(reported.locations, table.state.access, WHAT)
             raise
 
-    def _parts(self) -> list[Sequence[FileScanTask]]:
+    def _parts(self) -> Iterator[list[FileScanTask]]:
         """Deal the data files to tasks, of which each writes its own delete files. Those that are
         for whole partitions are as few as their size allows."""
         tasks = sorted(self.group.tasks, key=lambda task: task.file.file_path)
         if self.table.options.purpose == "convert equality":
-            return list(_dealt(tasks, _looked_up_bytes, _LOOKED_UP_BYTES))
+            return dealt(tasks, _looked_up_bytes, _LOOKED_UP_BYTES)
         if self.table.form != "partitions":
-            return list(_dealt(tasks, lambda _: 1, _FILES_OF_TASK))
+            return dealt(tasks, lambda _: 1, _FILES_OF_TASK)
         sizes = self.table.options.sizes(self.table.state.metadata.properties)
         files = output_files(self.group.size_bytes, sizes)
-        return list(_dealt(tasks, lambda _: 1, -(-len(tasks) // files)))
-
-
-def _dealt(
-    tasks: Sequence[FileScanTask], weigh: Callable[[FileScanTask], int], weight_max: int
-) -> Iterator[Sequence[FileScanTask]]:
-    part: list[FileScanTask] = []
-    weight = 0
-    for task in tasks:
-        own = weigh(task)
-        if part and weight + own > weight_max:
-            yield part
-            part, weight = [], 0
-        part.append(task)
-        weight += own
-    if part:
-        yield part
+        return dealt(tasks, lambda _: 1, -(-len(tasks) // files))
 
 
 def _looked_up_bytes(task: FileScanTask) -> int:

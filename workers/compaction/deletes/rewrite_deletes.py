@@ -25,7 +25,7 @@ from workers.compaction.publication.part_run import (
     snapshots_of,
 )
 from workers.compaction.rewrite_result import DeletesResult
-from workers.requests.rewrite_parts import REMOVED_FILES_MAX
+from workers.requests.rewrite_parts import REMOVED_FILES_MAX, dealt
 
 
 def rewrite_deletes(spark: Any, options: DeletesOptions) -> DeletesResult:
@@ -46,20 +46,11 @@ def rewrite_deletes(spark: Any, options: DeletesOptions) -> DeletesResult:
 def deal(groups: Sequence[DeletesGroup], commits_max: int | None) -> Iterator[list[DeletesGroup]]:
     """Deal the groups to requests, of which each lands whole: None to one. One has at least 500
     delete files to remove, if there are as many."""
-    files = sum(len(group.removed) for group in groups)
+    files = sum(group.file_count for group in groups)
     within = files if commits_max is None else -(-files // commits_max)
     if commits_max is not None:
         within = max(REMOVED_FILES_MAX, min(within, FILES_NAMED_MAX // 2))
-    part: list[DeletesGroup] = []
-    count = 0
-    for group in groups:
-        if part and count + len(group.removed) > within:
-            yield part
-            part, count = [], 0
-        part.append(group)
-        count += len(group.removed)
-    if part:
-        yield part
+    return dealt(groups, lambda group: group.file_count, within)
 
 
 def _part_run(
