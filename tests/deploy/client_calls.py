@@ -33,13 +33,14 @@ _PERMISSIONS = {
 
 
 class ClientCalls:
-    """The code of the files that match a pattern, as far as it leads to calls of one service."""
+    """The code of the files that match the patterns, as far as it leads to calls of one service. A
+    base class comes before its adapter, whose methods override its own."""
 
-    def __init__(self, service: str, pattern: str) -> None:
+    def __init__(self, service: str, *patterns: str) -> None:
         self._service = service
         self._operations = operations(service)
         self._bodies: dict[str, ast.AST] = {}
-        for path in sorted(ROOT.glob(pattern)):
+        for path in (path for pattern in patterns for path in sorted(ROOT.glob(pattern))):
             self._add("", ast.parse(path.read_text()).body)
 
     def _add(self, prefix: str, body: Iterable[ast.stmt]) -> None:
@@ -79,10 +80,13 @@ class ClientCalls:
 
 
 def _mentioned(body: ast.AST) -> Iterator[str]:
-    """Yield every name and dotted name in the body."""
+    """Yield every name and dotted name in the body; a paginator's call as if it was made itself."""
     for node in ast.walk(body):
-        if isinstance(node, ast.Attribute | ast.Name):
-            yield ast.unparse(node)
+        match node:
+            case ast.Attribute() | ast.Name():
+                yield ast.unparse(node)
+            case ast.Call(ast.Attribute(client, "get_paginator"), [ast.Constant(str(call))]):
+                yield f"{ast.unparse(client)}.{call}"
 
 
 @cache

@@ -127,8 +127,8 @@ PROTOCOL = (
     Mutant(
         "removals_on_other_branches_take_room_in_a_batch",
         "committer/service/table/inflight_batch.py",
-        "cut(next_batch(_one_branch(first), self._policy(state)))",
-        "cut(tuple(_one_branch(next_batch(first, self._policy(state)))))",
+        "cut(next_batch(by_epoch(_one_branch(first)), self._policy(state)))",
+        "cut(tuple(_one_branch(next_batch(by_epoch(first), self._policy(state)))))",
         ("tests/service/table/test_fairness.py -k another_branch",),
     ),
     Mutant(
