@@ -532,7 +532,7 @@ def test_a_running_query_goes_on_beside_a_new_column_and_a_new_partition_field(
         update.add_column("tail_number", ForeignStringType())
     running.next_micro_batch()
     with running.foreign.update_spec() as update:
-        update.add_field("id")
+        update.add_identity("id")
     running.next_micro_batch()
     requests = running.harness.requests(running.table)
     assert [ids_of(each) for each in requests] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]

@@ -163,7 +163,7 @@ def test_an_upsert_reaches_rows_of_former_partition_specs(
                 update.add_field("id", BucketTransform(3), "finer")
         if change == "by_region":
             with catalog.load_table(name).update_spec() as update:
-                update.add_field("region")
+                update.add_identity("region")
         for half in range(2):
             options = BY_BOTH if change == "by_region" else BY_ID
             source = run_of("stream", 2 * epoch + half)
