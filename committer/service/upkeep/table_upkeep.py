@@ -45,20 +45,16 @@ class MaintenanceTask(Protocol):
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Return whether there is something to do for a branch that was just committed to."""
-        ...
 
     async def work(self, state: TableState, branch: str) -> None:
         """Do it, and keep the results for `offer`."""
-        ...
 
     def offer(self, upkeep: Upkeep) -> Upkeep:
         """Add what is finished to what the next attempt may take along."""
-        ...
 
     def landed(self, plan: CommitPlan) -> None:
         """Note that a commit has surely landed. Forget what it took along (`plan.upkeep`), and what
         it left out because it no longer applies."""
-        ...
 
 
 class TableUpkeep:
