@@ -131,7 +131,8 @@ class LargeChecks:
 
 
 async def read_named(storage: Storage, lengths: Mapping[str, int]) -> Mapping[str, bytes]:
-    """Read the manifests that a request names by path, each a byte longer than it says.
+    """Read the manifests that a request names by path. Of one that is longer than the request says,
+    a byte too many is read.
 
     Errors: `InvalidRequestError` where one does not exist; those of the storage.
     """

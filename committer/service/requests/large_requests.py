@@ -57,7 +57,7 @@ class Arrival:
 
 class LargeRequests:
     """Queues large requests and gives each its turn, as soon as there is room for it.
-    `in_hand_bytes`: of those that were read and have no verdict yet.
+    `in_hand_bytes`: tells the size of those that were read and have no verdict yet.
     """
 
     def __init__(self, world: World, in_hand_bytes: Callable[[], int]) -> None:
