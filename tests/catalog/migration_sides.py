@@ -16,7 +16,7 @@ from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
 from committer.real_world import RealWorld
-from committer.service.admin.migration_side import MigrationSide
+from committer.service.admin.catalog_side import CatalogSide
 from committer.storage.disk.local import LocalStorage
 from tests.contract.hive_harness import empty
 
@@ -70,15 +70,15 @@ async def drop_all(catalog: Catalog) -> None:
 @asynccontextmanager
 async def open_sides(
     kinds: tuple[str, ...], folder: Path, fixture: Callable[[str], Any]
-) -> AsyncIterator[list[MigrationSide]]:
+) -> AsyncIterator[list[CatalogSide]]:
     """Open catalogs that share a storage, each with an inbox of its own."""
     storage = LocalStorage()
-    sides: list[MigrationSide] = []
+    sides: list[CatalogSide] = []
     try:
         for kind in kinds:
             catalog = await open_kind(kind, folder, fixture, storage)
             root = f"file://{folder}/{kind}-requests"
-            sides.append(MigrationSide(kind, catalog, storage, storage, root))
+            sides.append(CatalogSide(kind, catalog, storage, storage, root))
         yield sides
     finally:
         for side in sides:

@@ -22,7 +22,7 @@ from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap,
 from committer.ports.storage import NewObject
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.service.admin.migration_side import MigrationSide
+from committer.service.admin.catalog_side import CatalogSide
 from committer.service.admin.table_migration import TableMigration
 from tests.catalog.migration_sides import KINDS, drop_all, open_sides
 from tests.service.admin.migration_steps import CrashError, Steps
@@ -45,7 +45,7 @@ RING = [(one, KINDS[(place + 1) % len(KINDS)]) for place, one in enumerate(KINDS
 
 
 def migration(
-    source: MigrationSide, target: MigrationSide, steps: Steps | None = None
+    source: CatalogSide, target: CatalogSide, steps: Steps | None = None
 ) -> TableMigration:
     if steps:
         source, target = stepped(source, steps), stepped(target, steps)
@@ -56,19 +56,19 @@ def migration(
     )
 
 
-def stepped(side: MigrationSide, steps: Steps) -> MigrationSide:
+def stepped(side: CatalogSide, steps: Steps) -> CatalogSide:
     catalog, storage = steps.wrap(side.catalog), steps.wrap(side.storage)
-    return MigrationSide(side.name, catalog, storage, storage, side.root)
+    return CatalogSide(side.name, catalog, storage, storage, side.root)
 
 
-async def create(side: MigrationSide, folder: Path) -> LoadedTable:
+async def create(side: CatalogSide, folder: Path) -> LoadedTable:
     table = build_table("db.flights", warehouse=f"file://{folder}/warehouse")
     await side.catalog.create_namespace(("db",))
     await side.catalog.create_table(table)
     return await side.catalog.load(FLIGHTS)
 
 
-async def written(side: MigrationSide, base: LoadedTable, key: str) -> Swap:
+async def written(side: CatalogSide, base: LoadedTable, key: str) -> Swap:
     """Build a commit that has a property of its own, with what must be durable before."""
     swap = build_head_swap(base, properties={key: "landed"})
     await side.storage.create((empty_list(swap), *side.catalog.objects_before(swap)))
@@ -92,7 +92,7 @@ def empty_list(swap: Swap) -> NewObject:
     return NewObject(snapshot.manifest_list, content)
 
 
-async def names(side: MigrationSide) -> list[TableIdentifier]:
+async def names(side: CatalogSide) -> list[TableIdentifier]:
     try:
         return await side.catalog.list_tables(("db",))
     except NoSuchNamespaceError:
@@ -108,7 +108,7 @@ class Commits:
     busy: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-async def swap_until_gone(side: MigrationSide, writer: int, commits: Commits, swaps: int) -> None:
+async def swap_until_gone(side: CatalogSide, writer: int, commits: Commits, swaps: int) -> None:
     """Commit as an engine does until the table is gone, or `swaps` times."""
     number = 0
     while number < swaps:

@@ -39,14 +39,14 @@ FILE_TABLES = (
         "purge_of_a_folder_takes_a_late_version_for_gone",
         "committer/service/admin/table_purge.py",
         "        await self._require_gone()\n",
-        "        await self.catalog.probe()\n",
+        "        await self.side.catalog.probe()\n",
         ("tests/cli/test_file_tables.py -k during_a_purge",),
     ),
     Mutant(
         "purge_of_a_folder_asks_for_no_pointer_to_drop",
         "committer/service/admin/table_purge.py",
-        "        if self.catalog.capabilities.drops_pointer_only:\n",
-        "        if self.catalog:\n",
+        "        if self.side.catalog.capabilities.drops_pointer_only:\n",
+        "        if self.side.catalog:\n",
         ("tests/cli/test_file_tables.py -k gone_with_its_folder",),
     ),
     Mutant(

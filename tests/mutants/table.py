@@ -316,7 +316,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "fenced_name_is_that_of_every_new_catalog",
-        "committer/service/admin/migration_side.py",
+        "committer/service/admin/catalog_side.py",
         "    digest = hashlib.sha256(target.encode()).hexdigest()[:8]\n",
         "    digest = hashlib.sha256(b'').hexdigest()[:8]\n",
         ("tests/service/admin/test_table_migration.py -k one_wins",),
@@ -337,7 +337,7 @@ MUTANTS: tuple[Mutant, ...] = (
     ),
     Mutant(
         "inbox_is_reached_by_what_the_catalog_vends",
-        "committer/service/admin/migration_side.py",
+        "committer/service/admin/catalog_side.py",
         "        return Inbox(self.own, self.root)\n",
         "        return Inbox(self.storage, self.root)\n",
         ("tests/service/admin/test_table_migration.py -k vends",),
@@ -362,9 +362,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "table_is_purged_under_its_waiting_requests",
         "committer/service/admin/table_purge.py",
-        "        async for waiting in Inbox(self.own_storage, self.inbox_root).list(uuid):\n",
-        "        inbox = Inbox(self.own_storage, self.inbox_root)\n"
-        "        async for waiting in inbox.list(uuid, 'another'):\n",
+        "        async for waiting in self.side.inbox.list(uuid):\n",
+        "        async for waiting in self.side.inbox.list(uuid, 'another'):\n",
         ("tests/cli/test_table_purge.py -k requests_wait",),
     ),
 )

@@ -18,7 +18,7 @@ from committer.ports.capability_checks import check_namespace, check_register
 if TYPE_CHECKING:
     from committer.ports.pointer_swap import LoadedTable
     from committer.request.table_identifier import TableIdentifier
-    from committer.service.admin.migration_side import MigrationSide
+    from committer.service.admin.catalog_side import CatalogSide
     from committer.service.admin.table_migration import Migrated, TableMigration
     from committer.service.process.composition import Parts
 
@@ -89,10 +89,10 @@ def _both_named(parts: Parts, to: str) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[MigrationSide]:
+async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[CatalogSide]:
     """Open the other catalog, for work between both. A missing one is not made."""
     from committer.backends import catalog_kinds, storage_schemes
-    from committer.service.admin.migration_side import MigrationSide
+    from committer.service.admin.catalog_side import CatalogSide
     from committer.settings.catalog_sources import other_catalog
 
     if name.lower() == parts.settings.catalog.name.lower():
@@ -110,17 +110,17 @@ async def _opened(parts: Parts, name: str, inbox: str) -> AsyncIterator[Migratio
         except (SettingsError, AccessError) as error:
             raise type(error)(f"--to {name}: {error}") from error
         stack.push_async_callback(catalog.close)
-        yield MigrationSide(name, catalog, storage, own, inbox or parts.settings.inbox)
+        yield CatalogSide(name, catalog, storage, own, inbox or parts.settings.inbox)
 
 
 def _migration(
-    parts: Parts, target: MigrationSide, identifier: TableIdentifier, *, is_quiet: bool
+    parts: Parts, target: CatalogSide, identifier: TableIdentifier, *, is_quiet: bool
 ) -> TableMigration:
-    from committer.service.admin.migration_side import MigrationSide
+    from committer.service.admin.catalog_side import CatalogSide
     from committer.service.admin.table_migration import TableMigration
 
     settings = parts.settings
-    source = MigrationSide(
+    source = CatalogSide(
         settings.catalog.name, parts.catalog, parts.storage, parts.own_storage, settings.inbox
     )
     return TableMigration(
@@ -128,7 +128,7 @@ def _migration(
     )
 
 
-async def _check_target(target: MigrationSide, table: LoadedTable) -> None:
+async def _check_target(target: CatalogSide, table: LoadedTable) -> None:
     """Refuse what the new catalog cannot hold, and an inbox that engines would clean up or that
     cannot be written; prove the conditions of both while nothing has begun.
     """

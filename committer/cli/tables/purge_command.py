@@ -49,18 +49,14 @@ def _say_plan(identifier: TableIdentifier, plan: PurgePlan) -> None:
 
 
 def _purge(parts: Parts, identifier: TableIdentifier) -> TablePurge:
+    from committer.service.admin.catalog_side import CatalogSide
     from committer.service.admin.table_purge import TablePurge
 
     settings = parts.settings
-    return TablePurge(
-        identifier=identifier,
-        catalog=parts.catalog,
-        catalog_name=settings.catalog.name,
-        storage=parts.storage,
-        own_storage=parts.own_storage,
-        inbox_root=settings.inbox,
-        warehouse=settings.catalog.warehouse,
+    side = CatalogSide(
+        settings.catalog.name, parts.catalog, parts.storage, parts.own_storage, settings.inbox
     )
+    return TablePurge(identifier=identifier, side=side, warehouse=settings.catalog.warehouse)
 
 
 async def _refuse_elsewhere(parts: Parts, table: LoadedTable) -> None:

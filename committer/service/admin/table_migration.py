@@ -40,7 +40,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject, create_or_equal
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
-from committer.service.admin.migration_side import MigrationSide, fenced_identifier, is_fenced
+from committer.service.admin.catalog_side import CatalogSide, fenced_identifier, is_fenced
 from committer.service.admin.table_change import change_table
 from committer.storage.inbox.moves import Move
 
@@ -68,8 +68,8 @@ class TableMigration:
         self,
         identifier: TableIdentifier,
         *,
-        source: MigrationSide,
-        target: MigrationSide,
+        source: CatalogSide,
+        target: CatalogSide,
         world: World,
         is_quiet: bool = False,
     ) -> None:
@@ -348,7 +348,7 @@ class TableMigration:
     def _is_one_inbox(self) -> bool:
         return self._source.root.rstrip("/") == self._target.root.rstrip("/")
 
-    async def _found(self, side: MigrationSide, name: TableIdentifier) -> LoadedTable | None:
+    async def _found(self, side: CatalogSide, name: TableIdentifier) -> LoadedTable | None:
         try:
             return await side.catalog.load(name)
         except NoSuchTableError:

@@ -15,14 +15,10 @@ from committer.errors import NoSuchTableError, UnsupportedError
 from committer.iceberg.values.locations import comparable_location
 from committer.plan.batch.adopted_paths import adopt_locations
 from committer.plan.cleanup.orphan_search import claimed_places, places_of
-from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
-from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
-from committer.service.admin.migration_side import is_fenced
+from committer.service.admin.catalog_side import CatalogSide, is_fenced
 from committer.service.admin.orphan_finder import other_tables
-from committer.storage.inbox.inbox import Inbox
-from committer.storage.inbox.moves import Moves
 
 DELETED_AT_ONCE = 1_000
 # Writers that have begun before the drop may still add files while others are deleted.
@@ -44,24 +40,18 @@ class PurgePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TablePurge:
-    """Purges a table of a catalog. `catalog_name`: by which notes on migrations know it;
-    `storage`: of the table's files, perhaps by credentials that the catalog vends; `own_storage`:
-    of the inbox; `warehouse`: the folder that no purge may delete."""
+    """Purges a table of a catalog. `warehouse`: the folder that no purge may delete."""
 
     identifier: TableIdentifier
-    catalog: Catalog
-    catalog_name: str
-    storage: Storage
-    own_storage: Storage
-    inbox_root: str
+    side: CatalogSide
     warehouse: str
 
     async def plan(self) -> PurgePlan:
         """Look at what would be deleted. Errors: `UnsupportedError` naming what forbids it."""
-        table = await self.catalog.load(self.identifier)
+        table = await self.side.catalog.load(self.identifier)
         await self._check(table)
         objects = size_bytes = 0
-        async for info in self.storage.list(_folder(table)):
+        async for info in self.side.storage.list(_folder(table)):
             objects += 1
             size_bytes += info.size_bytes
         at = comparable_location(table.metadata.location)
@@ -71,19 +61,19 @@ class TablePurge:
             for place in (*places_of(table.metadata), *(one.rstrip("/") for one in adopted))
             if not comparable_location(place).is_within(at)
         ]
-        drops_pointer_first = self.catalog.capabilities.drops_pointer_only
+        drops_pointer_first = self.side.catalog.capabilities.drops_pointer_only
         return PurgePlan(table, objects, size_bytes, tuple(outside), drops_pointer_first)
 
     async def run(self, plan: PurgePlan) -> int:
         """Drop the table, then delete its files; return how many. Errors: as `plan`; those of the
         ports; `UnsupportedError` where the table has become another one since.
         """
-        table = await self.catalog.load(self.identifier)
+        table = await self.side.catalog.load(self.identifier)
         if table.metadata.table_uuid != plan.table.metadata.table_uuid:
             raise UnsupportedError(f"{self.identifier} is another table since it was looked at")
         await self._check(table)
-        if self.catalog.capabilities.drops_pointer_only:
-            await self.catalog.drop_table(self.identifier)
+        if self.side.catalog.capabilities.drops_pointer_only:
+            await self.side.catalog.drop_table(self.identifier)
             return await self._delete_files(table)
         deleted = await self._delete_files(table)
         # A writer that had begun may have made one more version of it meanwhile.
@@ -96,12 +86,12 @@ class TablePurge:
         deleted = await self._delete_others(table)
         if not table.has_metadata_file:  # then it was among the others
             return deleted
-        await self.storage.delete((table.metadata_location,))
+        await self.side.storage.delete((table.metadata_location,))
         return deleted + 1
 
     async def _require_gone(self) -> None:
         try:
-            location = await self.catalog.current_location(self.identifier)
+            location = await self.side.catalog.current_location(self.identifier)
         except NoSuchTableError:
             return
         raise UnsupportedError(
@@ -115,7 +105,7 @@ class TablePurge:
         for _ in range(ROUNDS_MAX):
             found = 0
             async for batch in self._batches(table):
-                await self.storage.delete(batch)
+                await self.side.storage.delete(batch)
                 found += len(batch)
             deleted += found
             if not found:
@@ -125,7 +115,7 @@ class TablePurge:
     async def _batches(self, table: LoadedTable) -> AsyncIterator[list[str]]:
         """Yield the locations of all objects but the current metadata file."""
         batch: list[str] = []
-        async for info in self.storage.list(_folder(table)):
+        async for info in self.side.storage.list(_folder(table)):
             if info.location == table.metadata_location:
                 continue
             batch.append(info.location)
@@ -136,22 +126,22 @@ class TablePurge:
             yield batch
 
     async def _check(self, table: LoadedTable) -> None:
-        if self.catalog.capabilities.maintains_tables:
-            kind = self.catalog.capabilities.kind
+        if self.side.catalog.capabilities.maintains_tables:
+            kind = self.side.catalog.capabilities.kind
             raise self._refused(f"a catalog of the kind {kind} deletes the files of its tables")
-        if not self.catalog.capabilities.drops_pointer_only:
-            await self.catalog.probe()  # no call of it is made that would refuse a warehouse
+        if not self.side.catalog.capabilities.drops_pointer_only:
+            await self.side.catalog.probe()  # no call of it is made that would refuse a warehouse
         if is_fenced(self.identifier):
             raise self._refused("it is on its way to another catalog, which uses its files")
         if table.metadata.properties.get("gc.enabled", "true").strip().lower() != "true":
             raise self._refused("its property `gc.enabled` is false: others may use its files")
         uuid = table.metadata.require_uuid()
-        note = await Moves(self.own_storage, self.inbox_root).find(uuid)
-        if note is not None and note.to != self.catalog_name:
+        note = await self.side.moves.find(uuid)
+        if note is not None and note.to != self.side.name:
             raise self._refused(f"it has moved to catalog `{note.to}`, which uses its files")
-        async for waiting in Inbox(self.own_storage, self.inbox_root).list(uuid):
+        async for waiting in self.side.inbox.list(uuid):
             raise self._refused(
-                f"requests wait for it in `{self.inbox_root}`, such as {waiting.key}: let them"
+                f"requests wait for it in `{self.side.root}`, such as {waiting.key}: let them"
                 " land, or remove them"
             )
         await self._check_location(table)
@@ -161,10 +151,10 @@ class TablePurge:
         own = comparable_location(table.metadata.location)
         if not own.path.strip("/"):
             raise self._refused(f"its location {table.metadata.location} is a whole storage")
-        for place in (self.inbox_root, self.warehouse):
+        for place in (self.side.root, self.warehouse):
             if comparable_location(place).is_within(own):
                 raise self._refused(f"its location {table.metadata.location} holds {place}")
-        async for other in other_tables(self.catalog, self.identifier):
+        async for other in other_tables(self.side.catalog, self.identifier):
             for place in claimed_places(other.metadata):
                 at = comparable_location(place)
                 if at.is_within(own) or own.is_within(at):

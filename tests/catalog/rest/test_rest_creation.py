@@ -16,7 +16,7 @@ from committer.errors import NoSuchTableError, TableAlreadyExistsError, Unsuppor
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.service.admin.migration_side import MigrationSide
+from committer.service.admin.catalog_side import CatalogSide
 from committer.service.admin.table_migration import TableMigration
 from committer.service.admin.table_purge import TablePurge
 from committer.storage.disk.local import LocalStorage
@@ -248,7 +248,7 @@ async def test_a_table_without_a_named_metadata_file_is_not_moved_and_can_be_pur
     assert not (await catalog.load(table.identifier)).has_metadata_file
     target = MemoryCatalog(storage=storage)
     sides = [
-        MigrationSide(name, found, storage, storage, f"memory://{name}")
+        CatalogSide(name, found, storage, storage, f"memory://{name}")
         for name, found in (("old", catalog), ("new", target))
     ]
     migration = TableMigration(
@@ -258,11 +258,7 @@ async def test_a_table_without_a_named_metadata_file_is_not_moved_and_can_be_pur
         await migration.run()
     purge = TablePurge(
         identifier=table.identifier,
-        catalog=catalog,
-        catalog_name="old",
-        storage=storage,
-        own_storage=storage,
-        inbox_root="memory://requests",
+        side=CatalogSide("old", catalog, storage, storage, "memory://requests"),
         warehouse=WAREHOUSE,
     )
     plan = await purge.plan()

@@ -18,7 +18,7 @@ from committer.errors import AccessError
 from committer.ports.storage import NewObject
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from committer.service.admin.migration_side import MigrationSide
+from committer.service.admin.catalog_side import CatalogSide
 from committer.service.admin.table_migration import TableMigration
 from committer.service.admin.table_purge import TablePurge
 from committer.service.process.composition import Parts, open_parts
@@ -106,11 +106,7 @@ async def test_a_purge_deletes_by_what_was_vended_before_the_drop(
     parts = await open_lake(lake, tmp_path)
     purge = TablePurge(
         identifier=FLIGHTS,
-        catalog=parts.catalog,
-        catalog_name="lake",
-        storage=parts.storage,
-        own_storage=parts.own_storage,
-        inbox_root=lake.inbox,
+        side=CatalogSide("lake", parts.catalog, parts.storage, parts.own_storage, lake.inbox),
         warehouse=lake.fake.tables.warehouse,
     )
     assert await purge.run(await purge.plan()) >= 1
@@ -130,10 +126,10 @@ async def test_a_table_moves_into_a_catalog_that_vends_and_its_requests_into_our
     await old.create_namespace(("db",))
     await old.create_table(table)
     own = LocalStorage()
-    source = MigrationSide("old", old, storage, own, f"file://{tmp_path}/old-requests")
+    source = CatalogSide("old", old, storage, own, f"file://{tmp_path}/old-requests")
     await source.inbox.put(build_request(table, epoch=0, catalog="old"))
     parts = await open_lake(lake, tmp_path)
-    target = MigrationSide("lake", parts.catalog, parts.storage, parts.own_storage, lake.inbox)
+    target = CatalogSide("lake", parts.catalog, parts.storage, parts.own_storage, lake.inbox)
     moving = TableMigration(table.identifier, source=source, target=target, world=RealWorld())
     assert (await moving.run()).carried == 1
     uuid = table.metadata.require_uuid()

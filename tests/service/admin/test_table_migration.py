@@ -21,7 +21,7 @@ from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
-from committer.service.admin.migration_side import MigrationSide, fenced_identifier
+from committer.service.admin.catalog_side import CatalogSide, fenced_identifier
 from committer.service.admin.table_migration import TableMigration
 from committer.storage.inbox.moves import Move
 from tests.service.admin.migration_steps import CrashError, Steps
@@ -73,9 +73,9 @@ class Two:
         return TableMigration(FLIGHTS, source=source, target=target, world=self.old.world)
 
 
-def _side(harness: ServiceHarness, steps: Steps) -> MigrationSide:
+def _side(harness: ServiceHarness, steps: Steps) -> CatalogSide:
     catalog, storage = steps.wrap(harness.catalog.inner), steps.wrap(harness.storage.inner)
-    return MigrationSide(harness.catalog_name, catalog, storage, storage, harness.root)
+    return CatalogSide(harness.catalog_name, catalog, storage, storage, harness.root)
 
 
 def batch(table: LoadedTable, epoch: int, *, catalog: str = "frazil") -> EncodedRequest:
@@ -443,7 +443,7 @@ async def test_credentials_that_a_catalog_vends_never_reach_for_an_inbox() -> No
     two, created = await Two.open()
     await two.old.publish(batch(created, 0))
     sides = [
-        MigrationSide(
+        CatalogSide(
             one.catalog_name,
             one.catalog.inner,
             Closed(one.storage.inner, opens_tables=True),

@@ -1,5 +1,5 @@
-"""The two sides of a migration: a catalog, its committer's inbox, and the names of tables that wait
-there. The steps are in `table_migration`.
+"""A catalog with its committer's inbox, as one of the two sides of a migration, and the names of
+tables that wait there for it. The steps are in `table_migration`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FENCED_NAME = re.compile(rf"(.*){_FENCED}[0-9a-f]{{8}}")
 
 
 @dataclass(frozen=True, slots=True)
-class MigrationSide:
+class CatalogSide:
     """A catalog and its committer's inbox. `storage`: of the files of tables, perhaps by
     credentials that the catalog vends; `own`: of the inbox; `root`: where that is."""
 
