@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError
+from committer.plan.batch.manifest_size import is_true
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.signature import Keys, verify
@@ -69,7 +70,7 @@ class Signatures:
             return
         request = pending.sealed.request
         if request.signature is None:
-            if self.required or properties.get(REQUIRE_PROPERTY, "").lower() == "true":
+            if self.required or is_true(properties, REQUIRE_PROPERTY, default=False):
                 raise InvalidRequestError(
                     Reason.SIGNATURE_MISSING,
                     f"requests for table `{request.identifier}` must be signed, this one is not",

@@ -66,12 +66,13 @@ async def test_where_signatures_are_required_only_signed_requests_land_and_in_on
     assert (receipt.state, receipt.reason) == (ReceiptState.QUARANTINED, Reason.SIGNATURE_MISSING)
 
 
-async def test_a_table_may_require_signatures_by_itself() -> None:
+@pytest.mark.parametrize("value", ["true", " TRUE "])
+async def test_a_table_may_require_signatures_by_itself(value: str) -> None:
     harness, table = await open_harness(OLD, required=False)
     async with harness.running():
         await harness.publish(good(table, "query-1"))
         await harness.settle(1.0)
-        property_ = SetProperties({"frazil.require-signature": "true"})
+        property_ = SetProperties({"frazil.require-signature": value})
         await foreign_commit(harness, table, property_)
         await harness.publish(signed(good(table, "query-2")))
         await harness.settle(1.0)
