@@ -116,7 +116,7 @@ FILE_TABLES = (
     ),
     Mutant(
         "state_keeps_the_planned_name_of_the_metadata_file",
-        "committer/service/table/commit_loop.py",
+        "committer/service/table/batch_committer.py",
         "replace(plan.state, table=table) if",
         "plan.state if",
         (f"{_SERVICE} -k next_version",),

@@ -271,7 +271,7 @@ PROTOCOL = (
     # --- The four answers of a swap ---
     Mutant(
         "conflict_is_read_as_rejected",
-        "committer/service/table/commit_loop.py",
+        "committer/service/table/batch_committer.py",
         "            case Conflict() | Unknown():\n",
         "            case Conflict():\n"
         "                requests = inflight.batch.requests\n"
@@ -281,14 +281,14 @@ PROTOCOL = (
     ),
     Mutant(
         "base_is_kept_after_a_conflict",
-        "committer/service/table/commit_loop.py",
+        "committer/service/table/batch_committer.py",
         "                self.cached_table.forget()\n                await self.pacer",
         "                await self.pacer",
         (SEEDS,),
     ),
     Mutant(
         "unknown_is_read_as_rejected",
-        "committer/service/table/commit_loop.py",
+        "committer/service/table/batch_committer.py",
         "            case Conflict() | Unknown():\n",
         "            case Unknown():\n"
         "                requests = inflight.batch.requests\n"
@@ -321,7 +321,7 @@ PROTOCOL = (
     ),
     Mutant(
         "inbox_is_emptied_on_unknown",
-        "committer/service/table/commit_loop.py",
+        "committer/service/table/batch_committer.py",
         "            case Conflict() | Unknown():\n",
         "            case Conflict() | Unknown():\n"
         "                if isinstance(answer, Unknown):\n"
@@ -791,7 +791,7 @@ PROTOCOL = (
     ),
     Mutant(
         "broken_catalog_is_asked_as_often_as_ever",
-        "committer/service/table/commit_loop.py",
+        "committer/service/table/batch_committer.py",
         "                self._set_apart += 1\n",
         "",
         ("tests/service/table/test_requirements_catalog.py -k ever_less",),

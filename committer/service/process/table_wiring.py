@@ -16,8 +16,8 @@ from committer.service.requests.moved_table import MovedTable
 from committer.service.requests.pending import Waiting
 from committer.service.settle.high_water_check import HighWaterCheck
 from committer.service.table.admission import Admission
+from committer.service.table.batch_committer import BatchCommitter
 from committer.service.table.cached_table import CachedTable
-from committer.service.table.commit_loop import CommitLoop
 from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.commit_planner import CommitPlanner
 from committer.service.table.content_checks import ContentChecks
@@ -114,7 +114,7 @@ class TableWiring:
             objects=objects,
         )
         report = CommitReport(identifier, metrics, world)
-        commit_loop = CommitLoop(
+        batch_committer = BatchCommitter(
             planner=planner,
             sender=sender,
             cached_table=cached_table,
@@ -130,7 +130,7 @@ class TableWiring:
             admission,
             verdicts,
             batches,
-            commit_loop,
+            batch_committer,
             requests_max,
             transactions,
         )

@@ -1,6 +1,6 @@
 """The rounds of one table. A round is one attempt, whatever became of the one before: load the base
 → ask the ledger (has it landed?) and check the requests → the batch in flight, or the next one →
-attempt (`commit_loop.py`). No verdict rests on anything but freshly read metadata.
+attempt (`batch_committer.py`). No verdict rests on anything but freshly read metadata.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from committer.plan.ledger.state import TableState
 from committer.service.requests.pending import Pending, Waiting
 from committer.service.table.admission import Admission
 from committer.service.table.admission_outcome import AdmissionOutcome
+from committer.service.table.batch_committer import BatchCommitter
 from committer.service.table.cached_table import CachedTable
-from committer.service.table.commit_loop import CommitLoop
 from committer.service.table.inflight_batch import BatchSelector
 from committer.service.table.verdicts import Verdicts
 from committer.service.transactions.table_transactions import TableTransactions
@@ -29,7 +29,7 @@ class TableRounds:
     admission: Admission
     verdicts: Verdicts
     batches: BatchSelector
-    commit_loop: CommitLoop
+    batch_committer: BatchCommitter
     requests_max: int
     transactions: TableTransactions
 
@@ -58,7 +58,7 @@ class TableRounds:
             candidates = [one for one in candidates if one.request.transaction is not None]
         inflight = await self.batches.next(candidates, self.admission.basis, state)
         if inflight is not None:
-            await self.commit_loop.attempt(inflight, state, known_before=known_before)
+            await self.batch_committer.attempt(inflight, state, known_before=known_before)
 
     async def _refuse_all(self) -> None:
         self.is_gone = True

@@ -1,7 +1,7 @@
 """Carries out verdicts that need no commit: duplicates, requests that left the inbox, quarantine.
 
-Admission and the commit loop decide them. If one request's record cannot be written, that request
-is deferred and the others go on.
+Admission and the attempts decide them. If one request's record cannot be written, that request is
+deferred and the others go on.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class AttemptGarbageCollector:
         self._noted: list[LeftOverEntry] = []
         self._is_resumed = False
 
-    # --- In the commit loop ---
+    # --- In the rounds ---
 
     def judge(self, offered: Collection[str]) -> None:
         """Take over garbage after a commit of this committer has landed, while no batch is in

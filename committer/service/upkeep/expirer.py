@@ -67,7 +67,7 @@ class Expirer:
         self._look_at_s = 0.0
         self._look_at_snapshots = 0
 
-    # --- In the commit loop ---
+    # --- In the rounds ---
 
     def offer(self, upkeep: Upkeep) -> Upkeep:
         """Add what is noted in the journal, unless a request that came since needs it."""

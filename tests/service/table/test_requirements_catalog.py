@@ -13,7 +13,7 @@ from committer.plan.ledger.producer_decisions import ProducerName, ProducerState
 from committer.ports.pointer_swap import Rejected, Swap, SwapAnswer, Unknown
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
-from committer.service.table.commit_loop import EQUAL_UNKNOWNS_MAX
+from committer.service.table.batch_committer import EQUAL_UNKNOWNS_MAX
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.requirements_catalog import RequirementsCatalog

@@ -30,8 +30,10 @@ EQUAL_UNKNOWNS_MAX = 5
 
 
 @dataclass(eq=False)
-class CommitLoop:
-    """Makes the attempts of one table. `observers`: told of each landed commit, in this order."""
+class BatchCommitter:
+    """Commits the batches of one table, one attempt a round. `observers`: told of each landed
+    commit, in this order.
+    """
 
     planner: CommitPlanner
     sender: SwapSender
