@@ -11,16 +11,6 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from committer.catalog.rest.rest_property_names import HEADER_PREFIX, REST, REST_FORMS
-
-_ENDPOINT = re.compile(r"https?://[^/?#]+/?")
-_FLAG = re.compile(r"true|false", re.IGNORECASE)
-_NUMBER = re.compile(r"[0-9]{1,15}")
-_AUTHORITY = re.compile(r"\.?[A-Za-z0-9.-]+(?::[0-9]+)?")
-_SCHEME = re.compile(r"https?")
-_SCHEMA_VERSION = re.compile(r"V[01]", re.IGNORECASE)
-_SSL_MODE = re.compile(r"disable|allow|prefer|require|verify-ca|verify-full")
-
 _GENERAL = {
     "type": "Kind of catalog: `sql` (or `jdbc`), `rest`, `dynamodb`, `hadoop` (tables of a file"
     " system), `glue`, `hive`, `s3tables`. Default: as the scheme of `uri` says.",
@@ -125,6 +115,37 @@ _HADOOP = {
     " Required on an object store, where Iceberg Java overwrites versions of other writers."
     " Default: `false`.",
 }
+_REST = {
+    "prefix": "Between `/v1/` and the rest of a REST catalog's paths, where its configuration names"
+    " none.",
+    "rest-page-size": "The names that a page of a REST catalog's lists has. Default: the server's.",
+    "rest.auth.type": "How a REST catalog knows its client: `none`, `basic`, `oauth2` or `sigv4`."
+    " Default: as the properties below say.",
+    "auth.type": "PyIceberg's name of `rest.auth.type` (`noop` for `none`).",
+    "token": "A bearer token for a REST catalog.",
+    "credential": "`id:secret` of a REST catalog's client, which fetches tokens and renews them.",
+    "oauth2-server-uri": "Where tokens are fetched. Default: `<uri>/v1/oauth/tokens`.",
+    "scope": "The scope of tokens. Default: `catalog`.",
+    "audience": "The audience of tokens.",
+    "resource": "The resource of tokens.",
+    "rest.auth.basic.username": "User name for `rest.auth.type` `basic`.",
+    "rest.auth.basic.password": "Password for `rest.auth.type` `basic`.",
+    "rest.sigv4-enabled": "`true`: as `rest.auth.type` `sigv4`: requests are signed as for AWS.",
+    "rest.signing-region": "The region in signatures. Default: `client.region`, `AWS_REGION`.",
+    "rest.signing-name": "The service in signatures: `glue`, `s3tables`. Default: `execute-api`.",
+    "rest.access-key-id": "Static credentials for signatures. Default: as for `client.…`.",
+    "rest.secret-access-key": "The secret of `rest.access-key-id`.",
+    "rest.session-token": "The token of temporary credentials for signatures.",
+    "rest.atomic-transactions": "`true`: this server applies a commit of several tables"
+    " (`POST …/transactions/commit`) to all of them or to none, as Polaris and Lakekeeper do and"
+    " Iceberg's own server does not. Default: false, and such commits are refused.",
+    "ssl.cabundle": "PEM file of the authorities that a REST catalog's certificate is checked with."
+    " Default: the machine's.",
+    "ssl.client.cert": "PEM file of the client's certificate.",
+    "ssl.client.key": "PEM file of the key of `ssl.client.cert`.",
+}
+HEADER_PREFIX = "header."
+"""`header.<Name>` is sent to a REST catalog with each request."""
 _HIVE = {
     "ugi": "The user that a Hive metastore sees, or `user:group,group`. Default: the metastore's"
     " own user.",
@@ -148,34 +169,43 @@ CATALOG_PROPERTIES: Mapping[str, str] = MappingProxyType(
         **_S3_TABLES,
         **_GCS,
         **_ADLS,
-        **REST,
+        **_REST,
         **_HIVE,
     }
 )
 """Meaning by name. What `client.…` says holds where the service's own property is not set."""
 
 _FORMS = {
-    "jdbc.sslmode": (_SSL_MODE, "disable, prefer, require, verify-ca or verify-full"),
-    "jdbc.schema-version": (_SCHEMA_VERSION, "V0 or V1"),
-    "s3.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
-    "dynamodb.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
-    "gcs.service.host": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
-    "gcs.oauth2.token-expires-at": (_NUMBER, "milliseconds since 1970"),
-    "gcs.no-auth": (_FLAG, "true or false"),
-    "adls.anon": (_FLAG, "true or false"),
-    "adls.blob-storage-authority": (_AUTHORITY, ".blob.SUFFIX or HOST:PORT"),
-    "adls.blob-storage-scheme": (_SCHEME, "http or https"),
-    "glue.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
+    "jdbc.sslmode": (
+        re.compile(r"disable|allow|prefer|require|verify-ca|verify-full"),
+        "disable, prefer, require, verify-ca or verify-full",
+    ),
+    "jdbc.schema-version": (re.compile(r"V[01]", re.IGNORECASE), "V0 or V1"),
+    "gcs.oauth2.token-expires-at": (re.compile(r"[0-9]{1,15}"), "milliseconds since 1970"),
+    "adls.blob-storage-authority": (
+        re.compile(r"\.?[A-Za-z0-9.-]+(?::[0-9]+)?"),
+        ".blob.SUFFIX or HOST:PORT",
+    ),
+    "adls.blob-storage-scheme": (re.compile(r"https?"), "http or https"),
     "glue.id": (re.compile(r"[0-9]{12}(:.+)?"), "an account of 12 digits"),
-    "glue.skip-archive": (_FLAG, "true or false"),
-    "s3tables.endpoint": (_ENDPOINT, "http://HOST:PORT or https://HOST:PORT"),
-    "hadoop.no-other-writers": (_FLAG, "true or false"),
-    **REST_FORMS,
-    "hive.allow-unfenced-locks": (_FLAG, "true or false"),
-    "hive.kerberos-authentication": (_FLAG, "true or false"),
-    "iceberg.engine.hive.lock-enabled": (_FLAG, "true or false"),
-    "s3.path-style-access": (_FLAG, "true or false"),
-    "s3.force-virtual-addressing": (_FLAG, "true or false"),
+    # As Python reads a number, so as PyIceberg does.
+    "rest-page-size": (re.compile(r"[1-9][0-9]{0,6}(?:_[0-9]{1,3}){0,2}"), "a number above 0"),
+    **dict.fromkeys(
+        (
+            *("s3.endpoint", "dynamodb.endpoint", "gcs.service.host", "glue.endpoint"),
+            "s3tables.endpoint",
+        ),
+        (re.compile(r"https?://[^/?#]+/?"), "http://HOST:PORT or https://HOST:PORT"),
+    ),
+    **dict.fromkeys(
+        (
+            *("gcs.no-auth", "adls.anon", "glue.skip-archive", "hadoop.no-other-writers"),
+            *("rest.atomic-transactions", "rest.sigv4-enabled", "hive.allow-unfenced-locks"),
+            *("hive.kerberos-authentication", "iceberg.engine.hive.lock-enabled"),
+            *("s3.path-style-access", "s3.force-virtual-addressing"),
+        ),
+        (re.compile(r"true|false", re.IGNORECASE), "true or false"),
+    ),
 }
 
 
