@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import orjson
 
-from committer.catalog.hive.hive_types import columns
 from committer.catalog.hive.thrift_values import (
     Field,
     Struct,
@@ -25,12 +24,14 @@ from committer.catalog.hive.thrift_values import (
     text,
     text_map,
 )
+from committer.catalog.hive_type_names import HIVE
 from committer.catalog.namespaces import Namespace, join_namespace
 from committer.errors import InvalidMetadataError, NoSuchTableError, UnsupportedError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import print_partition_spec
-from committer.iceberg.schema.schema import print_schema
+from committer.iceberg.schema.schema import Schema, print_schema
 from committer.iceberg.schema.sort_order import print_sort_order
+from committer.iceberg.values.types import NestedField
 from committer.request.table_identifier import TableIdentifier
 
 KEY_CHARS_MAX = 256
@@ -171,12 +172,24 @@ def _descriptor(metadata: TableMetadata, *, for_hive: bool) -> Struct:
             "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
         ]
     return {
-        _COLUMNS: columns(metadata.current_schema),
+        _COLUMNS: _columns(metadata.current_schema),
         _FOLDER: text(metadata.location),
         3: text(formats[0]),
         4: text(formats[1]),
         7: struct({2: text(formats[2]), 3: text_map({})}),
     }
+
+
+def _columns(schema: Schema) -> Field:
+    """Return the columns as Hive's `FieldSchema`s, for readers of the metastore: every Iceberg
+    engine reads the metadata file instead.
+    """
+    return structs(map(_column, schema.fields))
+
+
+def _column(field: NestedField) -> Struct:
+    column = {1: text(field.name), 2: text(HIVE.name(field.field_type))}
+    return column | {3: text(field.doc)} if field.doc else column
 
 
 def swapped_entry(
@@ -192,7 +205,7 @@ def swapped_entry(
     changed = {_PARAMETERS: text_map(_parameters(parameters, metadata, metadata_location))}
     descriptor = dict(get_struct(entry, _DESCRIPTOR))
     if metadata.current_schema != base.current_schema:
-        descriptor[_COLUMNS] = columns(metadata.current_schema)
+        descriptor[_COLUMNS] = _columns(metadata.current_schema)
     if metadata.location != base.location:
         descriptor[_FOLDER] = text(metadata.location)
     return {**entry, **changed, _DESCRIPTOR: struct(descriptor)}
