@@ -107,9 +107,7 @@ AWS_ERRORS = (boto.BotoCoreError, boto.ClientError, ResponseParserError)
 
 def code_of(error: Exception) -> str:
     """Return the service's error code; empty if no service answered."""
-    if not isinstance(error, boto.ClientError):
-        return ""
-    return str(error.response.get("Error", {}).get("Code", ""))
+    return str(answer_of(error).get("Error", {}).get("Code", ""))
 
 
 def answer_of(error: Exception) -> Mapping[str, Any]:
@@ -124,9 +122,7 @@ def refusal(code: str, message: str) -> Exception:
 
 def status_of(error: Exception) -> int:
     """Return the HTTP status of the answer; 0 without an answer."""
-    if not isinstance(error, boto.ClientError):
-        return 0
-    return int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+    return int(answer_of(error).get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
 
 
 def is_throttled(error: Exception) -> bool:
@@ -198,12 +194,10 @@ def no_renewal(error: Exception) -> str:
 
 
 def _wrong_region(error: Exception) -> str:
-    where = "it is in another region"
-    if isinstance(error, boto.ClientError):
-        headers = error.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-        told: Any = error.response.get("Error", {})
-        if region := headers.get("x-amz-bucket-region") or told.get("Region"):
-            where = f"it is in region `{region}`"
+    answer = answer_of(error)
+    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    region = headers.get("x-amz-bucket-region") or answer.get("Error", {}).get("Region")
+    where = f"it is in region `{region}`" if region else "it is in another region"
     return f"{where}: set client.region or AWS_REGION ({code_of(error)})"
 
 
