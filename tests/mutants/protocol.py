@@ -447,8 +447,8 @@ PROTOCOL = (
     Mutant(
         "told_conflict_stops_its_producer",
         "committer/storage/inbox/inbox.py",
-        "            return (await self.record(key)).is_told_only\n",
-        "            return False\n",
+        "        return record is not None and record.is_told_only\n",
+        "        return False\n",
         ("tests/service/table/test_ordered_producers.py",),
     ),
     Mutant(

@@ -181,7 +181,8 @@ class Quarantine(_Keyed):
         if await self._create(record, content):
             return
         # An earlier copy of this delivery got here first, as a rule; its reason is as good.
-        if await self._is_reference(record.key):
+        earlier = await self.readable_record(record.key)
+        if earlier is not None and earlier.by_reference:
             await self.delete((record.key,))
             await self._create(record, content)
 
@@ -200,12 +201,6 @@ class Quarantine(_Keyed):
             return False
         return True
 
-    async def _is_reference(self, key: str) -> bool:
-        try:
-            return (await self.record(key)).by_reference
-        except (NotFoundError, InvalidRequestError):
-            return False
-
     async def get(self, key: str) -> tuple[QuarantineRecord, bytes]:
         """Read the record and the request. Absent: `NotFoundError`."""
         return read_quarantined(await self._storage.get(self.location(key)), key)
@@ -217,12 +212,17 @@ class Quarantine(_Keyed):
             return (await self.get(key))[0]
         return read_quarantined(start, key)[0]
 
+    async def readable_record(self, key: str) -> QuarantineRecord | None:
+        """Read the record alone; None where there is none, or none that can be read."""
+        try:
+            return await self.record(key)
+        except (NotFoundError, InvalidRequestError):
+            return None
+
     async def is_told_only(self, key: str) -> bool:
         """Return whether a record keeps no request: its client has to run again, and may."""
-        try:
-            return (await self.record(key)).is_told_only
-        except (NotFoundError, InvalidRequestError):
-            return False
+        record = await self.readable_record(key)
+        return record is not None and record.is_told_only
 
 
 def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]:

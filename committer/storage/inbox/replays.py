@@ -81,11 +81,8 @@ class Replays:
 
     async def _referred(self, key: str) -> str | None:
         """Return the inbox key to which a record refers, while its object is no request."""
-        try:
-            record = await self._quarantine.record(key)
-        except (InvalidRequestError, NotFoundError):
-            return None
-        if not record.by_reference:
+        record = await self._quarantine.readable_record(key)
+        if record is None or not record.by_reference:
             return None
         try:
             is_request = await self._inbox.size_bytes(record.key) <= REQUEST_BYTES_MAX
