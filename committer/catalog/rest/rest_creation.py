@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from committer.catalog.namespaces import name_taken
-from committer.catalog.rest.client.rest_answer import Answer
 from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.client.rest_paths import REGISTER
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
@@ -124,7 +123,7 @@ class RestCreation:
             if found is not None and found.metadata_location == location:
                 return found
             raise await self.taken(identifier)
-        if _has_no_file(answer):
+        if answer.is_error(404, "NotFoundException"):
             raise NotFoundError(f"table {identifier}: there is no metadata file {location}")
         raise answer.as_error()
 
@@ -143,7 +142,3 @@ class RestCreation:
             return await self.load(identifier)
         except NoSuchTableError:
             return None
-
-
-def _has_no_file(answer: Answer) -> bool:
-    return answer.is_error(404, "NotFoundException")

@@ -67,7 +67,8 @@ def probe_swap(engine: Engine) -> None:
         with connected(reading(engine)) as connection:
             left = connection.execute(statements.location, _ROW).first()
         if left is not None:
-            _remove(engine, statements)
+            with writing(engine).begin() as connection:
+                connection.execute(statements.drop, _ROW)
     except SQLAlchemyError as error:
         raise frazil_error(error) from error
     if left is not None:
@@ -94,8 +95,3 @@ def _swap_twice(connection: Connection, statements: Statements) -> tuple[int, in
     stale = connection.execute(statements.swap, swap | {"base": "stale"}).rowcount
     current = connection.execute(statements.swap, swap | {"base": "first"}).rowcount
     return stale, current
-
-
-def _remove(engine: Engine, statements: Statements) -> None:
-    with writing(engine).begin() as connection:
-        connection.execute(statements.drop, _ROW)
