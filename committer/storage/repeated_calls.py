@@ -126,6 +126,10 @@ class RepeatedCalls(Generic[Client]):
                         raise
                 await self._world.sleep(delay_s)
 
+    @property
+    def at_once_max(self) -> int:
+        return self._backend.calls_at_once_max
+
     async def close(self) -> None:
         """Release connections; a later call opens them again. Idempotent."""
         client, self._client = self._client, None

@@ -161,8 +161,8 @@ ADAPTERS = (
     Mutant(
         "write_to_s3_has_no_condition",
         "committer/storage/s3/s3_writes.py",
-        '        return {"IfNoneMatch": "*"} if self.etag is None else {"IfMatch": self.etag}\n',
-        "        return {}\n",
+        '    return {"IfNoneMatch": "*"} if write.etag is None else {"IfMatch": write.etag}\n',
+        "    return {}\n",
         ("tests/storage/s3/test_s3_storage.py -m server -k s3_server",),
     ),
     Mutant(

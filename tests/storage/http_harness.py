@@ -13,7 +13,7 @@ from committer.real_world import RealWorld
 from committer.storage.adls.open_adls import open_adls
 from committer.storage.gcs.open_gcs import open_gcs
 from committer.storage.http.http_client import HttpLimits
-from committer.storage.http.http_storage import HttpStorage
+from committer.storage.object_storage import ObjectStorage
 from committer.storage.repeated_calls import CallLimits
 from tests.storage.s3_harness import MeddlingWorld
 from tests.support.servers.azurite import Azurite
@@ -27,7 +27,7 @@ class HttpHarness:
 
     proxy: HttpProxy
     world: MeddlingWorld
-    rival: HttpStorage
+    rival: ObjectStorage
     root: str
     put_match: bytes
     """What a request holds that writes an object."""
@@ -37,9 +37,9 @@ class HttpHarness:
     """A folder in a bucket that there is not."""
     refuse: Callable[[int, str], Answer]
     failed_condition: Answer
-    _open: Callable[[CallLimits, HttpLimits], HttpStorage]
-    storage: HttpStorage = field(init=False)
-    _more: list[HttpStorage] = field(default_factory=list)
+    _open: Callable[[CallLimits, HttpLimits], ObjectStorage]
+    storage: ObjectStorage = field(init=False)
+    _more: list[ObjectStorage] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.storage = self.another()
@@ -49,7 +49,7 @@ class HttpHarness:
 
     def another(
         self, limits: CallLimits | None = None, http_limits: HttpLimits | None = None
-    ) -> HttpStorage:
+    ) -> ObjectStorage:
         """Open a storage through the proxy with other limits."""
         self._more.append(self._open(limits or CallLimits(), http_limits or HttpLimits()))
         return self._more[-1]
@@ -71,7 +71,7 @@ async def gcs_harness(server: GcsServer) -> AsyncIterator[HttpHarness]:
     async with HttpProxy(server.url) as proxy:
         world = MeddlingWorld()
 
-        def open_storage(limits: CallLimits, http_limits: HttpLimits) -> HttpStorage:
+        def open_storage(limits: CallLimits, http_limits: HttpLimits) -> ObjectStorage:
             options = replace(server.options, host=proxy.url, http_limits=http_limits)
             return open_gcs(options, world=world, limits=limits)
 
@@ -98,7 +98,7 @@ async def adls_harness(server: Azurite) -> AsyncIterator[HttpHarness]:
     async with HttpProxy(server.url) as proxy:
         world = MeddlingWorld()
 
-        def open_storage(limits: CallLimits, http_limits: HttpLimits) -> HttpStorage:
+        def open_storage(limits: CallLimits, http_limits: HttpLimits) -> ObjectStorage:
             places = replace(server.options.places, authority=proxy.url.removeprefix("http://"))
             options = replace(server.options, places=places, http_limits=http_limits)
             return open_adls(options, world=world, limits=limits)

@@ -1,5 +1,5 @@
 """The calls of Azure's blob service, which also serves the accounts of Data Lake Storage.
-`committer.storage.http.http_storage` uses them.
+`committer.storage.object_storage` uses them.
 
 * Create-only is `If-None-Match: *`, a replacement `If-Match`, both on Put Blob: content and
   condition are one request whatever the size. The service checks an MD5 of the content.
@@ -28,9 +28,9 @@ from committer.storage.http.http_client import (
     explain,
     whole_size,
 )
-from committer.storage.http.http_storage import ReadRange, StoredObject, Write
 from committer.storage.object_location import ObjectLocation
-from committer.storage.repeated_calls import Tries
+from committer.storage.object_storage import ReadRange, StoredObject, Write
+from committer.storage.repeated_calls import Tries, for_each
 
 # A name of metadata has to be one of C# too.
 MARK = "frazil_write"
@@ -115,7 +115,11 @@ class AdlsApi:
                 return None
             raise _explain(error, "PUT", what) from error
 
-    async def delete(self, what: str, at: ObjectLocation) -> None:
+    async def delete(self, places: Mapping[ObjectLocation, str]) -> None:
+        await for_each([*places.items()], self._delete, at_once_max=self._calls.at_once_max)
+
+    async def _delete(self, place: tuple[ObjectLocation, str]) -> None:
+        at, what = place
         request = self._request("DELETE", at, {"x-ms-delete-snapshots": "include"})
         try:
             await self._calls.send(request, _deleted)

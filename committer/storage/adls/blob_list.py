@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from xml.etree import ElementTree
 
 from committer.storage.http.http_client import HttpAnswer, NoAnswerError
-from committer.storage.http.http_storage import StoredObject
+from committer.storage.object_storage import StoredObject
 
 
 @dataclass(frozen=True, slots=True)

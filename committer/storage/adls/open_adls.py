@@ -22,7 +22,7 @@ from committer.storage.http.authorization import (
 )
 from committer.storage.http.http_calls import HttpCalls
 from committer.storage.http.http_client import HttpLimits, judge
-from committer.storage.http.http_storage import HttpStorage
+from committer.storage.object_storage import ObjectStorage
 from committer.storage.repeated_calls import CallLimits
 
 
@@ -43,7 +43,7 @@ class AdlsOptions:
 
 def open_adls(
     options: AdlsOptions, *, world: World, limits: CallLimits | None = None
-) -> HttpStorage:
+) -> ObjectStorage:
     """Open a storage for `abfss://container@account…/key`; nothing is asked yet.
 
     Errors: `SettingsError` for credentials that are half or malformed.
@@ -58,7 +58,7 @@ def open_adls(
         refusal=refusal_of,
         judge=judge,
     )
-    return HttpStorage(AdlsApi(calls, options.places), calls, world)
+    return ObjectStorage(AdlsApi(calls, options.places), calls, world)
 
 
 def _authorization(options: AdlsOptions, world: World) -> Authorization:

@@ -1,4 +1,4 @@
-"""The calls of Google Cloud Storage, by its JSON API, for `committer.storage.http.http_storage`.
+"""The calls of Google Cloud Storage, by its JSON API, for `committer.storage.object_storage`.
 
 * The condition of a write is the generation of the object: `ifGenerationMatch`, 0 for an object
   that is absent. It is the etag of the port; generations never come back.
@@ -32,9 +32,9 @@ from committer.storage.http.http_client import (
     judge,
     whole_size,
 )
-from committer.storage.http.http_storage import ReadRange, StoredObject, Write
 from committer.storage.object_location import ObjectLocation
-from committer.storage.repeated_calls import Failure, Tries
+from committer.storage.object_storage import ReadRange, StoredObject, Write
+from committer.storage.repeated_calls import Failure, Tries, for_each
 
 MARK = "frazil-write"
 _DESCRIBED = "name,size,updated,generation,metadata"
@@ -102,7 +102,11 @@ class GcsApi:
         await self._require_bucket(what, write.at.bucket)
         return None
 
-    async def delete(self, what: str, at: ObjectLocation) -> None:
+    async def delete(self, places: Mapping[ObjectLocation, str]) -> None:
+        await for_each([*places.items()], self._delete, at_once_max=self._calls.at_once_max)
+
+    async def _delete(self, place: tuple[ObjectLocation, str]) -> None:
+        at, what = place
         try:
             await self._calls.send(HttpRequest("DELETE", self._url("storage/v1", at, {})), _deleted)
         except HTTP_ERRORS as error:

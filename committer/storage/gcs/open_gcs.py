@@ -17,7 +17,7 @@ from committer.storage.http.authorization import (
 )
 from committer.storage.http.http_calls import HttpCalls
 from committer.storage.http.http_client import HttpLimits
-from committer.storage.http.http_storage import HttpStorage
+from committer.storage.object_storage import ObjectStorage
 from committer.storage.repeated_calls import CallLimits
 
 _HOST = "https://storage.googleapis.com"
@@ -34,7 +34,9 @@ class GcsOptions:
     http_limits: HttpLimits = field(default_factory=HttpLimits)
 
 
-def open_gcs(options: GcsOptions, *, world: World, limits: CallLimits | None = None) -> HttpStorage:
+def open_gcs(
+    options: GcsOptions, *, world: World, limits: CallLimits | None = None
+) -> ObjectStorage:
     """Open a storage for `gs://bucket/key`; nothing is asked yet.
 
     `STORAGE_EMULATOR_HOST`, as for Google's own libraries, names an emulator, which wants no
@@ -51,7 +53,7 @@ def open_gcs(options: GcsOptions, *, world: World, limits: CallLimits | None = N
         refusal=refusal_of,
         judge=judge_gcs,
     )
-    return HttpStorage(GcsApi(calls, options.host or emulator or _HOST), calls, world)
+    return ObjectStorage(GcsApi(calls, options.host or emulator or _HOST), calls, world)
 
 
 def _authorization(options: GcsOptions, world: World, *, is_emulator: bool) -> Authorization:

@@ -1,1 +1,1 @@
-"""The storage over HTTP that GCS and Azure share. It repeats no conditional write by itself."""
+"""Requests over HTTP to GCS and Azure. No conditional write is repeated here by itself."""

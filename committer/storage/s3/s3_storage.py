@@ -16,8 +16,7 @@ replacement then finds what its writer saw, though others may have been there in
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from copy import copy
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from datetime import datetime
@@ -33,169 +32,93 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports.skips import Skips
-from committer.ports.storage import NewObject, ObjectInfo, require_size
+from committer.ports.storage import require_size
 from committer.ports.world import World
-from committer.storage.failed_condition import Marked, RefusedWrite, settle_failed_condition
 from committer.storage.object_location import ObjectLocation
+from committer.storage.object_storage import ObjectStorage, ReadRange, StoredObject, Write
 from committer.storage.probe import prove_conditions
 from committer.storage.repeated_calls import Tries, for_each
 from committer.storage.s3.s3_calls import S3Calls, S3Limits
 from committer.storage.s3.s3_location import S3_LOCATIONS
-from committer.storage.s3.s3_writes import MARK, Write, send_write
+from committer.storage.s3.s3_writes import MARK, send_write
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3 import S3Client
     from types_aiobotocore_s3.type_defs import (
         GetObjectOutputTypeDef,
-        HeadObjectOutputTypeDef,
         ListObjectsV2OutputTypeDef,
     )
 
 _USUAL = S3Limits()
 
 
-class S3Storage:
+class S3Storage(ObjectStorage):
     """Serves `s3://bucket/key`, also spelled `s3a:` and `s3n:`. No I/O before the first call."""
 
     def __init__(self, options: AwsOptions, *, world: World, limits: S3Limits = _USUAL) -> None:
-        self._world = world
-        self._limits = limits
-        self._at_once_max = options.connections_max
-        self._calls = S3Calls(options, world, limits)
-
-    async def get(
-        self,
-        location: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        size_bytes_max: int | None = None,
-    ) -> bytes:
-        at = S3_LOCATIONS.parse_existing(location)
-        if length == 0:
-            found = await self._head(location, at)
-            require_size(location, found["ContentLength"], size_bytes_max)
-            return b""
-        try:
-            return await self._calls.send(
-                lambda client: _get(client, at, offset, length, size_bytes_max)
-            )
-        except AWS_ERRORS as error:
-            if status_of(error) == 416:  # the range begins behind the object's end
-                return b""
-            raise _explain_read(error, "GET", location) from error
-
-    async def head(self, location: str) -> ObjectInfo:
-        found = await self._head(location, S3_LOCATIONS.parse_existing(location))
-        modified_ms = _milliseconds(found["LastModified"])
-        return ObjectInfo(location, found["ContentLength"], modified_ms, found["ETag"])
-
-    async def create(self, objects: Sequence[NewObject]) -> None:
-        places = [(created, S3_LOCATIONS.parse_object(created.location)) for created in objects]
-
-        async def create(place: tuple[NewObject, ObjectLocation]) -> None:
-            created, at = place
-            await self._write(created.location, at, created.content, None)
-
-        await for_each(places, create, at_once_max=self._at_once_max)
-
-    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        return await self._write(location, S3_LOCATIONS.parse_object(location), content, etag)
-
-    async def delete(self, locations: Sequence[str]) -> None:
-        chunks = _chunks(locations, self._limits.deleted_max)
-        await for_each(chunks, self._delete, at_once_max=self._at_once_max)
-
-    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
-        folder = S3_LOCATIONS.parse_folder(prefix)
-        base = prefix if prefix.endswith("/") else f"{prefix}/"
-        where: _Page | None = {}
-        while where is not None:
-            page = await self._list(prefix, folder, where)
-            for found in page.get("Contents", ()):
-                key = found["Key"]
-                # Other tools mark folders by empty objects whose keys end with a slash.
-                if not key.endswith("/"):
-                    modified_ms = _milliseconds(found["LastModified"])
-                    location = base + key[len(folder.key) :]
-                    yield ObjectInfo(location, found["Size"], modified_ms, found["ETag"])
-            where = _after(page, where)
-
-    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
-        at = S3_LOCATIONS.parse_folder(folder)
-        start = changed(at, key=at.key + starts_with)
-        found: set[str] = set()
-        where: _Page | None = {"Delimiter": "/"}
-        while where is not None:
-            page = await self._list(folder, start, where)
-            found.update(one["Key"][len(at.key) :] for one in page.get("Contents", ()))
-            found.update(one["Prefix"][len(at.key) :] for one in page.get("CommonPrefixes", ()))
-            where = _after(page, where)
-        # Other tools mark folders by empty objects of their name: that of this one is left.
-        return sorted(found - {""})
+        calls = S3Calls(options, world, limits)
+        super().__init__(_S3Api(calls, limits), calls, world)
+        in_parts = changed(limits, multipart_bytes_min=1)
+        self._in_parts = ObjectStorage(_S3Api(calls, in_parts), calls, world)
 
     async def probe(self, prefix: str) -> None:
         """Probe the server, also for objects written in parts,
         for which it may forget its conditions."""
         location = f"{prefix.removesuffix('/')}/frazil-probe-{self._world.uuid()}"
         await prove_conditions(self, location)
-        in_parts = copy(self)
-        in_parts._limits = changed(self._limits, multipart_bytes_min=1)
-        await prove_conditions(in_parts, f"{location}-in-parts")
+        await prove_conditions(self._in_parts, f"{location}-in-parts")
 
-    async def close(self) -> None:
-        await self._calls.close()
 
-    # --- Steps ---
+class _S3Api:
+    """One client of S3."""
 
-    async def _head(self, location: str, at: ObjectLocation) -> HeadObjectOutputTypeDef:
+    locations = S3_LOCATIONS
+
+    def __init__(self, calls: S3Calls, limits: S3Limits) -> None:
+        self._calls = calls
+        self._limits = limits
+
+    def can_be_etag(self, etag: str) -> bool:
+        return True
+
+    async def read(self, what: str, at: ObjectLocation, part: ReadRange) -> bytes:
+        try:
+            return await self._calls.send(lambda client: _get(client, at, part))
+        except AWS_ERRORS as error:
+            if status_of(error) == 416:  # the range begins behind the object's end
+                return b""
+            raise _explain_read(error, "GET", what) from error
+
+    async def describe(self, what: str, at: ObjectLocation) -> StoredObject:
         """Send a HEAD; its answers have no body, so a GET must tell the reason of a refusal."""
         try:
-            return await self._calls.send(
+            found = await self._calls.send(
                 lambda client: client.head_object(Bucket=at.bucket, Key=at.key)
             )
         except AWS_ERRORS as error:
             if is_passing(error) or not status_of(error):
-                raise explain(error, f"HEAD `{location}`", StorageUnavailableError) from error
+                raise explain(error, f"HEAD `{what}`", StorageUnavailableError) from error
+        else:
+            modified_ms, mark = _milliseconds(found["LastModified"]), found["Metadata"].get(MARK)
+            return StoredObject(at.key, found["ContentLength"], modified_ms, found["ETag"], mark)
         try:
-            await self._calls.send(lambda client: _get(client, at, 0, 1, None))
+            await self._calls.send(lambda client: _get(client, at, ReadRange(0, 1, None)))
         except AWS_ERRORS as error:
             if status_of(error) != 416:
-                raise _explain_read(error, "HEAD", location) from error
-        raise StorageUnavailableError(f"HEAD `{location}`: it came meanwhile")
+                raise _explain_read(error, "HEAD", what) from error
+        raise StorageUnavailableError(f"HEAD `{what}`: it came meanwhile")
 
-    async def _list(
-        self, prefix: str, folder: ObjectLocation, where: _Page
-    ) -> ListObjectsV2OutputTypeDef:
-        try:
-            return await self._calls.send(
-                lambda client: client.list_objects_v2(
-                    Bucket=folder.bucket,
-                    Prefix=folder.key,
-                    MaxKeys=self._limits.listed_max,
-                    **where,
-                )
-            )
-        except AWS_ERRORS as error:
-            raise explain(error, f"LIST `{prefix}`", StorageUnavailableError) from error
-
-    async def _write(
-        self, location: str, at: ObjectLocation, content: bytes, etag: str | None
-    ) -> str:
-        write = Write(at, content, etag, str(self._world.uuid()))
-        tries = Tries()
+    async def write(self, what: str, write: Write, tries: Tries) -> str | None:
         try:
             return await send_write(self._calls, self._limits, write, tries)
         except AWS_ERRORS as error:
             if not _is_failed_condition(error, tries):
-                raise _explain_write(error, location) from error
-        refused = RefusedWrite(location, etag, write.mark, tries.in_doubt)
-        return await settle_failed_condition(refused, lambda: self._marked(location, at))
+                raise _explain_write(error, what) from error
+        return None
 
-    async def _marked(self, location: str, at: ObjectLocation) -> Marked:
-        found = await self._head(location, at)
-        return Marked(found["ETag"], found["Metadata"].get(MARK))
+    async def delete(self, places: Mapping[ObjectLocation, str]) -> None:
+        chunks = _chunks(places, self._limits.deleted_max)
+        await for_each(chunks, self._delete, at_once_max=self._calls.at_once_max)
 
     async def _delete(self, chunk: _Chunk) -> None:
         try:
@@ -204,6 +127,39 @@ class S3Storage:
             first, *others = chunk.left.values()
             what = f"DELETE `{first}`" + (f" and {len(others)} more" if others else "")
             raise explain(error, what, StorageUnavailableError) from error
+
+    async def list(self, what: str, folder: ObjectLocation) -> AsyncIterator[StoredObject]:
+        async for page in self._pages(what, folder, {}):
+            for found in page.get("Contents", ()):
+                modified_ms = _milliseconds(found["LastModified"])
+                yield StoredObject(found["Key"], found["Size"], modified_ms, found["ETag"])
+
+    async def names(self, what: str, start: ObjectLocation) -> Sequence[str]:
+        found: set[str] = set()
+        async for page in self._pages(what, start, {"Delimiter": "/"}):
+            found.update(one["Key"] for one in page.get("Contents", ()))
+            found.update(one["Prefix"] for one in page.get("CommonPrefixes", ()))
+        return list(found)
+
+    async def _pages(
+        self, what: str, folder: ObjectLocation, where: _Page
+    ) -> AsyncIterator[ListObjectsV2OutputTypeDef]:
+        while True:
+            try:
+                page = await self._calls.send(
+                    lambda client: client.list_objects_v2(
+                        Bucket=folder.bucket,
+                        Prefix=folder.key,
+                        MaxKeys=self._limits.listed_max,
+                        **where,
+                    )
+                )
+            except AWS_ERRORS as error:
+                raise explain(error, f"LIST `{what}`", StorageUnavailableError) from error
+            yield page
+            if not page["IsTruncated"]:
+                return
+            where["ContinuationToken"] = page["NextContinuationToken"]
 
 
 # --- Calls ---------------------------------------------------------------------------------------
@@ -218,28 +174,13 @@ class _Page(TypedDict, total=False):
     Delimiter: str
 
 
-def _after(page: ListObjectsV2OutputTypeDef, where: _Page) -> _Page | None:
-    """Return where the next page begins; None after the last one."""
-    if not page["IsTruncated"]:
-        return None
-    return {**where, "ContinuationToken": page["NextContinuationToken"]}
-
-
-async def _get(
-    client: S3Client,
-    at: ObjectLocation,
-    offset: int,
-    length: int | None,
-    size_bytes_max: int | None,
-) -> bytes:
-    if offset == 0 and length is None:
+async def _get(client: S3Client, at: ObjectLocation, part: ReadRange) -> bytes:
+    if part.is_whole:
         answer = await client.get_object(Bucket=at.bucket, Key=at.key, ChecksumMode="ENABLED")
     else:
-        last = "" if length is None else str(offset + length - 1)
-        wanted = f"bytes={offset}-{last}"
-        answer = await client.get_object(Bucket=at.bucket, Key=at.key, Range=wanted)
+        answer = await client.get_object(Bucket=at.bucket, Key=at.key, Range=part.header)
     try:
-        require_size(f"s3://{at.bucket}/{at.key}", _whole_size(answer), size_bytes_max)
+        require_size(f"s3://{at.bucket}/{at.key}", _whole_size(answer), part.size_bytes_max)
     except ObjectTooLargeError:
         answer["Body"].close()
         raise
@@ -260,10 +201,9 @@ class _Chunk:
     left: dict[str, str]
 
 
-def _chunks(locations: Sequence[str], size_max: int) -> list[_Chunk]:
+def _chunks(places: Mapping[ObjectLocation, str], size_max: int) -> list[_Chunk]:
     buckets: dict[str, dict[str, str]] = {}
-    for location in locations:
-        at = S3_LOCATIONS.parse_object(location)
+    for at, location in places.items():
         buckets.setdefault(at.bucket, {})[at.key] = location
     return [
         _Chunk(bucket, dict(keys[start : start + size_max]))

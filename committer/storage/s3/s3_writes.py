@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from committer.aws.client_errors import AWS_ERRORS, code_of
 from committer.errors import InvariantError
-from committer.storage.object_location import ObjectLocation
+from committer.storage.object_storage import Write
 from committer.storage.repeated_calls import Tries, for_each
 from committer.storage.s3.s3_calls import S3Calls, S3Limits
 
@@ -28,23 +28,13 @@ _PARTS_MAX = 10_000
 _UPLOADS_MAX = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """An object to be written if its etag is still `etag`, or (None) if it is absent."""
-
-    at: ObjectLocation
-    content: bytes
-    etag: str | None
-    mark: str
-
-    @property
-    def condition(self) -> _Condition:
-        return {"IfNoneMatch": "*"} if self.etag is None else {"IfMatch": self.etag}
-
-
 class _Condition(TypedDict, total=False):
     IfMatch: str
     IfNoneMatch: str
+
+
+def _condition(write: Write) -> _Condition:
+    return {"IfNoneMatch": "*"} if write.etag is None else {"IfMatch": write.etag}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +72,7 @@ async def _put(calls: S3Calls, write: Write, tries: Tries) -> str:
             Body=write.content,
             ChecksumCRC32=checksum,
             Metadata={MARK: write.mark},
-            **write.condition,
+            **_condition(write),
         ),
         tries,
     )
@@ -160,7 +150,7 @@ async def _complete(
             MultipartUpload={"Parts": parts},
             ChecksumCRC32=checksum,
             ChecksumType="FULL_OBJECT",
-            **write.condition,
+            **_condition(write),
         ),
         tries,
         unless=_is_raced,

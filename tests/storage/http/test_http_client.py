@@ -13,7 +13,7 @@ from committer.storage.gcs.gcs_api import GcsApi, judge_gcs, refusal_of
 from committer.storage.http.authorization import RenewedToken, Token
 from committer.storage.http.http_calls import HttpCalls
 from committer.storage.http.http_client import HttpClient, HttpLimits, HttpRequest, NoAnswerError
-from committer.storage.http.http_storage import HttpStorage
+from committer.storage.object_storage import ObjectStorage
 from committer.storage.repeated_calls import CallLimits
 from tests.support.clock.worlds import ManualWorld
 
@@ -62,7 +62,7 @@ async def server() -> AsyncIterator[Server]:
 
 
 @pytest.fixture
-async def storage(server: Server) -> AsyncIterator[HttpStorage]:
+async def storage(server: Server) -> AsyncIterator[ObjectStorage]:
     world = ManualWorld()
     texts = iter(("token-1", "token-2", "token-3"))
 
@@ -77,13 +77,13 @@ async def storage(server: Server) -> AsyncIterator[HttpStorage]:
         refusal=refusal_of,
         judge=judge_gcs,
     )
-    storage = HttpStorage(GcsApi(calls, server.url), calls, world)
+    storage = ObjectStorage(GcsApi(calls, server.url), calls, world)
     yield storage
     await storage.close()
 
 
 async def test_a_refused_token_is_renewed_once_and_the_call_sent_again(
-    server: Server, storage: HttpStorage
+    server: Server, storage: ObjectStorage
 ) -> None:
     for _ in range(2):
         assert [found async for found in storage.list("gs://bucket/a")] == []
@@ -94,7 +94,9 @@ async def test_a_refused_token_is_renewed_once_and_the_call_sent_again(
     assert server.asked[3:] == ["Bearer token-2", "Bearer token-3"]
 
 
-async def test_a_refusal_is_read_to_its_end_though_it_comes_in_pieces(storage: HttpStorage) -> None:
+async def test_a_refusal_is_read_to_its_end_though_it_comes_in_pieces(
+    storage: ObjectStorage,
+) -> None:
     with pytest.raises(NotFoundError):
         await storage.head("gs://bucket/a")
 

@@ -1,12 +1,12 @@
-"""The port `Storage` on an object store that is spoken to over HTTP: what all of them share.
+"""The port `Storage` on an object store: what S3, Google Cloud Storage and Azure share.
 
-A store's own protocol is a `ObjectApi`. Create-only and replacement are conditions of the write
+A store's own protocol is an `ObjectApi`. Create-only and replacement are conditions of the write
 itself; after a condition that failed the object's mark tells whose it is (`failed_condition`).
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,6 @@ from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, require_size
 from committer.ports.world import World
 from committer.storage.failed_condition import Marked, RefusedWrite, settle_failed_condition
-from committer.storage.http.http_calls import HttpCalls
 from committer.storage.object_location import LocationForm, ObjectLocation
 from committer.storage.probe import prove_conditions
 from committer.storage.repeated_calls import Tries, for_each
@@ -81,8 +80,8 @@ class ObjectApi(Protocol):
     async def write(self, what: str, write: Write, tries: Tries) -> str | None:
         """Write, and return the new etag; None if the condition has failed."""
 
-    async def delete(self, what: str, at: ObjectLocation) -> None:
-        """Delete an object, which may be absent."""
+    async def delete(self, places: Mapping[ObjectLocation, str]) -> None:
+        """Delete objects, which may be absent. A place comes with its `what`."""
 
     def list(self, what: str, folder: ObjectLocation) -> AsyncIterator[StoredObject]:
         """Yield what is below the folder, in ascending order of keys."""
@@ -91,10 +90,19 @@ class ObjectApi(Protocol):
         """Return the keys that begin with `start.key`, each cut behind its next slash, once."""
 
 
-class HttpStorage:
+class Calls(Protocol):
+    """The calls that an `ObjectApi` sends."""
+
+    @property
+    def at_once_max(self) -> int: ...
+
+    async def close(self) -> None: ...
+
+
+class ObjectStorage:
     """Serves the locations of one `ObjectApi`, which sends `calls`. No I/O before the first."""
 
-    def __init__(self, api: ObjectApi, calls: HttpCalls, world: World) -> None:
+    def __init__(self, api: ObjectApi, calls: Calls, world: World) -> None:
         self._api = api
         self._calls = calls
         self._world = world
@@ -136,13 +144,7 @@ class HttpStorage:
 
     async def delete(self, locations: Sequence[str]) -> None:
         parse = self._api.locations.parse_object
-        places = {parse(location): location for location in locations}
-
-        async def delete(place: tuple[ObjectLocation, str]) -> None:
-            at, location = place
-            await self._api.delete(location, at)
-
-        await for_each(list(places.items()), delete, at_once_max=self._calls.at_once_max)
+        await self._api.delete({parse(location): location for location in locations})
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         folder = self._api.locations.parse_folder(prefix)
