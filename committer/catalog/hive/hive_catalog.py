@@ -140,11 +140,15 @@ class HiveCatalog(PointerCatalog):
 
     async def _entry(self, identifier: TableIdentifier) -> Struct:
         with absent_if_unsupported():
-            names = layout.names_of(identifier)
-        entry = await asked(self._metastore.table(*names), f"table {identifier}")
+            layout.names_of(identifier)
+        entry = await self._find(identifier)
         if entry is None:
             raise no_table(identifier)
         return entry
+
+    async def _find(self, identifier: TableIdentifier) -> Struct | None:
+        names = layout.names_of(identifier)
+        return await asked(self._metastore.table(*names), f"table {identifier}")
 
     async def swap(self, swap: Swap) -> SwapAnswer:
         """Swap by a read and an alter, under the metastore's lock where the table is one of those.
@@ -202,7 +206,7 @@ class HiveCatalog(PointerCatalog):
                 return await judge_by_load(swap, error.message, self.load)
             if not error.is_refused:
                 return Unknown(str(error))
-            if await asked(self._metastore.table(*names), f"table {identifier}") is None:
+            if await self._find(identifier) is None:
                 return Conflict()
             raise frazil_error(error, f"change of table {identifier}") from error
         return Committed(swap.table)
@@ -240,9 +244,7 @@ class HiveCatalog(PointerCatalog):
         try:
             await self._metastore.create_table(entry)
         except (MetastoreError, LostAnswerError) as error:
-            found = await asked(
-                self._metastore.table(*layout.names_of(identifier)), f"table {identifier}"
-            )
+            found = await self._find(identifier)
             if found is None:
                 await self._databases.require(identifier.namespace)
                 raise frazil_error(error, f"creation of table {identifier}") from error
@@ -261,13 +263,13 @@ class HiveCatalog(PointerCatalog):
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         """Rename by a read and an alter of the whole entry, so under the lock as `swap`."""
-        new = layout.names_of(to)
+        layout.names_of(to)
         properties = layout.parameters_of(await self._entry(identifier))
         async with self._locked(identifier, properties) as lock:
             for _ in range(_ROUNDS_MAX):
                 entry = await self._entry(identifier)
                 await self._databases.require(to.namespace)
-                if await asked(self._metastore.table(*new), f"table {to}") is not None:
+                if await self._find(to) is not None:
                     raise name_taken(to)
                 if await self._rename(identifier, to, entry, lock):
                     return
@@ -297,11 +299,7 @@ class HiveCatalog(PointerCatalog):
 
     async def _has_moved(self, identifier: TableIdentifier, to: TableIdentifier) -> bool:
         """Return whether the old name is free, or the new one taken."""
-        old, new = [
-            await asked(self._metastore.table(*layout.names_of(each)), f"table {each}")
-            for each in (identifier, to)
-        ]
-        return old is None or new is not None
+        return await self._find(identifier) is None or await self._find(to) is not None
 
     async def list_tables(self, namespace: Namespace) -> list[TableIdentifier]:
         await self._databases.require(namespace)

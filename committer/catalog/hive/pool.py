@@ -35,7 +35,6 @@ class ConnectionPool:
         self._answer_s_max = answer_s_max
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
-        self._is_closed = False
         self._executor = ThreadPoolExecutor(_CONNECTIONS_MAX, thread_name_prefix="hive-catalog")
 
     async def call(self, name: str, arguments: Struct, *, fresh: bool = False) -> Struct:
@@ -50,7 +49,6 @@ class ConnectionPool:
         )
 
     async def close(self) -> None:
-        self._is_closed = True
         await asyncio.to_thread(self._executor.shutdown)
         while self._idle:
             self._idle.pop().close()
