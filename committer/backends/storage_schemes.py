@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from committer.backends.aws_options import aws_options
 from committer.catalog.catalog_properties import CatalogProperties
@@ -32,24 +32,11 @@ def open_storage(
     properties say of it.
     """
     prunes = (prune_below,) if prune_below and scheme_of(prune_below) == "file" else ()
-
-    @cache
-    def open_s3() -> Storage:
-        return _open_s3(properties, world)
-
-    @cache
-    def open_gcs() -> Storage:
-        return _open_gcs(properties, world)
-
-    @cache
-    def open_adls() -> Storage:
-        return _open_adls(properties, world)
-
-    on_demand = {
-        **dict.fromkeys(S3_SCHEMES, open_s3),
-        **dict.fromkeys(GCS_SCHEMES, open_gcs),
-        **dict.fromkeys(ADLS_SCHEMES, open_adls),
-    }
+    on_demand: dict[str, Callable[[], Storage]] = {}
+    stores = ((S3_SCHEMES, _open_s3), (GCS_SCHEMES, _open_gcs), (ADLS_SCHEMES, _open_adls))
+    for schemes, open_store in stores:
+        # The spellings of one store share one adapter.
+        on_demand |= dict.fromkeys(schemes, cache(partial(open_store, properties, world)))
     return SchemeStorage({"file": LocalStorage(prune_below=prunes)}, on_demand=on_demand)
 
 
