@@ -35,11 +35,6 @@ class Folders:
             raise no_namespace(namespace)
         return folder
 
-    async def names(self, folder: str) -> Sequence[str]:
-        """Return what is directly in a folder."""
-        with unavailable():
-            return await self._storage.names(folder)
-
     async def tables(self, namespace: Namespace) -> list[str]:
         """Return the names of the tables in a namespace, sorted. Errors: as `require`."""
         folder = await self.require(namespace)
@@ -96,7 +91,7 @@ class Folders:
         return not await self._versions.has_metadata(metadata_folder_of(folder))
 
     async def _below(self, folder: str) -> list[str]:
-        names = await self.names(folder)
+        names = await self._versions.names(folder)
         return [one[:-1] for one in names if one.endswith("/") and not one.startswith(".")]
 
 

@@ -82,7 +82,7 @@ class HadoopCatalog(PointerCatalog):
         identifier = swap.base.identifier
         folder = table_folder(self._warehouse, identifier)
         check_layout(identifier, folder, swap.metadata, before=swap.base.metadata.properties)
-        name = _name(swap.base.metadata_location)
+        name = swap.base.metadata_location.rpartition("/")[2]
         number = version_in_name(name)
         if number is None:
             raise UnsupportedError(f"table {identifier}: `{name}` is no version of `{folder}`")
@@ -103,7 +103,7 @@ class HadoopCatalog(PointerCatalog):
         if await self._versions.current(metadata) is None:
             if await self._versions.has_metadata(metadata):
                 raise _taken(identifier, f"`{folder}` is the folder of another catalog's table")
-            if others := set(await self._folders.names(folder)) - _OWN_FOLDERS:
+            if others := set(await self._versions.names(folder)) - _OWN_FOLDERS:
                 raise _taken(identifier, f"`{folder}` holds `{min(others)}`")
         await self._create_first(table, folder)
 
@@ -210,10 +210,6 @@ class HadoopCatalog(PointerCatalog):
 
     async def close(self) -> None:
         """Do nothing: the storage belongs to the caller."""
-
-
-def _name(location: str) -> str:
-    return location[location.rfind("/") + 1 :]
 
 
 def _taken(identifier: TableIdentifier, why: str) -> TableAlreadyExistsError:

@@ -43,13 +43,14 @@ class Versions:
 
     async def current(self, folder: str) -> Version | None:
         """Return the highest version in a metadata folder. Errors: `CatalogUnavailableError`."""
-        return current_version(await self._names(folder, "v"))
+        return current_version(await self.names(folder, "v"))
 
     async def has_metadata(self, folder: str) -> bool:
         """Return whether any catalog's table has its metadata here."""
-        return has_metadata(await self._names(folder))
+        return has_metadata(await self.names(folder))
 
-    async def _names(self, folder: str, starts_with: str = "") -> Sequence[str]:
+    async def names(self, folder: str, starts_with: str = "") -> Sequence[str]:
+        """Return what is directly in a folder. Errors: as `current`."""
         with unavailable():
             return await self._storage.names(folder, starts_with=starts_with)
 
@@ -75,7 +76,7 @@ class Versions:
         folder = written.location.rpartition("/")[0]
         is_standing, taken = await asyncio.gather(
             self._is_of(f"{folder}/{base.name}", table_uuid),
-            self._names(folder, f"v{base.number + 1}."),
+            self.names(folder, f"v{base.number + 1}."),
         )
         if not is_standing or current_version(taken) is not None:
             return Conflict()
