@@ -27,6 +27,7 @@ from committer.catalog.rest.client.rest_paths import (
     RENAME,
     TRANSACTIONS,
     UNREGISTER,
+    identifier_json,
     is_addressable,
 )
 from committer.catalog.rest.rest_creation import RestCreation
@@ -285,7 +286,7 @@ class RestCatalog:
         if identifier == to:
             raise name_taken(to)
         await self._namespaces.require(to.namespace)
-        body = {"source": _named(identifier), "destination": _named(to)}
+        body = {"source": identifier_json(identifier), "destination": identifier_json(to)}
         answer = await self.client.change("POST", self.client.paths.rename(), body)
         self._forget(identifier)
         if answer.status == 409:
@@ -339,10 +340,6 @@ class RestCatalog:
 
     async def close(self) -> None:
         await self.client.close()
-
-
-def _named(identifier: TableIdentifier) -> dict[str, object]:
-    return {"namespace": list(identifier.namespace), "name": identifier.name}
 
 
 def _last_location(answer: Answer) -> str | None:

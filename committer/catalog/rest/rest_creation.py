@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from committer.catalog.namespaces import name_taken
 from committer.catalog.rest.client.rest_client import RestClient
-from committer.catalog.rest.client.rest_paths import REGISTER
+from committer.catalog.rest.client.rest_paths import REGISTER, identifier_json
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
 from committer.catalog.staging import write_first_metadata
 from committer.errors import (
@@ -74,7 +74,7 @@ class RestCreation:
         identifier = table.identifier
         made = await self._staged(table)
         body = {
-            "identifier": {"namespace": list(identifier.namespace), "name": identifier.name},
+            "identifier": identifier_json(identifier),
             "requirements": [print_requirement(AssertCreate())],
             "updates": [print_update(one) for one in updates_that_create(made)],
         }

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from committer.catalog.rest.client.rest_answer import CLOCK_AHEAD_S_MAX, Answer
 from committer.catalog.rest.client.rest_client import RestClient
+from committer.catalog.rest.client.rest_paths import identifier_json
 from committer.errors import AccessError, SettingsError
 from committer.iceberg.updates.requirement import (
     AssertRefSnapshotId,
@@ -93,7 +94,7 @@ async def _commit(
     client: RestClient, identifier: TableIdentifier, requirement: Requirement, place: str
 ) -> Answer:
     change = {
-        "identifier": {"namespace": list(identifier.namespace), "name": identifier.name},
+        "identifier": identifier_json(identifier),
         "requirements": [print_requirement(requirement)],
         "updates": [{"action": "set-properties", "updates": {"frazil.probe": "passed"}}],
     }

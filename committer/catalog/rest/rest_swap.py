@@ -35,6 +35,7 @@ from collections.abc import Callable
 from committer.catalog.refused_swap import Load
 from committer.catalog.rest.client.rest_answer import CLOCK_AHEAD_S_MAX, Answer, LostAnswerError
 from committer.catalog.rest.client.rest_client import RestClient
+from committer.catalog.rest.client.rest_paths import identifier_json
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
 from committer.errors import CatalogUnavailableError, FrazilError, NoSuchTableError
 from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -59,9 +60,8 @@ JUDGED = frozenset((400, 405, 406, 412, 413, 422))
 
 def commit_body(swap: Swap) -> dict[str, object]:
     """Return what is sent: the requirements, then the updates."""
-    identifier = swap.base.identifier
     return {
-        "identifier": {"namespace": list(identifier.namespace), "name": identifier.name},
+        "identifier": identifier_json(swap.base.identifier),
         "requirements": [print_requirement(one) for one in swap.requirements],
         "updates": [print_update(one) for one in swap.updates],
     }

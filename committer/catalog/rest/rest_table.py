@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-from committer.catalog.rest.client.rest_answer import Answer
+from committer.catalog.rest.client.rest_answer import Answer, texts_in
 from committer.catalog.rest.client.rest_auth import is_header_text
 from committer.errors import CatalogUnavailableError, InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import (
@@ -68,7 +68,7 @@ def _read(answer: Answer, identifier: TableIdentifier) -> TableAnswer:
     listed = credentials if isinstance(credentials, list) else []
     return TableAnswer(
         table,
-        _texts(found.get("config")),
+        texts_in(found.get("config")),
         tuple(one for one in listed if isinstance(one, dict)),
         etag_in(answer),
     )
@@ -97,9 +97,3 @@ def _digest(metadata: TableMetadata) -> str:
         orjson.loads(print_table_metadata(metadata)), option=orjson.OPT_SORT_KEYS
     )
     return f"{DIGEST_PREFIX}{blake2b(content, digest_size=16).hexdigest()}"
-
-
-def _texts(found: object) -> dict[str, str]:
-    if not isinstance(found, dict):
-        return {}
-    return {key: text for key, text in found.items() if isinstance(text, str)}

@@ -160,6 +160,13 @@ class Answer:
         return f" to {_brief(host)}" if host else ""
 
 
+def texts_in(found: object) -> dict[str, str]:
+    """Return the properties of an object in an answer; what is no text is left out."""
+    if not isinstance(found, dict):
+        return {}
+    return {key: text for key, text in found.items() if isinstance(text, str)}
+
+
 def address_text(url: str) -> str:
     """Return a URL for a message, which a server may have made as long as it likes."""
     return url if len(url) <= _ADDRESS_CHARS_MAX else f"{url[:_ADDRESS_CHARS_MAX]}…"

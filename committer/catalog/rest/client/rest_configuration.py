@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from committer.catalog.rest.client.rest_answer import texts_in
 from committer.catalog.rest.client.rest_auth import is_header_text
 from committer.catalog.rest.client.rest_options import RestOptions
 from committer.catalog.rest.client.rest_paths import DEFAULT_ENDPOINTS, UNIT_SEPARATOR, Paths
@@ -56,7 +57,7 @@ def configuration_of(
 
     Errors: `SettingsError` for an address, a header or a separator that cannot be used.
     """
-    defaults, overrides = _texts(found.get("defaults")), _texts(found.get("overrides"))
+    defaults, overrides = texts_in(found.get("defaults")), texts_in(found.get("overrides"))
     own_prefix = {"prefix": options.prefix} if options.prefix else {}
     named = {**defaults, **own_prefix, **overrides}
     separator = named.get("namespace-separator", UNIT_SEPARATOR)
@@ -131,13 +132,6 @@ def _below_header(properties: Mapping[str, str]) -> dict[str, str]:
         for name, text in properties.items()
         if name.startswith(_HEADER_PREFIX)
     }
-
-
-def _texts(found: Any) -> dict[str, str]:
-    """Return the properties of a configuration; what is no text is left out."""
-    if not isinstance(found, dict):
-        return {}
-    return {key: text for key, text in found.items() if isinstance(text, str)}
 
 
 def _endpoints(found: Any) -> frozenset[str]:

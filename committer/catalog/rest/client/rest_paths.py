@@ -1,4 +1,6 @@
-"""The paths of namespaces and tables below `/v1`, and which endpoints a server offers. Pure."""
+"""The paths of namespaces and tables below `/v1`, a table's name in a body, and which endpoints a
+server offers. Pure.
+"""
 
 from __future__ import annotations
 
@@ -81,6 +83,11 @@ class Paths:
 
     def rename(self) -> str:
         return self.below_prefix("tables/rename")
+
+
+def identifier_json(identifier: TableIdentifier) -> dict[str, object]:
+    """Return a table's name as it stands in the body of a request."""
+    return {"namespace": list(identifier.namespace), "name": identifier.name}
 
 
 def is_addressable(identifier: TableIdentifier) -> bool:
