@@ -71,6 +71,12 @@ class RedisConnection:
         """
         return await self._pipelines.call(tuple(commands))
 
+    async def results(self, commands: Iterable[Command]) -> list[Any]:
+        """Send all at once, as `commands`; the first error is raised."""
+        answers = await self.commands(commands)
+        raise_first(answers)
+        return answers
+
     async def _send(self, groups: Sequence[tuple[Command, ...]]) -> list[list[Any] | Exception]:
         packed = b"".join(map(pack_command, chain.from_iterable(groups)))
         answers = iter(await self._exchange(self._answer_s_max, packed, sum(map(len, groups))))
@@ -104,8 +110,7 @@ class RedisConnection:
 
     async def probe(self) -> None:
         """Refuse a server that may evict streams, or that lacks a needed command."""
-        (info,) = await self.commands([("INFO",)])
-        raise_first([info])
+        (info,) = await self.results([("INFO",)])
         told = dict(line.split(":", 1) for line in info.decode().split() if ":" in line)
         version = told.get("redis_version", "unknown")
         if _parse_version(version) < _VERSION_MIN:
@@ -128,8 +133,7 @@ class RedisConnection:
     async def taken(self, expected: Mapping[str, str]) -> dict[str, str]:
         """Return the keys that hold something of another type than expected,
         and what to do about each."""
-        answers = await self.commands(("TYPE", key) for key in expected)
-        raise_first(answers)
+        answers = await self.results(("TYPE", key) for key in expected)
         found = zip(expected.items(), (answer.decode() for answer in answers), strict=True)
         return {
             key: f"the key `{key}` of the queue server {self.server} holds a {kind}, expected a"

@@ -113,9 +113,8 @@ class RedisQueue:
 
     async def backlog(self, table_uuid: UUID) -> int:
         with self._connection.explained():
-            answers = await self._connection.commands([("XLEN", _KEYS[shard_of(table_uuid)])])
-            raise_first(answers)
-            return int(answers[0])
+            (length,) = await self._connection.results([("XLEN", _KEYS[shard_of(table_uuid)])])
+            return int(length)
 
     # --- Reading ---------------------------------------------------------------------------------
 
@@ -165,8 +164,7 @@ class RedisQueue:
             )
             for shard in usable
         ]
-        answers = await self._connection.commands(questions)
-        raise_first(answers)
+        answers = await self._connection.results(questions)
         unseen: _Ids = {}
         for shard, rows in zip(usable, answers, strict=True):
             unseen[shard] = [row[0] for row in rows if row[0] not in self._held[shard]][:count_max]
@@ -222,11 +220,10 @@ class RedisQueue:
         claimed: _Ids = defaultdict(list)
         options = ("COUNT", _SCANNED_MAX, "JUSTID")
         while cursors and sum(map(len, claimed.values())) < _CLAIMED_MAX:
-            answers = await self._connection.commands(
+            answers = await self._connection.results(
                 ("XAUTOCLAIM", _KEYS[shard], GROUP, self._consumer, idle_ms, cursor, *options)
                 for shard, cursor in cursors.items()
             )
-            raise_first(answers)
             for shard, (cursor, ids, deleted) in zip(list(cursors), answers, strict=True):
                 self.lost += len(deleted)
                 claimed[shard] += (id_ for id_ in ids if id_ not in self._held[shard])
@@ -237,11 +234,10 @@ class RedisQueue:
     async def _claim(self, ids: _Ids) -> list[Delivery]:
         """Fetch pending entries by id with their number of deliveries; count the missing ones."""
         wanted = {shard: each for shard, each in ids.items() if each}
-        answers = await self._connection.commands(
+        answers = await self._connection.results(
             ("XCLAIM", _KEYS[shard], GROUP, self._consumer, 0, *each)
             for shard, each in wanted.items()
         )
-        raise_first(answers)
         deliveries: list[Delivery] = []
         for (shard, each), rows in zip(wanted.items(), answers, strict=True):
             found = [row for row in rows if row and row[1] is not None]
@@ -252,10 +248,9 @@ class RedisQueue:
         return deliveries
 
     async def _delivery_counts(self, shard: int, ids: Sequence[bytes]) -> dict[bytes, int]:
-        answers = await self._connection.commands(
+        answers = await self._connection.results(
             ("XPENDING", _KEYS[shard], GROUP, id_, id_, 1) for id_ in ids
         )
-        raise_first(answers)
         return {row[0]: row[3] for rows in answers for row in rows}
 
     async def _deliver(
