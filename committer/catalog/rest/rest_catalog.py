@@ -148,16 +148,11 @@ class RestCatalog:
     # --- Reading ---
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        return (await self.load_with_config(identifier)).table
-
-    async def load_with_config(self, identifier: TableIdentifier) -> TableAnswer:
-        """Load a table with the server's properties for reading its files. Errors: as `load`."""
-        answer = await self._ask(identifier)
-        found = await read_table_answer(answer, identifier)
+        found = await read_table_answer(await self._ask(identifier), identifier)
         self._has_etags = bool(found.etag)
         self._keep(found)
         self._credentials.note(found)
-        return found
+        return found.table
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         seen = self._seen.get(identifier)

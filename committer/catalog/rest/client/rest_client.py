@@ -34,12 +34,10 @@ _LOST_BEHIND = frozenset((502, 504))
 class RestClient:
     """A configured client."""
 
-    def __init__(
-        self, options: RestOptions, transport: RestTransport, auth: Auth, world: World
-    ) -> None:
+    def __init__(self, options: RestOptions, transport: RestTransport, world: World) -> None:
         self._options = options
         self._transport = transport
-        self._auth = auth
+        self._auth: Auth = FixedAuth({})
         self._world = world
         self._configuration = first_configuration(options)
 
@@ -59,8 +57,7 @@ class RestClient:
         `CatalogUnavailableError`.
         """
         first_configuration(options)
-        transport = await RestTransport.open(options)
-        client = cls(options, transport, FixedAuth({}), world)
+        client = cls(options, await RestTransport.open(options), world)
         try:
             client._auth = client._auth_of(auth)
             await client._configure(properties or {})
