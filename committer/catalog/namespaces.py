@@ -7,8 +7,9 @@ A namespace exists if it, or one below it, was created or holds a table
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from committer.errors import (
     NamespaceNotEmptyError,
@@ -20,6 +21,7 @@ from committer.errors import (
 from committer.request.table_identifier import TableIdentifier
 
 Namespace = tuple[str, ...]
+_T = TypeVar("_T")
 
 
 def join_namespace(namespace: Namespace) -> str:
@@ -54,6 +56,14 @@ def has_below(namespace: Namespace, namespaces: Iterable[Namespace]) -> bool:
     """Return whether one of `namespaces` lies below the namespace."""
     depth = len(namespace)
     return any(len(one) > depth and one[:depth] == namespace for one in namespaces)
+
+
+async def found_or_none(asked: Awaitable[_T]) -> _T | None:
+    """Await what is asked of a table; None where there is no such table."""
+    try:
+        return await asked
+    except NoSuchTableError:
+        return None
 
 
 def no_table(identifier: TableIdentifier) -> NoSuchTableError:

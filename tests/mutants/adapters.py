@@ -493,10 +493,10 @@ ADAPTERS = (
         "s3_tables_token_of_another_pointer_is_used",
         "committer/catalog/s3_tables/s3_tables_catalog.py",
         "        if base is None or base.location != swap.base.metadata_location:\n"
-        "            base = await self._find(identifier)\n"
+        "            base = await found_or_none(self._pointer(identifier))\n"
         "        if base is None or base.location != swap.base.metadata_location:\n",
         "        if base is None:\n"
-        "            base = await self._find(identifier)\n"
+        "            base = await found_or_none(self._pointer(identifier))\n"
         "        if base is None:\n",
         ("tests/catalog/test_s3_tables.py -k stale_base",),
     ),

@@ -41,6 +41,7 @@ from committer.catalog.glue.glue_probe import prove_condition
 from committer.catalog.namespaces import (
     Namespace,
     absent_if_unsupported,
+    found_or_none,
     name_taken,
     no_namespace,
     no_table,
@@ -51,7 +52,6 @@ from committer.catalog.staging import read_registered
 from committer.errors import (
     FrazilError,
     NoSuchNamespaceError,
-    NoSuchTableError,
     UnsupportedError,
 )
 from committer.ports.catalog_capabilities import CatalogCapabilities
@@ -126,7 +126,7 @@ class GlueCatalog(PointerCatalog):
         table or of the role, never of a batch's requests.
         """
         identifier = swap.base.identifier
-        standing = await self._find(identifier)
+        standing = await found_or_none(self._table(identifier))
         if standing is None or standing.location != swap.base.metadata_location:
             return _judge(swap, standing, "")
         call = layout.update_table(
@@ -150,7 +150,7 @@ class GlueCatalog(PointerCatalog):
     async def _reread(self, swap: Swap, cause: str) -> SwapAnswer:
         """Answer by the pointer as it is after a refusal that may be that of a repeated call."""
         try:
-            standing = await self._find(swap.base.identifier)
+            standing = await found_or_none(self._table(swap.base.identifier))
         except FrazilError as error:
             return Unknown(f"{cause}; {error}")
         return _judge(swap, standing, cause)
@@ -249,13 +249,6 @@ class GlueCatalog(PointerCatalog):
 
     async def _table(self, identifier: TableIdentifier) -> GlueTable:
         return layout.parse_table(identifier, await self._answer(identifier))
-
-    async def _find(self, identifier: TableIdentifier) -> GlueTable | None:
-        """Read a table; None if there is none."""
-        try:
-            return await self._table(identifier)
-        except NoSuchTableError:
-            return None
 
     async def _answer(self, identifier: TableIdentifier) -> Any:
         """Return Glue's table as it answers it. Absent: `NoSuchTableError`."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from committer.catalog.namespaces import (
     Namespace,
     absent_if_unsupported,
+    found_or_none,
     join_namespace,
     name_taken,
     no_table,
@@ -49,7 +50,6 @@ from committer.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
     NoSuchNamespaceError,
-    NoSuchTableError,
     SettingsError,
     UnsupportedError,
 )
@@ -276,7 +276,7 @@ class RestCatalog:
         if not self.client.paths.offers(RENAME):
             raise UnsupportedError(f"this REST catalog does not rename tables ({identifier})")
         join_namespace(to.namespace)
-        if not await self._has_table(identifier):
+        if await found_or_none(self.current_location(identifier)) is None:
             raise no_table(identifier)
         if identifier == to:
             raise name_taken(to)
@@ -287,13 +287,6 @@ class RestCatalog:
         if answer.status == 409:
             raise await self._creation.taken(to)
         answer.require_success()
-
-    async def _has_table(self, identifier: TableIdentifier) -> bool:
-        try:
-            await self.current_location(identifier)
-        except NoSuchTableError:
-            return False
-        return True
 
     # --- Names ---
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from committer.catalog.namespaces import name_taken
+from committer.catalog.namespaces import found_or_none, name_taken
 from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.client.rest_paths import REGISTER, identifier_json
 from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
@@ -19,7 +19,6 @@ from committer.catalog.staging import write_first_metadata
 from committer.errors import (
     AccessError,
     NoSuchNamespaceError,
-    NoSuchTableError,
     NotFoundError,
     TableAlreadyExistsError,
 )
@@ -80,7 +79,7 @@ class RestCreation:
         }
         answer = await self.client.change("POST", self.client.paths.table(identifier), body)
         if answer.status == 409:
-            found = await self._existing(identifier)
+            found = await found_or_none(self.load(identifier))
             if found is not None and found.metadata.table_uuid == made.table_uuid:
                 return  # an earlier call's answer was lost
             raise await self.taken(identifier)
@@ -103,7 +102,7 @@ class RestCreation:
         if answer.status in _NOT_STAGED:
             return metadata
         if answer.status == 409:
-            found = await self._existing(table.identifier)
+            found = await found_or_none(self.load(table.identifier))
             if found is None or found.metadata.table_uuid != metadata.table_uuid:
                 raise await self.taken(table.identifier)
             return metadata
@@ -119,7 +118,7 @@ class RestCreation:
         if answer.is_success:
             return self.keep(await read_table_answer(answer, identifier))
         if answer.status == 409:
-            found = await self._existing(identifier)
+            found = await found_or_none(self.load(identifier))
             if found is not None and found.metadata_location == location:
                 return found
             raise await self.taken(identifier)
@@ -129,16 +128,10 @@ class RestCreation:
 
     async def taken(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
         """Return the error for a name that the server says is taken."""
-        if await self._existing(identifier) is not None:
+        if await found_or_none(self.load(identifier)) is not None:
             return name_taken(identifier)
         return TableAlreadyExistsError(
             f"the name {identifier} is taken, though the catalog shows no table there: a view, or a"
             " dropped table that it keeps for a while (soft delete); restore or purge it there, or"
             " take another name"
         )
-
-    async def _existing(self, identifier: TableIdentifier) -> LoadedTable | None:
-        try:
-            return await self.load(identifier)
-        except NoSuchTableError:
-            return None

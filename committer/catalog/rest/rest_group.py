@@ -23,6 +23,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from committer.catalog.namespaces import found_or_none
 from committer.catalog.refused_swap import Load
 from committer.catalog.rest.client.rest_answer import Answer, LostAnswerError
 from committer.catalog.rest.client.rest_client import RestClient
@@ -33,7 +34,7 @@ from committer.catalog.rest.rest_swap import (
     holds,
     require_right_clock,
 )
-from committer.errors import FrazilError, NoSuchTableError
+from committer.errors import FrazilError
 from committer.ports.pointer_swap import (
     GroupAnswer,
     GroupCommitted,
@@ -43,7 +44,6 @@ from committer.ports.pointer_swap import (
     Swap,
     Unknown,
 )
-from committer.request.table_identifier import TableIdentifier
 
 
 async def send_group(client: RestClient, swaps: Sequence[Swap], *, load: Load) -> GroupAnswer:
@@ -70,15 +70,7 @@ async def send_group(client: RestClient, swaps: Sequence[Swap], *, load: Load) -
 
 
 async def _load_all(swaps: Sequence[Swap], load: Load) -> list[LoadedTable | None]:
-    return await asyncio.gather(*(_load(load, swap.base.identifier) for swap in swaps))
-
-
-async def _load(load: Load, identifier: TableIdentifier) -> LoadedTable | None:
-    """Load a table; None where it is gone."""
-    try:
-        return await load(identifier)
-    except NoSuchTableError:
-        return None
+    return await asyncio.gather(*(found_or_none(load(swap.base.identifier)) for swap in swaps))
 
 
 def _committed(

@@ -19,6 +19,7 @@ from committer.catalog.namespaces import (
     Namespace,
     absent_if_unsupported,
     check_property_names,
+    found_or_none,
     join_namespace,
     name_taken,
     no_namespace,
@@ -127,12 +128,6 @@ class S3TablesCatalog(PointerCatalog):
         self._pointers[identifier] = pointer
         return pointer
 
-    async def _find(self, identifier: TableIdentifier) -> TablePointer | None:
-        try:
-            return await self._pointer(identifier)
-        except NoSuchTableError:
-            return None
-
     async def _reservation(self, identifier: TableIdentifier) -> TablePointer:
         """Read the pointer of a name that is in use, perhaps without a metadata file yet."""
         namespace, name = layout.table_name(identifier)
@@ -160,7 +155,7 @@ class S3TablesCatalog(PointerCatalog):
         layout.table_name(identifier)
         base = self._pointers.pop(identifier, None)
         if base is None or base.location != swap.base.metadata_location:
-            base = await self._find(identifier)
+            base = await found_or_none(self._pointer(identifier))
         if base is None or base.location != swap.base.metadata_location:
             return Conflict()
         self._pointers.pop(identifier, None)
@@ -263,20 +258,13 @@ class S3TablesCatalog(PointerCatalog):
         for _ in range(_ROUNDS_MAX):
             pointer = await self._pointer(identifier)
             await require_namespace(self._client, self._bucket, to.namespace)
-            if to == identifier or await self._is_reserved(to):
+            if to == identifier or await found_or_none(self._reservation(to)) is not None:
                 raise name_taken(to)
             if await self._move(identifier, to, pointer.token):
                 return
         raise CatalogUnavailableError(
             f"table {identifier}: it changes faster than it can be renamed"
         )
-
-    async def _is_reserved(self, identifier: TableIdentifier) -> bool:
-        try:
-            await self._reservation(identifier)
-        except NoSuchTableError:
-            return False
-        return True
 
     async def _move(self, identifier: TableIdentifier, to: TableIdentifier, token: str) -> bool:
         """Rename the table that has this token; False if it has another, or the name was taken."""
