@@ -144,7 +144,8 @@ class GlueCatalog(PointerCatalog):
         if code_of(error) == CONCURRENT:
             return await self._reread(swap, brief(error))
         if is_refused(error):
-            raise self._error(error, "UpdateTable", swap.base.identifier) from error
+            about = swap.base.identifier
+            raise frazil_error(error, self._client, "UpdateTable", about) from error
         return Unknown(brief(error))
 
     async def _reread(self, swap: Swap, cause: str) -> SwapAnswer:
@@ -178,7 +179,7 @@ class GlueCatalog(PointerCatalog):
             if code_of(error) == NOT_FOUND:
                 raise no_namespace(identifier.namespace) from error
             if code_of(error) != ALREADY_EXISTS:
-                raise self._error(error, "CreateTable", identifier) from error
+                raise frazil_error(error, self._client, "CreateTable", identifier) from error
             # The table is this client's own if an earlier call's answer was lost.
             if not await self._is_at(identifier, table.metadata_location):
                 raise name_taken(identifier) from error
@@ -255,9 +256,6 @@ class GlueCatalog(PointerCatalog):
         database, name = layout.table_name(identifier)
         with explained(self._client, "GetTable", identifier, absent=no_table(identifier)):
             return (await self._client.get_table(DatabaseName=database, Name=name))["Table"]
-
-    def _error(self, error: Exception, action: str, about: object) -> FrazilError:
-        return frazil_error(error, self._client, action, about)
 
 
 def _judge(swap: Swap, standing: GlueTable | None, cause: str) -> SwapAnswer:
