@@ -166,17 +166,15 @@ def reliable_bounds(
     if not _may_be_turned(term):
         return lower, upper
 
-    def reliable_lower(subject: Subject) -> object:
-        low, high = lower(subject), upper(subject)
-        is_sure = low is None or (high is not None and low <= cast(Ordered, high))
-        return low if is_sure else TurnedBounds(low, high)
+    def reliable(bound: Bound[Subject]) -> Bound[Subject]:
+        def read(subject: Subject) -> object:
+            found, low, high = bound(subject), lower(subject), upper(subject)
+            in_order = None not in (low, high) and cast(Ordered, low) <= high
+            return found if found is None or in_order else TurnedBounds(low, high)
 
-    def reliable_upper(subject: Subject) -> object:
-        low, high = lower(subject), upper(subject)
-        is_sure = high is None or (low is not None and low <= cast(Ordered, high))
-        return high if is_sure else TurnedBounds(low, high)
+        return read
 
-    return reliable_lower, reliable_upper
+    return reliable(lower), reliable(upper)
 
 
 def _may_be_turned(term: BoundTerm) -> bool:

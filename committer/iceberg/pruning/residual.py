@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from committer.iceberg.expressions.binding import bind_predicate
-from committer.iceberg.expressions.compiling import Test
+from committer.iceberg.expressions.compiling import Test, always, never
 from committer.iceberg.expressions.expression import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
@@ -71,24 +71,24 @@ def _compiled(
 
 
 # The proofs of one partition field: that all rows match, and that some may.
-_Part = tuple[Test[Row] | None, Test[Row] | None]
+_Part = tuple[Test[Row], Test[Row]]
 
 
 def _part(transform: Transform, target: BoundReference, predicate: Predicate) -> _Part:
     strict = project_strict(transform, target, predicate)
     inclusive = project_inclusive(transform, target, predicate)
     return (
-        None if strict is None else predicate_evaluator(strict, nulls_first=True),
-        None if inclusive is None else predicate_evaluator(inclusive, nulls_first=True),
+        never if strict is None else predicate_evaluator(strict, nulls_first=True),
+        always if inclusive is None else predicate_evaluator(inclusive, nulls_first=True),
     )
 
 
 def _decision(predicate: Predicate, parts: list[_Part]) -> ResidualEvaluator:
     def residual(partition: tuple[object, ...]) -> Expression:
         for all_match, some_match in parts:
-            if all_match is not None and all_match(partition):
+            if all_match(partition):
                 return ALWAYS_TRUE
-            if some_match is not None and not some_match(partition):
+            if not some_match(partition):
                 return ALWAYS_FALSE
         return predicate
 
