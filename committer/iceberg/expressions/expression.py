@@ -309,6 +309,12 @@ def map_predicates(
     return expression
 
 
+def opposite(predicate: Predicate) -> Predicate:
+    """Return the predicate that the other rows match. Null counts as said at each predicate."""
+    kind = _NEGATION[type(predicate)]
+    return kind(*(getattr(predicate, field.name) for field in fields(predicate)))
+
+
 def negate(expression: Expression) -> Expression:
     """Return the filter of the other rows, without `Not`. Null counts as said at each predicate."""
     match expression:
@@ -323,8 +329,7 @@ def negate(expression: Expression) -> Expression:
         case Not(child):
             return rewrite_not(child)
         case Predicate():
-            opposite = _NEGATION[type(expression)]
-            return opposite(*(getattr(expression, field.name) for field in fields(expression)))
+            return opposite(expression)
     raise TypeError(f"not an expression: {expression!r}")
 
 

@@ -44,7 +44,7 @@ from committer.iceberg.pruning.term_evidence import Evidence
 # Looking up more literals than this costs more than it saves.
 _SET_SIZE_MAX = 200
 # By kind of comparison: whether the lower or the upper bound proves that no value matches, and how.
-_EXCLUDING: Mapping[type[LiteralPredicate], tuple[bool, Callable[[Any, Any], bool]]] = {
+EXCLUDING: Mapping[type[Predicate], tuple[bool, Callable[[Any, Any], bool]]] = {
     LessThan: (True, operator.ge),
     LessThanOrEqual: (True, operator.gt),
     GreaterThan: (False, operator.le),
@@ -79,7 +79,9 @@ def possible(predicate: Predicate, known: Evidence[Subject]) -> Test[Subject]:
         case EqualTo(value=value):
             return _within(known, cast(Ordered, value))
         case In(values=values):
-            return _any_within(known, values)
+            if len(values) > _SET_SIZE_MAX:
+                return lambda subject: not known.only_incomparable(subject)
+            return any_within(known, values)
         case NotEqualTo(value=value):
             return _not_only(known, frozenset((value,)))
         case NotIn(values=values):
@@ -93,7 +95,7 @@ def possible(predicate: Predicate, known: Evidence[Subject]) -> Test[Subject]:
 
 def _comparison_test(predicate: LiteralPredicate, known: Evidence[Subject]) -> Test[Subject]:
     literal, is_empty = predicate.value, known.only_incomparable
-    of_lower, excludes = _EXCLUDING[type(predicate)]
+    of_lower, excludes = EXCLUDING[type(predicate)]
     bound_of = known.bounds()[0 if of_lower else 1]
 
     def may_match(subject: Subject) -> bool:
@@ -118,13 +120,12 @@ def _within(known: Evidence[Subject], literal: Ordered) -> Test[Subject]:
     return within
 
 
-def _any_within(known: Evidence[Subject], values: tuple[object, ...]) -> Test[Subject]:
+def any_within(known: Evidence[Subject], values: tuple[object, ...]) -> Test[Subject]:
+    """Return a test whether one of these literals may be between the bounds."""
     is_empty, (lower, upper) = known.only_incomparable, known.bounds()
-    if len(values) > _SET_SIZE_MAX:
-        return lambda subject: not is_empty(subject)
     literals = cast(tuple[Ordered, ...], values)
 
-    def any_within(subject: Subject) -> bool:
+    def is_any_within(subject: Subject) -> bool:
         low, high = lower(subject), upper(subject)
         if low != low:  # NaN: the bounds of old writers, not reliable
             return not is_empty(subject)
@@ -135,7 +136,7 @@ def _any_within(known: Evidence[Subject], values: tuple[object, ...]) -> Test[Su
             for literal in literals
         ) and not is_empty(subject)
 
-    return any_within
+    return is_any_within
 
 
 def _not_only(known: Evidence[Subject], values: frozenset[object]) -> Test[Subject]:
@@ -157,12 +158,12 @@ def _prefix_test(known: Evidence[Subject], prefix: str) -> Test[Subject]:
     is_empty, (lower, upper) = known.only_incomparable, known.bounds()
 
     def may_start(subject: Subject) -> bool:
-        return starts_between(lower(subject), upper(subject), prefix) and not is_empty(subject)
+        return _starts_between(lower(subject), upper(subject), prefix) and not is_empty(subject)
 
     return may_start
 
 
-def starts_between(low: object, high: object, prefix: str) -> bool:
+def _starts_between(low: object, high: object, prefix: str) -> bool:
     """Return whether text between two bounds (None: unknown) may start with a prefix."""
     if isinstance(low, str) and low[: len(prefix)] > prefix:
         return False
@@ -173,12 +174,12 @@ def _other_prefix_test(known: Evidence[Subject], prefix: str) -> Test[Subject]:
     may_have_nulls, (lower, upper) = known.may_have_nulls, known.bounds()
 
     def may_start_otherwise(subject: Subject) -> bool:
-        return may_have_nulls(subject) or not both_start(lower(subject), upper(subject), prefix)
+        return may_have_nulls(subject) or not _both_start(lower(subject), upper(subject), prefix)
 
     return may_start_otherwise
 
 
-def both_start(low: object, high: object, prefix: str) -> bool:
+def _both_start(low: object, high: object, prefix: str) -> bool:
     """Return whether two bounds start with a prefix, and so all text between them."""
     return (
         isinstance(low, str)
