@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import ClassVar, cast
+from typing import cast
 
 from committer.iceberg.expressions.expression import (
     BoundReference,
@@ -20,14 +20,12 @@ from committer.iceberg.expressions.expression import (
     In,
     LessThan,
     LessThanOrEqual,
-    LiteralPredicate,
     NotEqualTo,
-    NotIn,
     NotStartsWith,
     Predicate,
-    SetPredicate,
     StartsWith,
     UnaryPredicate,
+    opposite,
 )
 from committer.iceberg.values.single_value import scaled, unscaled
 from committer.iceberg.values.transforms import (
@@ -57,22 +55,25 @@ def project_inclusive(
 
     `target` is the partition field, `predicate` is bound to its source column.
     """
-    return _project(_Inclusive, transform, target, predicate)
+    return _project(transform, target, predicate, rounded_max=-1)
 
 
 def project_strict(
     transform: Transform, target: BoundReference, predicate: Predicate
 ) -> Projection:
-    """Return a predicate that holds only for partitions whose rows all match; None without one."""
-    return _project(_Strict, transform, target, predicate)
+    """Return a predicate that holds only for partitions whose rows all match; None without one.
+
+    Those are the partitions that no row is in which the opposite matches.
+    """
+    # That 0 may be rounded too is the reference's answer.
+    of_others = _project(transform, target, opposite(predicate), rounded_max=0)
+    return None if of_others is None else opposite(of_others)
 
 
 def _project(
-    kind: type[_Inclusive] | type[_Strict],
-    transform: Transform,
-    target: BoundReference,
-    predicate: Predicate,
+    transform: Transform, target: BoundReference, predicate: Predicate, rounded_max: int
 ) -> Projection:
+    """Project as `project_inclusive`. Bounds of times up to `rounded_max` may be rounded up."""
     term = predicate.term
     if isinstance(term, BoundTransformed):
         return _of_transformed(transform, target, predicate, term)
@@ -83,7 +84,7 @@ def _project(
     if isinstance(predicate, UnaryPredicate):
         return type(predicate)(target)
     source_type = cast(BoundReference, term).value_type
-    projector = kind(transform, target, source_type)
+    projector = _Projector(transform, target, source_type)
     if isinstance(transform, BucketTransform):
         return projector.values(predicate)
     if isinstance(predicate, StartsWith | NotStartsWith):
@@ -92,7 +93,7 @@ def _project(
     if isinstance(transform, TimeTransform) and not (
         transform.unit == "day" and isinstance(source_type, DateType)
     ):
-        return projector.with_old_negatives(projected)
+        return projector.with_old_negatives(projected, rounded_max)
     return projected
 
 
@@ -113,14 +114,7 @@ def _of_transformed(
 
 @dataclass(frozen=True, slots=True)
 class _Projector:
-    """The base of both kinds of projections.
-
-    `one_of`: the questions about single values that survive any transform; `prefixed`: the one
-    about a prefix that survives its being cut.
-    """
-
-    one_of: ClassVar[tuple[type[LiteralPredicate], type[SetPredicate]]]
-    prefixed: ClassVar[type[LiteralPredicate]]
+    """Projects predicates on a column of a type to a partition field, inclusively."""
 
     transform: Transform
     target: BoundReference
@@ -131,12 +125,12 @@ class _Projector:
 
     def values(self, predicate: Predicate) -> Projection:
         """Project a question about single values."""
-        if not isinstance(predicate, self.one_of):
-            return None
-        if isinstance(predicate, SetPredicate):
-            applied = dict.fromkeys(map(self.apply, predicate.values))
-            return type(predicate)(self.target, tuple(applied))
-        return type(predicate)(self.target, self.apply(predicate.value))
+        match predicate:
+            case EqualTo(value=value):
+                return EqualTo(self.target, self.apply(value))
+            case In(values=values):
+                return In(self.target, tuple(dict.fromkeys(map(self.apply, values))))
+        return None
 
     def prefix(self, predicate: StartsWith | NotStartsWith) -> Projection:
         """Project a question about a prefix to a truncation."""
@@ -147,8 +141,8 @@ class _Projector:
         if kind == "whole":
             equal = EqualTo if isinstance(predicate, StartsWith) else NotEqualTo
             return equal(self.target, prefix)
-        is_kept = isinstance(predicate, self.prefixed)
-        return type(predicate)(self.target, self.apply(prefix)) if is_kept else None
+        is_kept = isinstance(predicate, StartsWith)
+        return StartsWith(self.target, self.apply(prefix)) if is_kept else None
 
     def prefix_kind(self, prefix: str) -> str:
         """Compare a prefix with the width of a truncation: `shorter`, `whole`, `longer`.
@@ -179,12 +173,6 @@ class _Projector:
                 found[number + 1] = None
         return tuple(found)
 
-
-class _Inclusive(_Projector):
-    __slots__ = ()
-    one_of = EqualTo, In
-    prefixed = StartsWith
-
     def ordered(self, predicate: Predicate) -> Projection:
         before, after = _neighbors(self.source_type)
         match predicate:
@@ -200,48 +188,16 @@ class _Inclusive(_Projector):
                 return GreaterThanOrEqual(self.target, self.apply(value))
         return self.values(predicate)
 
-    def with_old_negatives(self, projected: Projection) -> Projection:
+    def with_old_negatives(self, projected: Projection, rounded_max: int) -> Projection:
         """Widen a projection: old writers rounded times before 1970 up,
         so values may be one too high."""
         match projected:
-            case LessThanOrEqual(value=int() as value) if value < 0:
+            case LessThanOrEqual(value=int() as value) if value <= rounded_max:
                 return LessThanOrEqual(self.target, value + 1)
             case EqualTo(value=int() as value) if value < 0:
                 return In(self.target, (value, value + 1))
             case In(values=values):
                 return In(self.target, self.with_successors(values))
-        return projected
-
-
-class _Strict(_Projector):
-    __slots__ = ()
-    one_of = NotEqualTo, NotIn
-    prefixed = NotStartsWith
-
-    def ordered(self, predicate: Predicate) -> Projection:
-        before, after = _neighbors(self.source_type)
-        match predicate:
-            case LessThan(value=value) | LessThanOrEqual(value=value) if self.wraps(value):
-                return None
-            case LessThan(value=value):
-                return LessThan(self.target, self.apply(value))
-            case LessThanOrEqual(value=value):
-                return LessThan(self.target, self.apply(after(value)))
-            case GreaterThan(value=value):
-                return GreaterThan(self.target, self.apply(value))
-            case GreaterThanOrEqual(value=value):
-                return GreaterThan(self.target, self.apply(before(value)))
-        return self.values(predicate)
-
-    def with_old_negatives(self, projected: Projection) -> Projection:
-        """Narrow a projection: a value that an old writer rounded up must not prove anything."""
-        match projected:
-            case GreaterThan(value=int() as value) if value <= 0:
-                return GreaterThan(self.target, value + 1)
-            case NotEqualTo(value=int() as value) if value < 0:
-                return NotIn(self.target, (value, value + 1))
-            case NotIn(values=values):
-                return NotIn(self.target, self.with_successors(values))
         return projected
 
 
