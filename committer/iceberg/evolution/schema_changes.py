@@ -61,20 +61,12 @@ class SchemaChanges:
             case StructType(fields):
                 return StructType(self._fields(fields, field_id))
             case ListType():
-                return self._list(kind)
-            case MapType():
-                return self._map(kind)
-            case _:
-                return kind
-
-    def _list(self, kind: ListType) -> ListType:
-        element = self._field(nested_fields(kind)[0])
-        return ListType(kind.element_id, element.field_type, element.required)
-
-    def _map(self, kind: MapType) -> MapType:
-        """Return the map with its value changed: keys never change."""
-        value = self._field(nested_fields(kind)[1])
-        return MapType(kind.key_id, kind.key_type, kind.value_id, value.field_type, value.required)
+                element = self._field(nested_fields(kind)[0])
+                return ListType(kind.element_id, element.field_type, element.required)
+            case MapType(key_id, key_type, value_id):  # keys never change
+                value = self._field(nested_fields(kind)[1])
+                return MapType(key_id, key_type, value_id, value.field_type, value.required)
+        return kind
 
 
 def _move(fields: list[NestedField], move: Move) -> None:

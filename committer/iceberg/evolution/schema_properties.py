@@ -33,11 +33,8 @@ def evolved_properties(
     Settings of a deleted column are removed, those of a renamed one follow it, also if an enclosing
     struct was renamed. A property that names no column stays.
     """
-    evolved: dict[str, str] = {}
-    for key, text in properties.items():
-        new_key = _evolved_key(key, before, after)
-        if new_key is not None:
-            evolved[new_key] = text
+    renamed = ((_evolved_key(key, before, after), text) for key, text in properties.items())
+    evolved = {key: text for key, text in renamed if key is not None}
     mapping = evolved.get(NAME_MAPPING_PROPERTY)
     if mapping is not None:
         evolved[NAME_MAPPING_PROPERTY] = _evolved_mapping(mapping, before, after)
