@@ -158,32 +158,23 @@ def _prefix_test(known: Evidence[Subject], prefix: str) -> Test[Subject]:
     is_empty, (lower, upper) = known.only_incomparable, known.bounds()
 
     def may_start(subject: Subject) -> bool:
-        return _starts_between(lower(subject), upper(subject), prefix) and not is_empty(subject)
+        low, high = lower(subject), upper(subject)
+        if isinstance(low, str) and low[: len(prefix)] > prefix:
+            return False
+        return not (isinstance(high, str) and high < prefix) and not is_empty(subject)
 
     return may_start
 
 
-def _starts_between(low: object, high: object, prefix: str) -> bool:
-    """Return whether text between two bounds (None: unknown) may start with a prefix."""
-    if isinstance(low, str) and low[: len(prefix)] > prefix:
-        return False
-    return not (isinstance(high, str) and high < prefix)
-
-
 def _other_prefix_test(known: Evidence[Subject], prefix: str) -> Test[Subject]:
+    """Return a test that fails only if both bounds start with a prefix, and so all text between
+    them."""
     may_have_nulls, (lower, upper) = known.may_have_nulls, known.bounds()
 
     def may_start_otherwise(subject: Subject) -> bool:
-        return may_have_nulls(subject) or not _both_start(lower(subject), upper(subject), prefix)
+        if may_have_nulls(subject):
+            return True
+        bounds = (lower(subject), upper(subject))
+        return not all(isinstance(bound, str) and bound.startswith(prefix) for bound in bounds)
 
     return may_start_otherwise
-
-
-def _both_start(low: object, high: object, prefix: str) -> bool:
-    """Return whether two bounds start with a prefix, and so all text between them."""
-    return (
-        isinstance(low, str)
-        and isinstance(high, str)
-        and low.startswith(prefix)
-        and high.startswith(prefix)
-    )
