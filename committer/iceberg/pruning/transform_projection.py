@@ -133,29 +133,20 @@ class _Projector:
         return None
 
     def prefix(self, predicate: StartsWith | NotStartsWith) -> Projection:
-        """Project a question about a prefix to a truncation."""
-        prefix = cast(str, predicate.value)
-        kind = self.prefix_kind(prefix)
-        if kind == "shorter":
-            return replace(predicate, term=self.target)
-        if kind == "whole":
-            equal = EqualTo if isinstance(predicate, StartsWith) else NotEqualTo
-            return equal(self.target, prefix)
-        is_kept = isinstance(predicate, StartsWith)
-        return StartsWith(self.target, self.apply(prefix)) if is_kept else None
-
-    def prefix_kind(self, prefix: str) -> str:
-        """Compare a prefix with the width of a truncation: `shorter`, `whole`, `longer`.
+        """Project a question about a prefix to a truncation.
 
         The reference counts UTF-16 units here, the transform code points. It decides as the
-        reference does where that is safe: a prefix as wide in units is `whole` only if it is so in
-        code points too, because else longer values have other partition values.
+        reference does where that is safe: a prefix as wide in units is the whole value only if it
+        is so in code points too, because else longer values have other partition values.
         """
-        width = cast(TruncateTransform, self.transform).width
+        prefix, width = cast(str, predicate.value), cast(TruncateTransform, self.transform).width
         units = len(prefix.encode("utf-16-le", "surrogatepass")) // 2
+        is_positive = isinstance(predicate, StartsWith)
         if units > width:
-            return "longer"
-        return "whole" if len(prefix) == width else "shorter"
+            return StartsWith(self.target, self.apply(prefix)) if is_positive else None
+        if len(prefix) < width:
+            return replace(predicate, term=self.target)
+        return (EqualTo if is_positive else NotEqualTo)(self.target, prefix)
 
     def wraps(self, value: object) -> bool:
         """Return whether truncation turns a very small number into one of the largest: values above
