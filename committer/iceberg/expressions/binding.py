@@ -186,15 +186,11 @@ def _converted(predicate: Predicate, term: BoundTerm, literal: object) -> object
 
 def referenced_field_ids(expression: Expression) -> frozenset[int]:
     """Return the fields that a bound expression names: it needs the metrics of no other."""
-    return frozenset(term.reference.field_id for term in _bound_terms(expression))
-
-
-def _bound_terms(expression: Expression) -> Iterator[BoundTerm]:
     match expression:
         case And(left, right) | Or(left, right):
-            yield from _bound_terms(left)
-            yield from _bound_terms(right)
+            return referenced_field_ids(left) | referenced_field_ids(right)
         case Not(child):
-            yield from _bound_terms(child)
+            return referenced_field_ids(child)
         case Predicate():
-            yield term_of(expression)
+            return frozenset((term_of(expression).reference.field_id,))
+    return frozenset()

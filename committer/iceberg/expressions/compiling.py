@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol, TypeVar, cast
 from uuid import UUID
 
@@ -129,16 +130,15 @@ def _comparable_decoder(kind: IcebergType) -> Callable[[bytes], object]:
 # --- Bounds that are turned round ----------------------------------------------------------------
 
 
+@dataclass(slots=True, eq=False)
 class TurnedBounds:
-    """Replaces a lower bound above its upper one: no value is between the two.
+    """Replaces a lower bound above its upper one (None: unknown): no value is between the two.
 
     As NaN it compares with nothing, and so proves nothing else.
     """
 
-    __slots__ = ("_lower", "_upper")
-
-    def __init__(self, lower: object, upper: object) -> None:
-        self._lower, self._upper = lower, upper
+    lower: object
+    upper: object
 
     def _never(self, other: object) -> bool:
         return False
@@ -146,8 +146,8 @@ class TurnedBounds:
     __lt__ = __le__ = __gt__ = __ge__ = _never
 
     def excludes(self, value: Ordered) -> bool:
-        """Return whether no value in the file is this one. `upper` None: unknown."""
-        return self._upper is not None and value < self._lower and value > self._upper
+        """Return whether no value in the file is this one."""
+        return self.upper is not None and value < self.lower and value > self.upper
 
 
 Bound = Callable[[Subject], object]
