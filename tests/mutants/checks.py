@@ -83,7 +83,7 @@ CHECKS = (
         "equality_ids_are_stepped_over",
         "committer/iceberg/splice/entry_stepper.py",
         "                raise Unexpected\n            position += len(_EMPTY)\n",
-        "                position = _skip_optional(raw, position, (skip,)) - 2\n"
+        "                position = skip_optional(raw, position, (skip,)) - 2\n"
         "            position += len(_EMPTY)\n",
         _WALK,
     ),

@@ -163,18 +163,39 @@ def jump_maps(raw: bytes, position: int) -> int:
 
 
 def skip_optional(raw: bytes, position: int, skips: tuple[int, ...]) -> int:
-    """Step over a partition tuple: values that are each null or not."""
+    """Step over values that are each null or not, such as those of a partition tuple."""
     for skip in skips:
         branch = raw[position]
         position += 1
         if not branch:
             continue
-        if branch != 2 or skip == Skip.VARINTS:
+        if branch != 2:
             raise Unexpected
         if skip > 0:
             position += skip
         elif skip == Skip.VARINT:
             _, position = read_long(raw, position)
-        else:
+        elif skip == Skip.PREFIXED:
             _, position = read_bytes(raw, position)
+        else:
+            position = step_varints(raw, position, [])
     return position
+
+
+def step_varints(raw: bytes, position: int, found: list[int]) -> int:
+    """Step over an array of integers, item by item: they are few, and tails repeat."""
+    stop = None
+    while True:
+        if stop is not None and position != stop:
+            raise Unexpected
+        count, position = read_long(raw, position)
+        if count == 0:
+            return position
+        stop = None
+        if count < 0:
+            size, position = read_long(raw, position)
+            stop = position + size
+        # Each takes a byte at least, so running out of bytes ends this.
+        for _ in range(abs(count)):
+            number, position = read_long(raw, position)
+            found.append(number)

@@ -12,13 +12,16 @@ from dataclasses import dataclass, field
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.binary import read_long
-from committer.iceberg.entry.entry_check import FILE_FORMATS
-from committer.iceberg.entry.entry_layout import Layout, Skip
-from committer.iceberg.entry.entry_parts import Unexpected
+from committer.iceberg.entry.entry_layout import Layout
+from committer.iceberg.entry.entry_parts import (
+    Unexpected,
+    read_format,
+    skip_optional,
+    step_varints,
+)
 from committer.iceberg.schema.bound_forms import is_utf8
 from committer.iceberg.splice.addition_maps import AdditionMaps
 
-_FORMATS = tuple(bytes((2 * len(name),)) + name.encode() for name in FILE_FORMATS)
 _TAIL_BYTES_MAX = 64
 # The tail of an addition lacks these: a row id, and the fields of delete files.
 _NULL_IN_TAIL = (142, 143, 144, 145)
@@ -122,9 +125,9 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
         if raw[position : position + middle_bytes] in middles:
             position += middle_bytes
         else:
-            start, position = position, position + len(_format_at(raw, position))
-            partition_start = position
-            position = _skip_optional(raw, position, layout.partition)
+            start = position
+            _, partition_start = read_format(raw, start)
+            position = skip_optional(raw, partition_start, layout.partition)
             partition = raw[partition_start:position]
             if partition and partition not in partitions:
                 partitions[partition] = walk.decode_partition(partition)
@@ -188,13 +191,6 @@ def _step(raw: bytes, position: int, count: int, walk: Walk, layout: Layout) -> 
     return position
 
 
-def _format_at(raw: bytes, position: int) -> bytes:
-    for encoded in _FORMATS:
-        if raw.startswith(encoded, position):
-            return encoded
-    raise Unexpected
-
-
 def _step_tail(raw: bytes, start: int, layout: Layout) -> tuple[int, int, int]:
     """Step over the tail: the last split offset, -1 without one; how far behind its start the tail
     has a null for a sort order, -1 if it has none; and where it ends."""
@@ -212,56 +208,14 @@ def _step_tail(raw: bytes, start: int, layout: Layout) -> tuple[int, int, int]:
         elif field_id == _SPLIT_OFFSETS:
             last_split, position = _step_offsets(raw, position)
         else:
-            position = _skip_optional(raw, position, (skip,))
+            position = skip_optional(raw, position, (skip,))
     return last_split, order_place, position
 
 
 def _step_offsets(raw: bytes, position: int) -> tuple[int, int]:
     """Step over ascending offsets: the last, -1 without one, and where they end."""
     offsets: list[int] = []
-    stop = _step_varints(raw, position + 1, offsets)
+    stop = step_varints(raw, position + 1, offsets)
     if raw[position] != 2 or offsets != sorted(offsets) or (offsets and offsets[0] < 0):
         raise Unexpected
     return offsets[-1] if offsets else -1, stop
-
-
-def _skip_optional(raw: bytes, position: int, skips: tuple[int, ...]) -> int:
-    """Step over values that are each null or not."""
-    for skip in skips:
-        branch = raw[position]
-        position += 1
-        if not branch:
-            continue
-        if branch != 2:
-            raise Unexpected
-        if skip > 0:
-            position += skip
-        elif skip == Skip.VARINT:
-            _, position = read_long(raw, position)
-        elif skip == Skip.PREFIXED:
-            number, position = read_long(raw, position)
-            if number < 0:
-                raise Unexpected
-            position += number
-        else:
-            position = _step_varints(raw, position, [])
-    return position
-
-
-def _step_varints(raw: bytes, position: int, found: list[int]) -> int:
-    """Step over an array of integers, item by item: they are few, and tails repeat."""
-    stop = None
-    while True:
-        if stop is not None and position != stop:
-            raise Unexpected
-        count, position = read_long(raw, position)
-        if count == 0:
-            return position
-        stop = None
-        if count < 0:
-            size, position = read_long(raw, position)
-            stop = position + size
-        # Each takes a byte at least, so running out of bytes ends this.
-        for _ in range(abs(count)):
-            number, position = read_long(raw, position)
-            found.append(number)
