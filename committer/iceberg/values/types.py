@@ -52,86 +52,70 @@ class SimpleType(IcebergType):
 
 
 class BooleanType(SimpleType):
-    __slots__ = ()
     text = "boolean"
 
 
 class IntegerType(SimpleType):
-    __slots__ = ()
     text = "int"
 
 
 class LongType(SimpleType):
-    __slots__ = ()
     text = "long"
 
 
 class FloatType(SimpleType):
-    __slots__ = ()
     text = "float"
 
 
 class DoubleType(SimpleType):
-    __slots__ = ()
     text = "double"
 
 
 class DateType(SimpleType):
-    __slots__ = ()
     text = "date"
 
 
 class TimeType(SimpleType):
-    __slots__ = ()
     text = "time"
 
 
 class TimestampType(SimpleType):
-    __slots__ = ()
     text = "timestamp"
 
 
 class TimestamptzType(SimpleType):
-    __slots__ = ()
     text = "timestamptz"
 
 
 class TimestampNanoType(SimpleType):
-    __slots__ = ()
     text = "timestamp_ns"
 
 
 class TimestamptzNanoType(SimpleType):
-    __slots__ = ()
     text = "timestamptz_ns"
 
 
 class StringType(SimpleType):
-    __slots__ = ()
     text = "string"
 
 
 class UUIDType(SimpleType):
-    __slots__ = ()
     text = "uuid"
 
 
 class BinaryType(SimpleType):
-    __slots__ = ()
     text = "binary"
 
 
 class UnknownType(SimpleType):
     """v3: always null, in no file."""
 
-    __slots__ = ()
     text = "unknown"
 
 
 class VariantType(SimpleType):
     """v3: semi-structured, neither partitioned nor sorted by."""
 
-    __slots__ = ()
     text = "variant"
 
 
