@@ -6,7 +6,7 @@ Source: the specification, "Schemas and Data Types"; docs/reference/iceberg-note
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as attribute
 from itertools import count
 
@@ -285,18 +285,10 @@ def _fresh_fields(
     fields: tuple[NestedField, ...], numbers: Iterator[int], renamed: dict[int, int]
 ) -> tuple[NestedField, ...]:
     fresh_ids = [next(numbers) for _ in fields]
-    renamed.update(
-        (found.field_id, fresh_id) for found, fresh_id in zip(fields, fresh_ids, strict=True)
-    )
+    renamed.update(zip((found.field_id for found in fields), fresh_ids, strict=True))
     return tuple(
-        NestedField(
-            fresh_id,
-            found.name,
-            _fresh_type(found.field_type, numbers, renamed),
-            found.required,
-            found.doc,
-            found.initial_default,
-            found.write_default,
+        replace(
+            found, field_id=fresh_id, field_type=_fresh_type(found.field_type, numbers, renamed)
         )
         for found, fresh_id in zip(fields, fresh_ids, strict=True)
     )

@@ -6,7 +6,7 @@ Source: the specification, "Schemas and Data Types" and Appendix C.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from committer.errors import InvalidMetadataError
@@ -51,12 +51,16 @@ def _parse(json_value: object, where: str, depth: int) -> IcebergType:
         raise InvalidMetadataError(f"{where}: expected a type, found {type(json_value).__name__}")
     if depth > _DEPTH_MAX:
         raise InvalidMetadataError(f"{where}: types nested deeper than {_DEPTH_MAX}")
-    nested = _NESTED.get(str(json_value.get("type")))
-    if nested is None:
-        raise InvalidMetadataError(
-            f"{where}: expected a struct, list or map, found `{json_value.get('type')}`"
-        )
-    return nested(json_value, where, depth + 1)
+    match json_value.get("type"):
+        case "struct":
+            fields = parse_fields(json_value.get("fields"), where=where, depth=depth + 1)
+            return StructType(fields)
+        case "list":
+            return _parse_list(json_value, where, depth + 1)
+        case "map":
+            return _parse_map(json_value, where, depth + 1)
+        case found:
+            raise InvalidMetadataError(f"{where}: expected a struct, list or map, found `{found}`")
 
 
 def _parse_primitive(text: str, where: str) -> IcebergType:
@@ -91,10 +95,6 @@ def _geography(crs: str, algorithm: str, where: str) -> GeographyType:
     return GeographyType(crs, algorithm)
 
 
-def _parse_struct(json_value: Mapping[str, object], where: str, depth: int) -> StructType:
-    return StructType(parse_fields(json_value.get("fields"), where=where, depth=depth))
-
-
 def _parse_list(json_value: Mapping[str, object], where: str, depth: int) -> ListType:
     return ListType(
         _id(json_value, "element-id", where),
@@ -111,13 +111,6 @@ def _parse_map(json_value: Mapping[str, object], where: str, depth: int) -> MapT
         _parse(json_value.get("value"), f"{where}.value", depth),
         _flag(json_value, "value-required", where),
     )
-
-
-_NESTED: Mapping[str, Callable[[Mapping[str, object], str, int], IcebergType]] = {
-    "struct": _parse_struct,
-    "list": _parse_list,
-    "map": _parse_map,
-}
 
 
 def parse_fields(json_value: object, *, where: str, depth: int = 0) -> tuple[NestedField, ...]:
