@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from committer.iceberg.schema.schema import Schema, nested_fields
 from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
-from committer.iceberg.values.transforms import IdentityTransform, TimeTransform, TruncateTransform
 from committer.iceberg.values.types import NestedField
 
 DEFAULT_PROPERTY = "write.metadata.metrics.default"
@@ -37,7 +36,6 @@ DEFAULT = MetricsMode(counts=True, bounds=True, bounds_width=16)
 _NAMED = {"none": NONE, "counts": COUNTS, "full": FULL}
 _COUNT = re.compile(r"\d{1,9}")
 _TRUNCATE = re.compile(r"truncate\((\d{1,9})\)")
-_ORDER_PRESERVING = (IdentityTransform, TruncateTransform, TimeTransform)
 
 
 def parse_metrics_mode(text: str, *, fallback: MetricsMode) -> MetricsMode:
@@ -88,11 +86,7 @@ def _primitives(fields: tuple[NestedField, ...]) -> Iterator[NestedField]:
 
 def _sorted_columns(sort_order: SortOrder) -> set[int]:
     """Return the columns whose bounds say something about the order of rows."""
-    return {
-        field.source_id
-        for field in sort_order.fields
-        if isinstance(field.transform, _ORDER_PRESERVING)
-    }
+    return {field.source_id for field in sort_order.fields if field.transform.preserves_order}
 
 
 def _inferred_max(properties: Mapping[str, str]) -> int:

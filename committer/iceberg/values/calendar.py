@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 SECOND_MICROS = 1_000_000
 SECOND_NANOS = 1_000_000_000
 DAY_S = 86_400
+DAY_MICROS = DAY_S * SECOND_MICROS
+DAY_NANOS = DAY_S * SECOND_NANOS
 
 _DATE = r"([+-]?\d{4,10})-(\d{2})-(\d{2})"
 _TIME = r"(\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import cast
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.values.single_value import DAY_MICROS, DAY_NANOS
+from committer.iceberg.values.calendar import DAY_MICROS, DAY_NANOS
 from committer.iceberg.values.transforms import (
     BucketTransform,
     IdentityTransform,

@@ -16,6 +16,8 @@ from uuid import UUID
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.values.calendar import (
+    DAY_MICROS,
+    DAY_NANOS,
     SECOND_MICROS,
     SECOND_NANOS,
     parse_date,
@@ -184,9 +186,6 @@ def _promoted_timestamp(day: int) -> Decoder:
 
     return decode
 
-
-DAY_MICROS = 86_400 * SECOND_MICROS
-DAY_NANOS = 86_400 * SECOND_NANOS
 
 _ENCODERS: Mapping[type[IcebergType], Encoder] = {
     BooleanType: _encode_boolean,

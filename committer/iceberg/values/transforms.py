@@ -20,7 +20,7 @@ from uuid import UUID
 import mmh3
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.values.calendar import civil_from_days, print_date
+from committer.iceberg.values.calendar import DAY_MICROS, DAY_NANOS, civil_from_days, print_date
 from committer.iceberg.values.display_values import human_value
 from committer.iceberg.values.single_value import minimal_bytes, scaled, unscaled
 from committer.iceberg.values.types import (
@@ -46,8 +46,6 @@ from committer.iceberg.values.types import (
 Function = Callable[[object], object]
 
 _LONG = struct.Struct("<q")
-_HOUR_MICROS = 3_600_000_000
-_DAY_MICROS = 24 * _HOUR_MICROS
 _MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
 _NANO_TIMESTAMPS = (TimestampNanoType, TimestamptzNanoType)
 _TIMESTAMPS = (*_MICRO_TIMESTAMPS, *_NANO_TIMESTAMPS)
@@ -70,6 +68,10 @@ class Transform:
     """The interface of all transforms. `str` is the form in metadata."""
 
     __slots__ = ()
+    # Whether a greater source value never has a smaller partition value. As the reference says it,
+    # truncated numbers too: only those less than a width above the lowest of their type break it,
+    # as their results wrap around.
+    preserves_order = False
 
     def can_transform(self, kind: IcebergType) -> bool:
         """Return whether the specification allows this source type."""
@@ -77,7 +79,7 @@ class Transform:
 
     def result_type(self, kind: IcebergType) -> IcebergType:
         """Return the type of the partition value."""
-        raise NotImplementedError
+        return kind
 
     def function(self, kind: IcebergType) -> Function:
         """Return the function of a source type.
@@ -87,15 +89,6 @@ class Transform:
     def apply(self, kind: IcebergType, value: object) -> object:
         """Transform one value; `function` is faster for many."""
         return self.function(kind)(value)
-
-    @property
-    def preserves_order(self) -> bool:
-        """Whether a greater source value never has a smaller partition value.
-
-        As the reference says it, truncated numbers too: only those less than a width above the
-        lowest of their type break it, as their results wrap around.
-        """
-        return False
 
     def human(self, kind: IcebergType, value: object) -> str:
         """Print a partition value as it stands in paths, before escaping.
@@ -119,6 +112,8 @@ def _function(transform: Transform, kind: IcebergType) -> Function:
 class IdentityTransform(Transform):
     """The value itself."""
 
+    preserves_order = True
+
     def __str__(self) -> str:
         return "identity"
 
@@ -126,13 +121,6 @@ class IdentityTransform(Transform):
         return kind.is_primitive and not isinstance(
             kind, GeometryType | GeographyType | VariantType
         )
-
-    def result_type(self, kind: IcebergType) -> IcebergType:
-        return kind
-
-    @property
-    def preserves_order(self) -> bool:
-        return True
 
     def _bound(self, kind: IcebergType) -> Function:
         return lambda value: value
@@ -147,9 +135,6 @@ class VoidTransform(Transform):
 
     def can_transform(self, kind: IcebergType) -> bool:
         return True
-
-    def result_type(self, kind: IcebergType) -> IcebergType:
-        return kind
 
     def _bound(self, kind: IcebergType) -> Function:
         return lambda value: None
@@ -180,19 +165,13 @@ class TruncateTransform(Transform):
     """Numbers down to a multiple of `width`; text and bytes cut to `width`."""
 
     width: int
+    preserves_order = True
 
     def __str__(self) -> str:
         return f"truncate[{self.width}]"
 
     def can_transform(self, kind: IcebergType) -> bool:
         return isinstance(kind, _TRUNCATED)
-
-    def result_type(self, kind: IcebergType) -> IcebergType:
-        return kind
-
-    @property
-    def preserves_order(self) -> bool:
-        return True
 
     def _bound(self, kind: IcebergType) -> Function:
         width = self.width
@@ -222,6 +201,7 @@ class TimeTransform(Transform):
     """Years, months, days or hours since 1970; those before it are negative."""
 
     unit: str
+    preserves_order = True
 
     def __str__(self) -> str:
         return self.unit
@@ -231,10 +211,6 @@ class TimeTransform(Transform):
 
     def result_type(self, kind: IcebergType) -> IcebergType:
         return DateType() if self.unit == "day" else IntegerType()
-
-    @property
-    def preserves_order(self) -> bool:
-        return True
 
     def human(self, kind: IcebergType, value: object) -> str:
         if value is None:
@@ -261,7 +237,7 @@ class TimeTransform(Transform):
 def _per_day(kind: IcebergType) -> int:
     if isinstance(kind, DateType):
         return 1
-    return _DAY_MICROS if isinstance(kind, _MICRO_TIMESTAMPS) else _DAY_MICROS * 1_000
+    return DAY_MICROS if isinstance(kind, _MICRO_TIMESTAMPS) else DAY_NANOS
 
 
 def _year_of(day: int) -> int:
