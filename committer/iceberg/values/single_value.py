@@ -113,30 +113,21 @@ def decode_value(kind: IcebergType, encoded: bytes) -> object:
 @lru_cache(maxsize=512)
 def encoder(kind: IcebergType) -> Encoder:
     """Return the function that encodes values of a type: look it up once, call it often."""
-    match kind:
-        case DecimalType(_, scale):
-            return lambda value: minimal_bytes(unscaled(value, scale))  # type: ignore[arg-type]
-        case FixedType() | BinaryType():
-            return bytes  # type: ignore[return-value]
-        case GeometryType() | GeographyType():
-            return bytes  # type: ignore[return-value]
-    found = _ENCODERS.get(type(kind))
-    if found is None:
-        raise UnsupportedError(f"type {kind} has no binary single-value form")
-    return found
+    if isinstance(kind, DecimalType):
+        return lambda value: minimal_bytes(unscaled(value, kind.scale))  # type: ignore[arg-type]
+    return _binary_form(kind)[0]
 
 
 @lru_cache(maxsize=512)
 def decoder(kind: IcebergType) -> Decoder:
     """Return the function that decodes values of a type."""
-    match kind:
-        case DecimalType(_, scale):
-            return lambda encoded: _decode_decimal(encoded, scale)
-        case FixedType() | BinaryType():
-            return bytes
-        case GeometryType() | GeographyType():
-            return bytes
-    found = _DECODERS.get(type(kind))
+    if isinstance(kind, DecimalType):
+        return lambda encoded: _decode_decimal(encoded, kind.scale)
+    return _binary_form(kind)[1]
+
+
+def _binary_form(kind: IcebergType) -> tuple[Encoder, Decoder]:
+    found = _BINARY_FORMS.get(type(kind))
     if found is None:
         raise UnsupportedError(f"type {kind} has no binary single-value form")
     return found
@@ -154,8 +145,12 @@ def _encode_uuid(value: object) -> bytes:
     return value.bytes  # type: ignore[attr-defined, no-any-return]
 
 
+def _decoder_of(layout: struct.Struct) -> Decoder:
+    return lambda encoded: layout.unpack(encoded)[0]
+
+
 def _decode_long(encoded: bytes) -> object:
-    """Decode eight bytes, or four of a column that was an int then (a timestamp: a date)."""
+    """Decode eight bytes, or four of a column that was an int then."""
     return (_INT if len(encoded) == 4 else _LONG).unpack(encoded)[0]
 
 
@@ -187,36 +182,23 @@ def _promoted_timestamp(day: int) -> Decoder:
     return decode
 
 
-_ENCODERS: Mapping[type[IcebergType], Encoder] = {
-    BooleanType: _encode_boolean,
-    IntegerType: _INT.pack,
-    DateType: _INT.pack,
-    LongType: _LONG.pack,
-    TimeType: _LONG.pack,
-    TimestampType: _LONG.pack,
-    TimestamptzType: _LONG.pack,
-    TimestampNanoType: _LONG.pack,
-    TimestamptzNanoType: _LONG.pack,
-    FloatType: _FLOAT.pack,
-    DoubleType: _DOUBLE.pack,
-    StringType: _encode_string,
-    UUIDType: _encode_uuid,
-}
+_OF_BYTES: tuple[Encoder, Decoder] = (bytes, bytes)  # type: ignore[assignment]
 
-_DECODERS: Mapping[type[IcebergType], Decoder] = {
-    BooleanType: _decode_boolean,
-    IntegerType: lambda encoded: _INT.unpack(encoded)[0],
-    DateType: lambda encoded: _INT.unpack(encoded)[0],
-    LongType: _decode_long,
-    TimeType: lambda encoded: _LONG.unpack(encoded)[0],
-    TimestampType: _promoted_timestamp(DAY_MICROS),
-    TimestamptzType: lambda encoded: _LONG.unpack(encoded)[0],
-    TimestampNanoType: _promoted_timestamp(DAY_NANOS),
-    TimestamptzNanoType: lambda encoded: _LONG.unpack(encoded)[0],
-    FloatType: lambda encoded: _FLOAT.unpack(encoded)[0],
-    DoubleType: _decode_double,
-    StringType: lambda encoded: encoded.decode(),
-    UUIDType: lambda encoded: UUID(bytes=encoded),
+_BINARY_FORMS: Mapping[type[IcebergType], tuple[Encoder, Decoder]] = {
+    BooleanType: (_encode_boolean, _decode_boolean),
+    IntegerType: (_INT.pack, _decoder_of(_INT)),
+    DateType: (_INT.pack, _decoder_of(_INT)),
+    LongType: (_LONG.pack, _decode_long),
+    TimeType: (_LONG.pack, _decoder_of(_LONG)),
+    TimestampType: (_LONG.pack, _promoted_timestamp(DAY_MICROS)),
+    TimestamptzType: (_LONG.pack, _decoder_of(_LONG)),
+    TimestampNanoType: (_LONG.pack, _promoted_timestamp(DAY_NANOS)),
+    TimestamptzNanoType: (_LONG.pack, _decoder_of(_LONG)),
+    FloatType: (_FLOAT.pack, _decoder_of(_FLOAT)),
+    DoubleType: (_DOUBLE.pack, _decode_double),
+    StringType: (_encode_string, bytes.decode),
+    UUIDType: (_encode_uuid, lambda encoded: UUID(bytes=encoded)),
+    **dict.fromkeys((FixedType, BinaryType, GeometryType, GeographyType), _OF_BYTES),
 }
 
 
