@@ -24,8 +24,8 @@ READING = (
     Mutant(
         "a_position_delete_spares_rows_of_its_own_commit",
         "committer/iceberg/deletes/delete_index.py",
-        "        return self._files[bisect_left(self._numbers, number) :]\n",
-        "        return self._files[bisect_right(self._numbers, number) :]\n",
+        "        return self._deletes[bisect_left(self._numbers, number) :]\n",
+        "        return self._deletes[bisect_right(self._numbers, number) :]\n",
         _INDEX,
     ),
     # --- Which rows they delete ---

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from operator import attrgetter
+from typing import Generic, TypeVar
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.deletes.equality_deletes import (
@@ -29,37 +30,27 @@ from committer.iceberg.values.types import NestedField
 # The spec id and the partition tuple, so that equal keys are equal partitions.
 PartitionKey = tuple[int, tuple[object, ...]]
 
+_Delete = TypeVar("_Delete")
 _DOUBLE = struct.Struct("<d")
 _by_path = attrgetter("file_path")
 
 
-class _Positions:
-    """Position delete files in ascending order of their sequence numbers."""
-
-    __slots__ = ("_files", "_numbers")
-
-    def __init__(self, deletes: list[tuple[int, DataFile]]) -> None:
-        deletes.sort(key=lambda delete: delete[0])
-        self._numbers = [number for number, _ in deletes]
-        self._files = [file for _, file in deletes]
-
-    def since(self, number: int) -> list[DataFile]:
-        """Return the deletes that apply to data of a sequence number: it is theirs or smaller."""
-        return self._files[bisect_left(self._numbers, number) :]
-
-
-class _Equalities:
-    """Equality delete files in ascending order of their sequence numbers."""
+class _Deletes(Generic[_Delete]):
+    """Deletes in ascending order of their sequence numbers."""
 
     __slots__ = ("_deletes", "_numbers")
 
-    def __init__(self, deletes: list[tuple[int, EqualityDelete]]) -> None:
+    def __init__(self, deletes: list[tuple[int, _Delete]]) -> None:
         deletes.sort(key=lambda delete: delete[0])
         self._numbers = [number for number, _ in deletes]
         self._deletes = [delete for _, delete in deletes]
 
-    def after(self, number: int) -> list[EqualityDelete]:
-        """Return the deletes that apply to data of a sequence number: it is smaller than theirs."""
+    def since(self, number: int) -> list[_Delete]:
+        """Return those of this sequence number and of greater ones, as positions are deleted."""
+        return self._deletes[bisect_left(self._numbers, number) :]
+
+    def after(self, number: int) -> list[_Delete]:
+        """Return those of greater sequence numbers, as equal values are deleted."""
         return self._deletes[bisect_right(self._numbers, number) :]
 
 
@@ -110,10 +101,10 @@ class DeleteIndex:
                 group.append((number, file))
             else:
                 raise InvalidMetadataError(f"{file.file_path}: a data file among the deletes")
-        self._by_path = {path: _Positions(found) for path, found in by_path.items()}
-        self._by_partition = {key: _Positions(found) for key, found in by_partition.items()}
-        self._equalities = {key: _Equalities(found) for key, found in equalities.items()}
-        self._everywhere = _Equalities(everywhere) if everywhere else None
+        self._by_path = {path: _Deletes(found) for path, found in by_path.items()}
+        self._by_partition = {key: _Deletes(found) for key, found in by_partition.items()}
+        self._equalities = {key: _Deletes(found) for key, found in equalities.items()}
+        self._everywhere = _Deletes(everywhere) if everywhere else None
 
     @property
     def has_equality_deletes(self) -> bool:
