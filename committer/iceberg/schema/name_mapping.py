@@ -41,16 +41,6 @@ class NameMapping:
 
     fields: tuple[MappedField, ...]
 
-    def find(self, *names: str) -> MappedField | None:
-        """Return the field at a path of names from the top; None if there is none."""
-        fields, found = self.fields, None
-        for name in names:
-            found = mapped_field(fields, name)
-            if found is None:
-                return None
-            fields = found.fields
-        return found
-
 
 def mapped_field(fields: Iterable[MappedField], name: str) -> MappedField | None:
     """Return the field of one level that has a name; None if there is none."""

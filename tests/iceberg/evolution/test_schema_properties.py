@@ -7,6 +7,7 @@ from committer.iceberg.evolution.schema_properties import evolved_properties
 from committer.iceberg.schema.name_mapping import (
     NAME_MAPPING_PROPERTY,
     create_name_mapping,
+    mapped_field,
     parse_name_mapping,
     print_name_mapping,
 )
@@ -51,7 +52,8 @@ def test_name_mapping_learns_the_new_names() -> None:
     evolved = SchemaUpdate(SCHEMA, last_column_id=4, format_version=2).rename_column("a", "id")
     before = {NAME_MAPPING_PROPERTY: print_name_mapping(create_name_mapping(SCHEMA))}
     after = evolved_properties(before, SCHEMA, evolved.apply().schema)
-    found = parse_name_mapping(after[NAME_MAPPING_PROPERTY]).find("id")
+    mapping = parse_name_mapping(after[NAME_MAPPING_PROPERTY])
+    found = mapped_field(mapping.fields, "id")
     assert found is not None
     assert found.names == ("a", "id")
 

@@ -14,6 +14,7 @@ from committer.iceberg.schema.name_mapping import (
     MappedField,
     NameMapping,
     create_name_mapping,
+    mapped_field,
     parse_name_mapping,
     print_name_mapping,
     update_name_mapping,
@@ -46,19 +47,29 @@ SCHEMA = assign_fresh_ids(
 )
 
 
+def find(mapping: NameMapping, *names: str) -> MappedField | None:
+    fields, found = mapping.fields, None
+    for name in names:
+        found = mapped_field(fields, name)
+        if found is None:
+            return None
+        fields = found.fields
+    return found
+
+
 def test_mapping_that_java_wrote_is_read_and_printed_again() -> None:
     text = expected("v2_name_mapping")["properties"][NAME_MAPPING_PROPERTY]
     mapping = parse_name_mapping(text)
     assert json.loads(print_name_mapping(mapping)) == json.loads(text)
     for name in ("name", "title"):
-        found = mapping.find(name)
+        found = find(mapping, name)
         assert found is not None
         assert found.field_id == 2
-    nested = mapping.find("st", "a")
+    nested = find(mapping, "st", "a")
     assert nested is not None
     assert nested.field_id == 4
-    assert mapping.find("st.a") is None
-    assert mapping.find("st", "b") is None
+    assert find(mapping, "st.a") is None
+    assert find(mapping, "st", "b") is None
 
 
 def test_mapping_of_a_schema_names_the_parts_of_lists_and_maps() -> None:
@@ -70,7 +81,7 @@ def test_mapping_of_a_schema_names_the_parts_of_lists_and_maps() -> None:
         (("by_name", "key"), 8),
         (("by_name", "value", "lat"), 10),
     ):
-        found = mapping.find(*path)
+        found = find(mapping, *path)
         assert found is not None
         assert found.field_id == field_id, path
 
@@ -127,7 +138,7 @@ def update() -> SchemaUpdate:
 
 
 def names_of(mapping: NameMapping, *path: str) -> tuple[int | None, tuple[str, ...]]:
-    found = mapping.find(*path)
+    found = find(mapping, *path)
     assert found is not None, path
     return found.field_id, found.names
 
