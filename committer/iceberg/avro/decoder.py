@@ -22,7 +22,7 @@ from uuid import UUID
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.binary import TruncatedAvroError, read_bytes, read_long
 from committer.iceberg.avro.map_reader import read_bounds_pairs, read_long_pairs
-from committer.iceberg.avro.schema_check import check_schema
+from committer.iceberg.avro.schema_check import check_schema, field_id_of
 
 Decoder = Callable[[bytes, int], tuple[object, int]]
 Record = dict[int, object]
@@ -103,7 +103,7 @@ class Compiler:
         if not isinstance(fields, list):
             raise InvalidMetadataError("Avro: a record without a list of fields")
         return self.record_of(
-            tuple((_field_id(f), self.compile(f["type"], depth + 1)) for f in fields)
+            tuple((field_id_of(f), self.compile(f["type"], depth + 1)) for f in fields)
         )
 
     def record_of(self, fields: tuple[tuple[int | None, Decoder], ...]) -> Decoder:
@@ -127,11 +127,6 @@ class Compiler:
         if key is _read_int and value is _read_bytes:
             return partial(read_bytes_map, is_strict=True) if self._is_strict else read_bytes_map
         return _map(key, value, is_strict=self._is_strict)
-
-
-def _field_id(field: Mapping[str, object]) -> int | None:
-    field_id = field.get("field-id")
-    return field_id if isinstance(field_id, int) else None
 
 
 # --- Decoders of one type ------------------------------------------------------------------------

@@ -7,6 +7,7 @@ bytes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from committer.errors import InvalidMetadataError
@@ -36,6 +37,12 @@ def check_schema(schema: object) -> None:
     Iceberg makes; `KeyError` and `TypeError` for a document that is no schema.
     """
     _cost(schema, {}, 0)
+
+
+def field_id_of(field: Mapping[str, object]) -> int | None:
+    """Return the id of a record's field; None where a writer gave none."""
+    field_id = field.get("field-id")
+    return field_id if isinstance(field_id, int) else None
 
 
 def _cost(schema: object, named: dict[str, _Cost], depth: int) -> _Cost:

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.avro.schema_check import check_schema
-
-_DEPTH_MAX = 32
+from committer.iceberg.avro.schema_check import check_schema, field_id_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ def schema_shape(schema_text: bytes) -> RecordShape:
     try:
         schema = json.loads(schema_text)
         check_schema(schema)
-        shape = _shape(schema, {}, 0)
+        shape = _shape(schema, {})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InvalidMetadataError("Avro: the schema is not understood") from None
     if not isinstance(shape, RecordShape):
@@ -62,45 +60,38 @@ def schema_shape(schema_text: bytes) -> RecordShape:
     return shape
 
 
-def _shape(schema: object, named: dict[str, Shape], depth: int) -> Shape:
-    if depth > _DEPTH_MAX:
-        raise InvalidMetadataError(f"Avro: a schema nested deeper than {_DEPTH_MAX}")
+def _shape(schema: object, named: dict[str, Shape]) -> Shape:
     if isinstance(schema, list):
-        return UnionShape(tuple(_shape(branch, named, depth + 1) for branch in schema))
+        return UnionShape(tuple(_shape(branch, named) for branch in schema))
     if isinstance(schema, dict):
-        return _complex(schema, named, depth)
+        return _complex(schema, named)
     if not isinstance(schema, str):
         raise TypeError("a schema is text, a list or an object")
     return named.get(schema, schema)
 
 
-def _complex(schema: Mapping[str, object], named: dict[str, Shape], depth: int) -> Shape:
+def _complex(schema: Mapping[str, object], named: dict[str, Shape]) -> Shape:
     kind = schema["type"]
     if kind == "array":
         is_map = schema.get("logicalType") == "map"
-        return ArrayShape(_shape(schema["items"], named, depth + 1), is_map)
+        return ArrayShape(_shape(schema["items"], named), is_map)
     if kind == "record":
-        shape: Shape = _record(schema["fields"], named, depth)
+        shape: Shape = _record(schema["fields"], named)
     elif kind == "fixed":
         shape = f"fixed{schema['size']}{_logical(schema)}"
     else:
-        shape = _shape(kind, named, depth + 1)
+        shape = _shape(kind, named)
         return f"{shape}{_logical(schema)}" if isinstance(shape, str) else shape
     named[str(schema["name"])] = shape
     return shape
 
 
-def _record(fields: object, named: dict[str, Shape], depth: int) -> RecordShape:
+def _record(fields: object, named: dict[str, Shape]) -> RecordShape:
     if not isinstance(fields, list):
         raise TypeError("the fields of a record are a list")
     return RecordShape(
-        tuple((_field_id(field), _shape(field["type"], named, depth + 1)) for field in fields)
+        tuple((field_id_of(field), _shape(field["type"], named)) for field in fields)
     )
-
-
-def _field_id(field: Mapping[str, object]) -> int | None:
-    field_id = field.get("field-id")
-    return field_id if isinstance(field_id, int) else None
 
 
 def _logical(schema: Mapping[str, object]) -> str:
