@@ -47,23 +47,14 @@ _PARTITIONS_KEPT = 4096
 def partition_encoder(partition_type: StructType) -> PartitionEncoder:
     """Return a function that encodes a partition tuple.
     Errors: `InvariantError` for a wrong length."""
-    encoders = tuple(_value_encoder(field.field_type) for field in partition_type.fields)
+    encoders = tuple(_field_encoder(field.field_type) for field in partition_type.fields)
     if not encoders:
         return _no_partition
-    # An unknown field has the Avro type null, which takes no byte at all, not even a branch.
-    unknown = tuple(isinstance(field.field_type, UnknownType) for field in partition_type.fields)
-    if any(unknown):
-        return lambda values: _with_unknown(values, encoders, unknown)
 
     def encode(values: tuple[object, ...]) -> bytes:
         if len(values) != len(encoders):
             raise InvariantError(f"{len(values)} partition values, expected {len(encoders)}")
-        return b"".join(
-            [
-                _NULL if value is None else _SOME + encoder(value)
-                for encoder, value in zip(encoders, values, strict=True)
-            ]
-        )
+        return b"".join([encoder(value) for encoder, value in zip(encoders, values, strict=True)])
 
     return _remembering(encode, partition_key(partition_type))
 
@@ -98,13 +89,12 @@ def _no_partition(values: tuple[object, ...]) -> bytes:
     return b""
 
 
-def _with_unknown(
-    values: tuple[object, ...], encoders: tuple[_ValueEncoder, ...], unknown: tuple[bool, ...]
-) -> bytes:
-    return b"".join(
-        b"" if skip else _NULL if value is None else _SOME + encoder(value)
-        for encoder, value, skip in zip(encoders, values, unknown, strict=True)
-    )
+def _field_encoder(kind: IcebergType) -> _ValueEncoder:
+    if isinstance(kind, UnknownType):
+        # Its Avro type is null, which takes no byte at all, not even a branch.
+        return lambda value: b""
+    encoder = _value_encoder(kind)
+    return lambda value: _NULL if value is None else _SOME + encoder(value)
 
 
 def _value_encoder(kind: IcebergType) -> _ValueEncoder:
@@ -124,8 +114,10 @@ def _value_encoder(kind: IcebergType) -> _ValueEncoder:
             return lambda value: _decimal(value, kind)
         case UUIDType():
             return _uuid
+        case _ if isinstance(kind, _INTEGERS):
+            return _integer
         case _:
-            return _integer_encoder(kind)
+            raise UnsupportedError(f"a partition field of type {kind}")
 
 
 _INTEGERS = (
@@ -137,14 +129,7 @@ _INTEGERS = (
     TimestamptzType,
     TimestampNanoType,
     TimestamptzNanoType,
-    UnknownType,
 )
-
-
-def _integer_encoder(kind: IcebergType) -> _ValueEncoder:
-    if not isinstance(kind, _INTEGERS):
-        raise UnsupportedError(f"a partition field of type {kind}")
-    return _integer
 
 
 def _integer(value: object) -> bytes:
