@@ -78,19 +78,15 @@ def decode_manifest(
     `UnsupportedError` for a codec. With its row they name the manifest.
     """
     with naming(manifest_file):
-        return _decode(buf, manifest_file)
-
-
-def _decode(buf: bytes | memoryview, manifest_file: ManifestFile | None) -> DecodedManifest:
-    header = read_header(buf)
-    entries = tuple(_iter_entries(buf, header, manifest_file))
-    return DecodedManifest(
-        manifest_version(header),
-        manifest_content(header),
-        manifest_schema(header),
-        manifest_spec(header),
-        entries,
-    )
+        header = read_header(buf)
+        entries = tuple(_iter_entries(buf, header, manifest_file))
+        return DecodedManifest(
+            manifest_version(header),
+            manifest_content(header),
+            manifest_schema(header),
+            manifest_spec(header),
+            entries,
+        )
 
 
 def iter_entries(
@@ -181,7 +177,9 @@ def manifest_schema(header: Header) -> Schema:
 
 @lru_cache(maxsize=64)
 def _parse_schema(text: bytes, schema_id: bytes | None) -> Schema:
-    document = _json_object(text, "schema")
+    document = _json(text, "schema")
+    if not isinstance(document, dict):
+        raise InvalidMetadataError("manifest: `schema` is not a JSON object")
     if "schema-id" not in document and schema_id is not None and schema_id.isdigit():
         document = {**document, "schema-id": int(schema_id)}
     return parse_schema(document)
@@ -213,11 +211,4 @@ def _json(text: bytes, key: str) -> object:
         document: object = json.loads(text)
     except (ValueError, RecursionError):
         raise InvalidMetadataError(f"manifest: `{key}` is not JSON") from None
-    return document
-
-
-def _json_object(text: bytes, key: str) -> dict[str, object]:
-    document = _json(text, key)
-    if not isinstance(document, dict):
-        raise InvalidMetadataError(f"manifest: `{key}` is not a JSON object")
     return document

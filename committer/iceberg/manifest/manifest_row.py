@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, cast
+from typing import Any
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError, UnsupportedError
@@ -28,11 +28,6 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.single_value import decoder
 from committer.iceberg.values.transforms import UnknownTransform
 from committer.iceberg.values.types import NestedField, UnknownType
-
-
-class _Ordered(Protocol):
-    def __lt__(self, other: object, /) -> bool: ...
-    def __gt__(self, other: object, /) -> bool: ...
 
 
 class RowCheck:
@@ -190,10 +185,9 @@ def _decoded(field: NestedField, encoded: bytes | None) -> object:
         return None
 
 
-def _is_within(value: object, lower: object, upper: object) -> bool:
+def _is_within(value: Any, lower: object, upper: object) -> bool:
     # Not `lower <= value`: old writers have NaN as a bound, which compares with nothing.
-    found = cast(_Ordered, value)
-    return not (lower is not None and found < lower) and not (upper is not None and found > upper)
+    return not (lower is not None and value < lower) and not (upper is not None and value > upper)
 
 
 def _in_java_order(value: object) -> object:
