@@ -39,7 +39,8 @@ from committer.iceberg.manifest.manifest import (
     naming,
 )
 from committer.iceberg.manifest.manifest_list import ManifestFile
-from committer.iceberg.manifest.manifest_row import RowCheck, checked_entries, refuse_negative
+from committer.iceberg.manifest.manifest_reader import read_entries
+from committer.iceberg.manifest.manifest_row import RowCheck, checked_entries
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.splice.entry_splice import Cut, Remove, Splice, entry_parts, splice_block
@@ -249,23 +250,12 @@ class ManifestMerge:
     def _encoded_anew(
         self, row: ManifestFile, content: bytes, header: Header, check: RowCheck
     ) -> Iterator[None]:
-        for entry in inherit(checked_entries(self._decoded(content, header), check), row):
+        entries = read_entries(content, header, self._context.spec)
+        for entry in inherit(checked_entries(entries, check), row):
             if entry.is_live:
                 self._take(1, self._gone(entry) or self._encode(self._existing(entry)))
             if self._is_slice_full(_DECODED):
                 yield
-
-    def _decoded(self, content: bytes, header: Header) -> Iterator[ManifestEntry]:
-        decoder = record_decoder(header.metadata["avro.schema"])
-        for block, raw in iter_raw_blocks(content, header):
-            position = 0
-            for _ in range(block.count):
-                record, position = decode_record(decoder, raw, position)
-                entry = entry_from_record(record, self._field_ids, self._context.spec.spec_id)
-                refuse_negative(entry.data_file)
-                yield entry
-            if position != len(raw):
-                raise InvalidMetadataError("manifest: bytes behind the last entry of a block")
 
     def _existing(self, entry: ManifestEntry) -> ManifestEntry:
         file = entry.data_file
