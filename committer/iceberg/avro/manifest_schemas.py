@@ -235,10 +235,11 @@ def avro_schema(struct: StructType, name: str) -> AvroSchema:
 def schema_headers(struct: StructType, name: str) -> tuple[bytes, bytes]:
     """Return the texts of the headers `avro.schema` and `iceberg.schema`."""
     iceberg = {"type": "struct", "schema-id": 0, "fields": _fields_json(struct)}
-    return _compact(avro_schema(struct, name)), _compact(iceberg)
+    return compact_json(avro_schema(struct, name)), compact_json(iceberg)
 
 
-def _compact(document: object) -> bytes:
+def compact_json(document: object) -> bytes:
+    """Print JSON as the reference does in headers: without spaces, letters as they are."""
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
 
 

@@ -5,7 +5,6 @@ Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.1, 6.4
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -18,7 +17,11 @@ from committer.iceberg.avro.container import (
     encode_block,
     encode_header,
 )
-from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
+from committer.iceberg.avro.manifest_schemas import (
+    compact_json,
+    manifest_entry_type,
+    schema_headers,
+)
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.entry.entry_encoder import (
     AdditionEncoder,
@@ -60,14 +63,14 @@ class WrittenManifest:
     """
 
     manifest_length: int
-    added_files_count: int
-    existing_files_count: int
-    deleted_files_count: int
-    added_rows_count: int
-    existing_rows_count: int
-    deleted_rows_count: int
+    added_files_count: int = 0
+    existing_files_count: int = 0
+    deleted_files_count: int = 0
+    added_rows_count: int = 0
+    existing_rows_count: int = 0
+    deleted_rows_count: int = 0
     partitions: tuple[PartitionFieldSummary, ...]
-    min_sequence_number: int | None
+    min_sequence_number: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,9 +312,9 @@ def _header_metadata(context: ManifestContext, kind: StructType, codec: str) -> 
     entry = manifest_entry_type(context.format_version, kind)
     avro, iceberg = schema_headers(entry, "manifest_entry")
     metadata = {
-        "schema": _compact(print_schema(context.schema)),
+        "schema": compact_json(print_schema(context.schema)),
         "schema-id": str(context.schema.schema_id).encode(),
-        "partition-spec": _compact(spec["fields"]),
+        "partition-spec": compact_json(spec["fields"]),
         "partition-spec-id": str(context.spec.spec_id).encode(),
         "format-version": str(context.format_version).encode(),
     }
@@ -320,7 +323,3 @@ def _header_metadata(context: ManifestContext, kind: StructType, codec: str) -> 
     elif context.content != ManifestContent.DATA:
         raise InvariantError("format version 1 has no delete manifests")
     return metadata | {"iceberg.schema": iceberg, "avro.schema": avro, "avro.codec": codec.encode()}
-
-
-def _compact(document: object) -> bytes:
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

@@ -130,10 +130,8 @@ class ManifestMerge:
         return EncodedManifest(
             content=content,
             manifest_length=len(content),
-            added_files_count=0,
             existing_files_count=self._files_count,
             deleted_files_count=len(self.removed),
-            added_rows_count=0,
             existing_rows_count=self._rows_count,
             deleted_rows_count=sum(entry.data_file.record_count for entry in self.removed),
             partitions=summarize_partitions(self._kind, self._partitions.values()),

@@ -100,13 +100,8 @@ def _joined(
         content=content,
         manifest_length=len(content),
         added_files_count=sum(manifest.added_files_count for manifest in walked),
-        existing_files_count=0,
-        deleted_files_count=0,
         added_rows_count=sum(manifest.added_rows_count for manifest in walked),
-        existing_rows_count=0,
-        deleted_rows_count=0,
         partitions=summarize_partitions(kind, partitions.values()),
-        min_sequence_number=None,
     )
 
 
