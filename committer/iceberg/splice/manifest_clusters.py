@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 from committer.iceberg.avro.container import encode_container
 from committer.iceberg.manifest.block_pool import BlockPool, EncodedBlock
@@ -20,15 +19,8 @@ from committer.iceberg.splice.entry_splice import Cut
 from committer.iceberg.splice.manifest_merge import ManifestMerge
 
 _CODEC = "deflate"
-
-
-@dataclass(slots=True)
-class _Cluster:
-    """The entries of one partition. `numbers`: their sequence numbers, where there are some."""
-
-    entries: list[bytes] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    numbers: list[int | None] = field(default_factory=list)
+# Its bytes, its rows, and its sequence number, if it has one.
+_Entry = tuple[bytes, int, int | None]
 
 
 class ManifestClusters(ManifestMerge):
@@ -41,7 +33,7 @@ class ManifestClusters(ManifestMerge):
         super().__init__(context, codec="null")
         self._next: list[Cut] = []
         self._cuts = self._next
-        self._clusters: defaultdict[bytes, _Cluster] = defaultdict(_Cluster)
+        self._clusters: defaultdict[bytes, list[_Entry]] = defaultdict(list)
 
     def add_all(self, row: ManifestFile, content: bytes) -> None:
         """Add the live entries of a manifest. Errors: as `add`."""
@@ -57,8 +49,7 @@ class ManifestClusters(ManifestMerge):
         order = partition_order(self._kind)
         being_filled = _Manifest()
         for partition in sorted(self._clusters, key=lambda one: order(tuples[one])):
-            cluster = self._clusters[partition]
-            for entry in zip(cluster.entries, cluster.rows, cluster.numbers, strict=True):
+            for entry in self._clusters[partition]:
                 being_filled.add(tuples[partition], *entry)
                 if being_filled.size >= target_bytes:
                     yield self._encoded(being_filled, next_sync())
@@ -78,10 +69,7 @@ class ManifestClusters(ManifestMerge):
         start = 0
         for partition, length, rows, number in cuts:
             stop = len(content) if length < 0 else start + length
-            cluster = self._clusters[partition]
-            cluster.entries.append(content[start:stop])
-            cluster.rows.append(rows)
-            cluster.numbers.append(number)
+            self._clusters[partition].append((content[start:stop], rows, number))
             start = stop
 
     def _encoded(self, filled: _Manifest, sync: bytes) -> EncodedManifest:
@@ -92,12 +80,8 @@ class ManifestClusters(ManifestMerge):
         return EncodedManifest(
             content=content,
             manifest_length=len(content),
-            added_files_count=0,
             existing_files_count=filled.files,
-            deleted_files_count=0,
-            added_rows_count=0,
             existing_rows_count=filled.rows,
-            deleted_rows_count=0,
             partitions=summarize_partitions(self._kind, filled.partitions.values()),
             min_sequence_number=min(filled.numbers, default=None),
         )
