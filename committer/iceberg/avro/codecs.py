@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import zlib
 from collections.abc import Callable
-from typing import Protocol, cast
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro import snappy
@@ -33,30 +32,6 @@ _SMALL = (12, 6)
 _LARGE = (15, 8)
 
 
-class _ZstdFrame(Protocol):
-    eof: bool
-    unused_data: bytes
-
-    def decompress(self, data: bytes) -> bytes: ...
-
-
-class _ZstdDecompressor(Protocol):
-    def decompressobj(self) -> _ZstdFrame: ...
-
-
-class _ZstdCompressor(Protocol):
-    def compress(self, data: bytes) -> bytes: ...
-
-
-class _Zstandard(Protocol):
-    """The few names of the optional library that are used here."""
-
-    ZstdError: type[Exception]
-
-    def ZstdCompressor(self, *, level: int) -> _ZstdCompressor: ...  # noqa: N802
-    def ZstdDecompressor(self, *, max_window_size: int) -> _ZstdDecompressor: ...  # noqa: N802
-
-
 def compress(codec: str, raw: bytes, *, level: int = DEFLATE_LEVEL) -> bytes:
     """Compress one block. `level` is that of deflate. Errors: `UnsupportedError`."""
     if codec == "null":
@@ -66,7 +41,10 @@ def compress(codec: str, raw: bytes, *, level: int = DEFLATE_LEVEL) -> bytes:
         deflate = zlib.compressobj(level, zlib.DEFLATED, -window_bits, memory_level)
         return deflate.compress(raw) + deflate.flush()
     if codec == "zstandard":
-        return _zstandard().ZstdCompressor(level=_ZSTANDARD_LEVEL).compress(raw)
+        _require_zstandard()
+        import zstandard
+
+        return zstandard.ZstdCompressor(level=_ZSTANDARD_LEVEL).compress(raw)
     if codec == "snappy":
         return snappy.compress(raw) + zlib.crc32(raw).to_bytes(4, "big")
     raise UnsupportedError(f"Avro codec `{codec}`")
@@ -119,8 +97,10 @@ def _snappy(content: bytes | memoryview, limit: int) -> bytes:
 
 def _zstd(content: bytes | memoryview, limit: int) -> bytes:
     """Inflate frame by frame, in steps of a few bytes: one of them may inflate to 32 MiB."""
-    library = _zstandard()
-    decompressor = library.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES_MAX)
+    _require_zstandard()
+    import zstandard
+
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTANDARD_WINDOW_BYTES_MAX)
     parts: list[bytes] = []
     size, frame = 0, None
     try:
@@ -131,17 +111,17 @@ def _zstd(content: bytes | memoryview, limit: int) -> bytes:
                 parts.append(frame.decompress(rest))
                 size += len(parts[-1])
                 rest, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
-    except library.ZstdError as error:
+    except zstandard.ZstdError as error:
         raise InvalidMetadataError(f"Avro: a zstandard block is damaged ({error})") from None
     if frame is not None and size <= limit:
         raise InvalidMetadataError("Avro: a zstandard block does not end where it should")
     return b"".join(parts)
 
 
-def _zstandard() -> _Zstandard:
+def _require_zstandard() -> None:
     # Optional: only tables whose writers chose this codec need the library.
     try:
-        return cast("_Zstandard", importlib.import_module("zstandard"))
+        importlib.import_module("zstandard")
     except ImportError:
         raise UnsupportedError("Avro codec `zstandard`: install the library `zstandard`") from None
 
