@@ -20,31 +20,7 @@ from committer.iceberg.avro.binary import (
     read_bytes,
     read_long,
 )
-from committer.iceberg.avro.codecs import (
-    BLOCK_BYTES_MAX,
-    DEFLATE_LEVEL,
-    DEFLATE_LEVEL_FAST,
-    BlockTooLargeError,
-    compress,
-    decompress,
-)
-
-__all__ = [
-    "BLOCK_BYTES_MAX",
-    "DEFLATE_LEVEL",
-    "DEFLATE_LEVEL_FAST",
-    "Block",
-    "BlockTooLargeError",
-    "Header",
-    "TruncatedAvroError",
-    "compress",
-    "decompress",
-    "encode_block",
-    "encode_header",
-    "iter_blocks",
-    "iter_raw_blocks",
-    "read_header",
-]
+from committer.iceberg.avro.codecs import BLOCK_BYTES_MAX, decompress
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16

@@ -12,9 +12,8 @@ from functools import lru_cache
 
 from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
 from committer.iceberg.avro.binary import LONGS, encode_bytes, read_bytes
+from committer.iceberg.avro.codecs import compress, decompress
 from committer.iceberg.avro.container import (
-    compress,
-    decompress,
     encode_container,
     encode_header,
     iter_blocks,

@@ -11,12 +11,8 @@ from functools import lru_cache
 from itertools import chain
 
 from committer.errors import InvariantError
-from committer.iceberg.avro.container import (
-    DEFLATE_LEVEL_FAST,
-    compress,
-    encode_block,
-    encode_header,
-)
+from committer.iceberg.avro.codecs import DEFLATE_LEVEL_FAST, compress
+from committer.iceberg.avro.container import encode_block, encode_header
 from committer.iceberg.avro.manifest_schemas import (
     compact_json,
     manifest_entry_type,

@@ -13,14 +13,8 @@ from dataclasses import dataclass, replace
 
 from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
 from committer.iceberg.avro.binary import encode_bytes
-from committer.iceberg.avro.container import (
-    DEFLATE_LEVEL,
-    DEFLATE_LEVEL_FAST,
-    Header,
-    encode_container,
-    iter_raw_blocks,
-    read_header,
-)
+from committer.iceberg.avro.codecs import DEFLATE_LEVEL, DEFLATE_LEVEL_FAST
+from committer.iceberg.avro.container import Header, encode_container, iter_raw_blocks, read_header
 from committer.iceberg.avro.decoder import decode_record, record_decoder
 from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro.shapes import schema_shape

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from committer.errors import InvariantError
 from committer.iceberg.avro.binary import LONGS
-from committer.iceberg.avro.container import decompress, encode_container
+from committer.iceberg.avro.codecs import decompress
+from committer.iceberg.avro.container import encode_container
 from committer.iceberg.avro.decoder import decode_record, record_decoder
 from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro.shapes import RecordShape, schema_shape

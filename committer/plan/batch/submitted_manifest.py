@@ -14,7 +14,8 @@ from decimal import Decimal
 from typing import Literal
 
 from committer.errors import InvalidMetadataError, InvalidRequestError, UnsupportedError
-from committer.iceberg.avro.container import Header, TruncatedAvroError, iter_blocks, read_header
+from committer.iceberg.avro.binary import TruncatedAvroError
+from committer.iceberg.avro.container import Header, iter_blocks, read_header
 from committer.iceberg.entry.content_file_json import parse_content_file, unknown_keys
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, with_order
 from committer.iceberg.entry.entry_check import check_added_file

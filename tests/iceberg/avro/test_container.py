@@ -8,10 +8,9 @@ import fastavro
 import pytest
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.avro.binary import LONGS, read_long, zigzag
+from committer.iceberg.avro.binary import LONGS, TruncatedAvroError, read_long, zigzag
+from committer.iceberg.avro.codecs import compress
 from committer.iceberg.avro.container import (
-    TruncatedAvroError,
-    compress,
     encode_container,
     encode_header,
     iter_blocks,

@@ -11,12 +11,8 @@ import fastavro
 import pytest
 
 from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
-from committer.iceberg.avro.container import (
-    compress,
-    encode_container,
-    encode_header,
-    read_header,
-)
+from committer.iceberg.avro.codecs import compress
+from committer.iceberg.avro.container import encode_container, encode_header, read_header
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import (
     KnownRows,

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from committer.errors import InvalidMetadataError, InvalidRequestError
-from committer.iceberg.avro.container import compress, iter_blocks, iter_raw_blocks, read_header
+from committer.iceberg.avro.codecs import compress
+from committer.iceberg.avro.container import iter_blocks, iter_raw_blocks, read_header
 from committer.iceberg.avro.decoder import decode_record, record_decoder
 from committer.iceberg.entry import entry_layout as manifest_layout
 from committer.iceberg.entry.data_file import (

@@ -17,12 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from committer.errors import UnsupportedError
-from committer.iceberg.avro.container import (
-    BLOCK_BYTES_MAX,
-    iter_blocks,
-    iter_raw_blocks,
-    read_header,
-)
+from committer.iceberg.avro.codecs import BLOCK_BYTES_MAX
+from committer.iceberg.avro.container import iter_blocks, iter_raw_blocks, read_header
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (

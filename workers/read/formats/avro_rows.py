@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.binary import TruncatedAvroError, read_long
-from committer.iceberg.avro.container import SYNC_BYTES, Header, decompress, read_header
+from committer.iceberg.avro.codecs import decompress
+from committer.iceberg.avro.container import SYNC_BYTES, Header, read_header
 from committer.iceberg.avro.row_decoder import row_decoder
 from committer.iceberg.avro.schema_check import check_schema
 from committer.iceberg.scan.task_part import TaskPart
