@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from committer.errors import InvariantError, UnsupportedError
-from committer.iceberg.values.type_json import print_type
+from committer.errors import UnsupportedError
+from committer.iceberg.values.type_json import print_field
 from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
@@ -118,11 +119,9 @@ def manifest_file_type(format_version: int) -> StructType:
     if format_version > 1:
         return StructType(tuple(fields))
     # Version 1 made the counts optional: null means "assume there are some".
-    return StructType(tuple(_as_optional(f) if f.field_id in _COUNTS else f for f in fields))
-
-
-def _as_optional(field: NestedField) -> NestedField:
-    return _optional(field.field_id, field.name, field.field_type, field.doc)
+    return StructType(
+        tuple(replace(f, required=False) if f.field_id in _COUNTS else f for f in fields)
+    )
 
 
 # --- Manifests -----------------------------------------------------------------------------------
@@ -234,20 +233,14 @@ def avro_schema(struct: StructType, name: str) -> AvroSchema:
 @lru_cache(maxsize=64)
 def schema_headers(struct: StructType, name: str) -> tuple[bytes, bytes]:
     """Return the texts of the headers `avro.schema` and `iceberg.schema`."""
-    iceberg = {"type": "struct", "schema-id": 0, "fields": _fields_json(struct)}
+    fields = [print_field(field) for field in struct.fields]
+    iceberg = {"type": "struct", "schema-id": 0, "fields": fields}
     return compact_json(avro_schema(struct, name)), compact_json(iceberg)
 
 
 def compact_json(document: object) -> bytes:
     """Print JSON as the reference does in headers: without spaces, letters as they are."""
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-def _fields_json(struct: StructType) -> object:
-    printed = print_type(struct)
-    if not isinstance(printed, dict):
-        raise InvariantError("a struct type is printed as an object")
-    return printed["fields"]
 
 
 def _record(struct: StructType, name: str, names: set[str]) -> dict[str, object]:
