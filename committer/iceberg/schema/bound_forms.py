@@ -40,13 +40,7 @@ from committer.iceberg.values.types import (
     VariantType,
 )
 
-
-class _AnyLength(Container[int]):
-    def __contains__(self, length: object) -> bool:
-        return True
-
-
-_ANY_LENGTH = _AnyLength()
+_ANY_LENGTH = range(2**63)
 _FIELD_ID_MAX = 2**31 - 1
 
 
