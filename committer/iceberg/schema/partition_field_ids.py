@@ -77,16 +77,11 @@ def with_field_ids_by_position(spec: PartitionSpec) -> PartitionSpec:
     Errors: `InvalidMetadataError` if a field has another id.
     """
     expected = range(PARTITION_FIELD_ID_START, PARTITION_FIELD_ID_START + len(spec.fields))
-    numbered = tuple(
-        replace(field, field_id=field_id)
-        for field, field_id in zip(spec.fields, expected, strict=True)
-    )
-    found = [field.field_id for field in spec.fields]
-    if any(
-        one not in (NEW_FIELD_ID, field_id) for one, field_id in zip(found, expected, strict=True)
-    ):
+    pairs = list(zip(spec.fields, expected, strict=True))
+    if any(field.field_id not in (NEW_FIELD_ID, field_id) for field, field_id in pairs):
+        found = [field.field_id for field in spec.fields]
         raise InvalidMetadataError(
             f"partition spec: expected the field ids {list(expected)} in format version 1, found"
             f" {found}"
         )
-    return replace(spec, fields=numbered)
+    return replace(spec, fields=tuple(replace(field, field_id=each) for field, each in pairs))
