@@ -91,9 +91,6 @@ class DeletionVector:
         """Return the positions that the other one does not have."""
         return self._of(self._bitmap - other._bitmap)
 
-    def __bool__(self) -> bool:
-        return bool(self._bitmap)
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DeletionVector) and self._bitmap == other._bitmap
 

@@ -51,12 +51,12 @@ _DIRECTION = re.compile(r"(.*\S)\s+(asc|desc)", re.IGNORECASE | re.DOTALL)
 _SUFFIXES = {"truncate": "trunc"}
 
 
-def _split(text: str, separator: str = ",") -> list[str]:
-    """Cut at separators outside brackets; parts are stripped, and none may be empty."""
+def _split(text: str) -> list[str]:
+    """Cut at commas outside brackets; parts are stripped, and none may be empty."""
     parts, depth, start = [], 0, 0
     for position, character in enumerate(text):
         depth += (character in _OPENING) - (character in _CLOSING)
-        if character == separator and depth == 0:
+        if character == "," and depth == 0:
             parts.append(text[start:position].strip())
             start = position + 1
     parts.append(text[start:].strip())
