@@ -22,11 +22,7 @@ from committer.iceberg.values.types import DecimalType, DoubleType, FloatType, N
 
 _T = TypeVar("_T")
 
-_CONTENT_NAMES = {
-    DataFileContent.DATA: "data",
-    DataFileContent.POSITION_DELETES: "position-deletes",
-    DataFileContent.EQUALITY_DELETES: "equality-deletes",
-}
+_CONTENT_NAMES = {content: content.name.lower().replace("_", "-") for content in DataFileContent}
 _CONTENTS = {
     **{name: content for content, name in _CONTENT_NAMES.items()},
     **{content.name: content for content in DataFileContent},
