@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
 from committer.iceberg.avro.schema_check import check_schema, field_id_of
+from committer.iceberg.values.types import StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,12 @@ def schema_shape(schema_text: bytes) -> RecordShape:
     if not isinstance(shape, RecordShape):
         raise InvalidMetadataError("Avro: expected a schema of records")
     return shape
+
+
+def entry_shape(format_version: int, partition_type: StructType) -> RecordShape:
+    """Return the shape of manifest entries as Frazil writes them."""
+    entry = manifest_entry_type(format_version, partition_type)
+    return schema_shape(schema_headers(entry, "manifest_entry")[0])
 
 
 def _shape(schema: object, named: dict[str, Shape]) -> Shape:

@@ -16,8 +16,7 @@ from committer.iceberg.avro.binary import encode_bytes
 from committer.iceberg.avro.codecs import DEFLATE_LEVEL, DEFLATE_LEVEL_FAST
 from committer.iceberg.avro.container import Header, encode_container, iter_raw_blocks, read_header
 from committer.iceberg.avro.decoder import decode_record, record_decoder
-from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
-from committer.iceberg.avro.shapes import schema_shape
+from committer.iceberg.avro.shapes import entry_shape, schema_shape
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.entry.entry_decoder import entry_from_record
 from committer.iceberg.entry.entry_encoder import entry_encoder
@@ -77,8 +76,7 @@ class ManifestMerge:
         paths = removal.paths if removal else ()
         self._removable = frozenset(encode_bytes(path.encode()) for path in paths)
         self._kind = partition_type(context.spec, context.schema)
-        entry = manifest_entry_type(context.format_version, self._kind)
-        self._shape = schema_shape(schema_headers(entry, "manifest_entry")[0])
+        self._shape = entry_shape(context.format_version, self._kind)
         self._field_ids = tuple(field.field_id for field in context.spec.fields)
         self._encode = entry_encoder(context.format_version, self._kind)
         self._encode_partition = partition_encoder(self._kind)

@@ -15,8 +15,7 @@ from committer.iceberg.avro.binary import LONGS
 from committer.iceberg.avro.codecs import decompress
 from committer.iceberg.avro.container import encode_container
 from committer.iceberg.avro.decoder import decode_record, record_decoder
-from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
-from committer.iceberg.avro.shapes import RecordShape, schema_shape
+from committer.iceberg.avro.shapes import entry_shape, schema_shape
 from committer.iceberg.entry.data_file import ManifestEntry, with_order
 from committer.iceberg.entry.entry_decoder import entry_from_record
 from committer.iceberg.entry.entry_encoder import entry_encoder
@@ -59,10 +58,12 @@ def join_manifests(
         raise InvariantError("entries of format version 1 need their snapshot id")
     pool = BlockPool(codec)
     blocks: list[EncodedBlock] = []
-    shape = _entry_shape(context)
+    kind = partition_type(context.spec, context.schema)
+    shape = entry_shape(context.format_version, kind)
     for part in parts:
         # Entries of an older format version, or from before a promotion, are laid out otherwise.
-        fits = part.walked.is_ours and shape == _written_shape(part)
+        written = schema_shape(part.walked.header.metadata["avro.schema"])
+        fits = part.walked.is_ours and shape == written
         if context.format_version == 1:
             blocks += pool.add_all(_with_snapshot_id(part, context, snapshot_id, fits))
         elif fits:
@@ -71,16 +72,6 @@ def join_manifests(
             blocks += pool.add_all(_encoded_anew(part, part.walked.blocks, context, None))
     blocks += pool.flush()
     return _joined(parts, context, blocks, sync=sync, codec=codec)
-
-
-def _entry_shape(context: ManifestContext) -> RecordShape:
-    kind = partition_type(context.spec, context.schema)
-    entry = manifest_entry_type(context.format_version, kind)
-    return schema_shape(schema_headers(entry, "manifest_entry")[0])
-
-
-def _written_shape(part: ManifestPart) -> RecordShape:
-    return schema_shape(part.walked.header.metadata["avro.schema"])
 
 
 def _joined(

@@ -22,8 +22,7 @@ from committer.iceberg.avro.binary import TruncatedAvroError
 from committer.iceberg.avro.codecs import BLOCK_BYTES_MAX, BlockTooLargeError
 from committer.iceberg.avro.container import Block, Header, iter_raw_blocks, read_header
 from committer.iceberg.avro.decoder import Decoder, RepeatedKeyError, decode_record, record_decoder
-from committer.iceberg.avro.manifest_schemas import manifest_entry_type, schema_headers
-from committer.iceberg.avro.shapes import RecordShape, Shape, UnionShape, schema_shape
+from committer.iceberg.avro.shapes import RecordShape, Shape, UnionShape, entry_shape, schema_shape
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, has_no_order
 from committer.iceberg.entry.entry_check import check_addition
 from committer.iceberg.entry.entry_decoder import entry_from_record
@@ -183,9 +182,7 @@ def _plan(
     schema_text: bytes, partition_type: StructType, format_version: int, forms: BoundForms
 ) -> _Plan:
     written = schema_shape(schema_text)
-    ours = schema_shape(
-        schema_headers(manifest_entry_type(format_version, partition_type), "manifest_entry")[0]
-    )
+    ours = entry_shape(format_version, partition_type)
     _check_fields(written, format_version)
     _check_partition_type(written, ours)
     return _Plan(
