@@ -17,6 +17,10 @@ class TruncatedAvroError(InvalidMetadataError):
     """The bytes end in the middle of a value. A sender may send them again, whole."""
 
 
+class BlockTooLargeError(InvalidMetadataError):
+    """A block inflates to more than its reader takes."""
+
+
 # 14 bits each: as the last two bytes of an integer (or its only one), and as two with more behind.
 _MORE = [bytes((number | 128,)) for number in range(128)]
 _LAST = [bytes((number,)) for number in range(128)]
@@ -34,6 +38,11 @@ def zigzag(value: int) -> bytes:
         return _INNER[number & _LOW] + _LAST[number >> 14]
     if number < 1 << 42:
         return _INNER[number & _LOW] + _INNER[number >> 14 & _LOW] + _LAST[number >> 28]
+    return varint(number)
+
+
+def varint(number: int) -> bytes:
+    """Encode a number that is not negative, 7 bits a byte, the lowest first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.avro import snappy
+from committer.iceberg.avro.binary import BlockTooLargeError
 
 # One block never needs to inflate further than this; writers close blocks at about 64 kB.
 BLOCK_BYTES_MAX = 32 * 1024 * 1024
@@ -50,10 +51,6 @@ def compress(codec: str, raw: bytes, *, level: int = DEFLATE_LEVEL) -> bytes:
     raise UnsupportedError(f"Avro codec `{codec}`")
 
 
-class BlockTooLargeError(InvalidMetadataError):
-    """A block inflates to more than its reader takes."""
-
-
 def decompress(codec: str, content: bytes | memoryview, limit: int = BLOCK_BYTES_MAX) -> bytes:
     """Inflate one block to at most `limit` bytes.
 
@@ -87,8 +84,6 @@ def _deflate(content: bytes | memoryview, limit: int) -> bytes:
 
 
 def _snappy(content: bytes | memoryview, limit: int) -> bytes:
-    if snappy.inflated_bytes(content) > limit:
-        raise BlockTooLargeError(f"Avro: a snappy block announces more than {limit} bytes")
     raw = snappy.decompress(bytes(content[:-4]), limit)
     if zlib.crc32(raw).to_bytes(4, "big") != bytes(content[-4:]):
         raise InvalidMetadataError("Avro: a snappy block has a wrong checksum")

@@ -7,34 +7,27 @@ Source: the Snappy format description, `format_description.txt`.
 from __future__ import annotations
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.avro.binary import BlockTooLargeError, varint
 
 _LITERAL_BYTES_MAX = 1 << 16
 
 
 def compress(raw: bytes) -> bytes:
     """Wrap the bytes in literals."""
-    parts = [_length(len(raw))]
+    parts = [varint(len(raw))]
     for start in range(0, len(raw), _LITERAL_BYTES_MAX):
         literal = raw[start : start + _LITERAL_BYTES_MAX]
         parts += (b"\xf4", (len(literal) - 1).to_bytes(2, "little"), literal)
     return b"".join(parts)
 
 
-def _length(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
 def decompress(content: bytes, limit: int) -> bytes:
-    """Inflate one block. Errors: `InvalidMetadataError` for damage or more than `limit` bytes."""
+    """Inflate one block.
+    Errors: `InvalidMetadataError` for damage, `BlockTooLargeError` for more than `limit` bytes."""
     try:
         expected, position = _read_length(content)
         if expected > limit:
-            raise InvalidMetadataError(f"Avro: a snappy block announces more than {limit} bytes")
+            raise BlockTooLargeError(f"Avro: a snappy block announces more than {limit} bytes")
         raw = _inflate(content, position, expected)
     except IndexError:
         raise InvalidMetadataError("Avro: a snappy block is cut off") from None
@@ -43,15 +36,7 @@ def decompress(content: bytes, limit: int) -> bytes:
     return bytes(raw)
 
 
-def inflated_bytes(content: bytes | memoryview) -> int:
-    """Return the announced size of a block. Errors: `InvalidMetadataError`."""
-    try:
-        return _read_length(content)[0]
-    except IndexError:
-        raise InvalidMetadataError("Avro: a snappy block is cut off") from None
-
-
-def _read_length(content: bytes | memoryview) -> tuple[int, int]:
+def _read_length(content: bytes) -> tuple[int, int]:
     number = 0
     for position in range(5):
         number |= (content[position] & 0x7F) << (7 * position)

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from committer.errors import InvalidMetadataError, InvalidRequestError
-from committer.iceberg.avro.binary import TruncatedAvroError
-from committer.iceberg.avro.codecs import BLOCK_BYTES_MAX, BlockTooLargeError
+from committer.iceberg.avro.binary import BlockTooLargeError, TruncatedAvroError
+from committer.iceberg.avro.codecs import BLOCK_BYTES_MAX
 from committer.iceberg.avro.container import Block, Header, iter_raw_blocks, read_header
 from committer.iceberg.avro.decoder import Decoder, RepeatedKeyError, decode_record, record_decoder
 from committer.iceberg.avro.shapes import RecordShape, Shape, UnionShape, entry_shape, schema_shape
