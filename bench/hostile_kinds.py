@@ -19,7 +19,7 @@ from uuid import UUID, uuid4
 from committer.iceberg.avro.container import read_header
 from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.attempt import attempt_of, timed_nonce
 from committer.request.request_format import digest, seal_request

@@ -12,7 +12,8 @@ from bench.format.measure import Work
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.manifest.manifest import encode_additions, iter_entries
+from committer.iceberg.manifest.manifest import iter_entries
+from committer.iceberg.manifest.manifest_writer import encode_additions
 from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata,

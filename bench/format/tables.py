@@ -11,13 +11,13 @@ from uuid import UUID
 
 from bench import workload
 from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.manifest.manifest import (
+from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
+from committer.iceberg.manifest.manifest_writer import (
     EncodedManifest,
     ManifestContext,
     encode_additions,
     manifest_file,
 )
-from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
 from committer.iceberg.metadata.snapshot import Snapshot, SnapshotLogEntry, SnapshotRef
 from committer.iceberg.metadata.table_metadata import (
     TableMetadata,

@@ -15,7 +15,7 @@ from bench.format import tables
 from bench.format.fastavro_peer import record_of
 from committer.iceberg.avro.container import read_header
 from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.manifest.manifest import encode_additions
+from committer.iceberg.manifest.manifest_writer import encode_additions
 
 _TEXTS = (2, 14, 15, 16, 17, 18)
 _MAPS = (

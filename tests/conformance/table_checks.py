@@ -17,13 +17,14 @@ import orjson
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.container import read_header
 from committer.iceberg.entry.data_file import ManifestContent
-from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_manifest
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     decode_manifest_list,
     encode_manifest_file,
     encode_manifest_list,
 )
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.metadata.snapshot import print_snapshot_ref
 from committer.iceberg.metadata.table_metadata import parse_table_metadata, print_table_metadata
 from committer.iceberg.metadata.table_statistics import print_statistics_file

@@ -8,7 +8,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from committer.iceberg.avro.container import read_header
-from committer.iceberg.manifest.manifest import ManifestContext
+from committer.iceberg.manifest.manifest_writer import ManifestContext
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (
     BinaryType,

@@ -12,7 +12,8 @@ from dataclasses import replace
 from functools import cache
 from uuid import UUID
 
-from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_additions
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.single_value import decode_value
 from committer.iceberg.values.types import BinaryType, FixedType, VariantType

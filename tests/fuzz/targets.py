@@ -26,8 +26,9 @@ from committer.iceberg.entry.content_file_json import parse_content_file, print_
 from committer.iceberg.entry.data_file import ManifestContent, added_entry
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_manifest
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata,

@@ -19,7 +19,11 @@ from committer.iceberg.entry.data_file import (
     ManifestEntry,
     added_entry,
 )
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_header
+from committer.iceberg.manifest.manifest_writer import (
+    ManifestContext,
+    encode_manifest,
+    manifest_header,
+)
 from committer.iceberg.schema.bound_forms import bound_forms
 from committer.iceberg.schema.partition_spec import (
     PartitionSpec,

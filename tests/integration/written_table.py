@@ -29,17 +29,17 @@ from committer.iceberg.entry.data_file import (
     ManifestEntryStatus,
     added_entry,
 )
-from committer.iceberg.manifest.manifest import (
-    ManifestContext,
-    decode_manifest,
-    encode_manifest,
-    manifest_file,
-)
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     decode_manifest_list,
     encode_manifest_file,
     encode_manifest_list,
+)
+from committer.iceberg.manifest.manifest_writer import (
+    ManifestContext,
+    encode_manifest,
+    manifest_file,
 )
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.new_table import new_table_metadata

@@ -16,11 +16,15 @@ from committer.iceberg.entry.data_file import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_file
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     encode_manifest_file,
     encode_manifest_list,
+)
+from committer.iceberg.manifest.manifest_writer import (
+    ManifestContext,
+    encode_manifest,
+    manifest_file,
 )
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.metadata.table_metadata import TableMetadata

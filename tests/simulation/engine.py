@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntry
-from committer.iceberg.manifest.manifest import (
-    ManifestContext,
-    decode_manifest,
-    encode_manifest,
-    manifest_file,
-)
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     decode_manifest_list,
     encode_manifest_file,
     encode_manifest_list,
+)
+from committer.iceberg.manifest.manifest_writer import (
+    ManifestContext,
+    encode_manifest,
+    manifest_file,
 )
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.metadata.summary import commit_summary

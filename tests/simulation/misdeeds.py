@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus, added_entry
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_file
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     encode_manifest_file,
     encode_manifest_list,
+)
+from committer.iceberg.manifest.manifest_writer import (
+    ManifestContext,
+    encode_manifest,
+    manifest_file,
 )
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef

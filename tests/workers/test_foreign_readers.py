@@ -19,8 +19,12 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from committer.iceberg.entry.data_file import DataFile, added_entry
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_file
 from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
+from committer.iceberg.manifest.manifest_writer import (
+    ManifestContext,
+    encode_manifest,
+    manifest_file,
+)
 from committer.iceberg.schema.partition_spec import print_partition_spec
 from committer.iceberg.schema.schema import Schema, print_schema
 from committer.iceberg.values.types import UUIDType

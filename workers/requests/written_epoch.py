@@ -10,7 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
-from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema, print_schema
 from committer.ledger_entry import MAIN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from committer.iceberg.avro.codecs import DEFLATE_LEVEL, compress
-from committer.iceberg.manifest.manifest import BLOCK_BYTES
+from committer.iceberg.manifest.manifest_writer import BLOCK_BYTES
 
 # A count of entries, and their compressed bytes.
 EncodedBlock = tuple[int, bytes | memoryview]

@@ -19,42 +19,8 @@ from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry, Ma
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_reader import read_entries
 from committer.iceberg.manifest.manifest_row import RowCheck, checked_entries
-from committer.iceberg.manifest.manifest_writer import (
-    BLOCK_BYTES,
-    EncodedManifest,
-    ManifestContext,
-    ManifestWriter,
-    WrittenManifest,
-    encode_additions,
-    encode_manifest,
-    encode_manifests,
-    manifest_file,
-    manifest_header,
-)
 from committer.iceberg.schema.partition_spec import PartitionSpec, parse_partition_spec
 from committer.iceberg.schema.schema import Schema, parse_schema
-
-__all__ = [
-    "BLOCK_BYTES",
-    "DecodedManifest",
-    "EncodedManifest",
-    "ManifestContext",
-    "ManifestWriter",
-    "WrittenManifest",
-    "decode_manifest",
-    "encode_additions",
-    "encode_manifest",
-    "encode_manifests",
-    "inherit",
-    "iter_entries",
-    "manifest_content",
-    "manifest_file",
-    "manifest_header",
-    "manifest_schema",
-    "manifest_spec",
-    "manifest_version",
-    "naming",
-]
 
 
 @dataclass(frozen=True, slots=True)

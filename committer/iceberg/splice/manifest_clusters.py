@@ -12,8 +12,12 @@ from collections.abc import Callable, Iterator
 
 from committer.iceberg.avro.container import encode_container
 from committer.iceberg.manifest.block_pool import BlockPool, EncodedBlock
-from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext, manifest_header
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_writer import (
+    EncodedManifest,
+    ManifestContext,
+    manifest_header,
+)
 from committer.iceberg.manifest.partition_summary import partition_order, summarize_partitions
 from committer.iceberg.splice.entry_splice import Cut
 from committer.iceberg.splice.manifest_merge import ManifestMerge

@@ -7,8 +7,9 @@ docs/reference/iceberg-notes.md 13.
 from __future__ import annotations
 
 from committer.iceberg.avro.container import iter_raw_blocks, read_header
-from committer.iceberg.manifest.manifest import ManifestContext, naming
+from committer.iceberg.manifest.manifest import naming
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_writer import ManifestContext
 from committer.iceberg.splice.manifest_merge import ManifestMerge, Removal
 
 # To look for a path in the bytes of all entries costs a tenth of stepping through them.

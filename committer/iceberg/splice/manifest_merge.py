@@ -22,18 +22,15 @@ from committer.iceberg.entry.entry_decoder import entry_from_record
 from committer.iceberg.entry.entry_encoder import entry_encoder
 from committer.iceberg.entry.partition_encoder import partition_encoder
 from committer.iceberg.manifest.block_pool import BlockPool, EncodedBlock
-from committer.iceberg.manifest.manifest import (
-    EncodedManifest,
-    ManifestContext,
-    inherit,
-    manifest_content,
-    manifest_header,
-    manifest_schema,
-    naming,
-)
+from committer.iceberg.manifest.manifest import inherit, manifest_content, manifest_schema, naming
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_reader import read_entries
 from committer.iceberg.manifest.manifest_row import RowCheck, checked_entries
+from committer.iceberg.manifest.manifest_writer import (
+    EncodedManifest,
+    ManifestContext,
+    manifest_header,
+)
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.splice.entry_splice import Cut, Remove, Splice, entry_parts, splice_block

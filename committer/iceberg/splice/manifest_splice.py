@@ -20,7 +20,11 @@ from committer.iceberg.entry.data_file import ManifestEntry, with_order
 from committer.iceberg.entry.entry_decoder import entry_from_record
 from committer.iceberg.entry.entry_encoder import entry_encoder
 from committer.iceberg.manifest.block_pool import BlockPool, EncodedBlock
-from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext, manifest_header
+from committer.iceberg.manifest.manifest_writer import (
+    EncodedManifest,
+    ManifestContext,
+    manifest_header,
+)
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.splice.manifest_walk import SMALL_BLOCK, WalkedBlock, WalkedManifest

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from uuid import UUID
 
 from committer.iceberg.entry.data_file import ManifestContent
-from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext
+from committer.iceberg.manifest.manifest_writer import EncodedManifest, ManifestContext
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema

@@ -20,13 +20,12 @@ from committer.iceberg.entry.content_file_json import parse_content_file, unknow
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, with_order
 from committer.iceberg.entry.entry_check import check_added_file
 from committer.iceberg.manifest.manifest import (
-    ManifestContext,
-    encode_additions,
     iter_entries,
     manifest_schema,
     manifest_spec,
     manifest_version,
 )
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
 from committer.iceberg.schema.bound_forms import BoundForms
 from committer.iceberg.schema.partition_spec import (
     PartitionSpec,

@@ -16,13 +16,13 @@ from committer.iceberg.entry.data_file import (
     ManifestEntryStatus,
     with_order,
 )
-from committer.iceberg.manifest.manifest import (
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_writer import (
     EncodedManifest,
     ManifestContext,
     encode_manifest,
     manifest_file,
 )
-from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.splice.manifest_splice import join_manifests
 from committer.plan.batch.batch import manifest_context, rolled, sync_marker

@@ -21,8 +21,8 @@ from committer.iceberg.entry.data_file import (
     ManifestEntryStatus,
     with_order,
 )
-from committer.iceberg.manifest.manifest import encode_additions
 from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.manifest.manifest_writer import encode_additions
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.bound_forms import bound_forms

@@ -16,8 +16,12 @@ from itertools import count, repeat
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
-from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext, manifest_file
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_writer import (
+    EncodedManifest,
+    ManifestContext,
+    manifest_file,
+)
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.splice.manifest_clusters import ManifestClusters
 from committer.iceberg.splice.manifest_merge import ManifestMerge

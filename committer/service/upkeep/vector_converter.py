@@ -14,8 +14,8 @@ from importlib.util import find_spec
 
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
-from committer.iceberg.manifest.manifest import encode_additions
 from committer.iceberg.manifest.manifest_list import live_manifests
+from committer.iceberg.manifest.manifest_writer import encode_additions
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.locations import data_folder

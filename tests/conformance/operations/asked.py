@@ -10,7 +10,7 @@ from uuid import UUID
 from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
 from committer.iceberg.entry.data_file import DataFile, DataFileContent, added_entry
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec

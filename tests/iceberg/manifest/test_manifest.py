@@ -24,14 +24,14 @@ from committer.iceberg.entry.data_file import (
     ManifestEntryStatus,
     added_entry,
 )
-from committer.iceberg.manifest.manifest import (
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.manifest.manifest_writer import (
     ManifestContext,
-    decode_manifest,
     encode_manifest,
     manifest_file,
     manifest_header,
 )
-from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.schema.schema import parse_schema
 from committer.iceberg.values.single_value import print_json_value

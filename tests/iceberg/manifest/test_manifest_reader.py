@@ -27,8 +27,9 @@ from committer.iceberg.entry.data_file import (
 from committer.iceberg.entry.entry_decoder import entry_from_record
 from committer.iceberg.entry.map_layouts import MapLayouts
 from committer.iceberg.manifest import manifest_reader
-from committer.iceberg.manifest.manifest import encode_manifest, iter_entries, manifest_spec
+from committer.iceberg.manifest.manifest import iter_entries, manifest_spec
 from committer.iceberg.manifest.manifest_row import refuse_negative
+from committer.iceberg.manifest.manifest_writer import encode_manifest
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from tests.iceberg.manifest_builders import (
     SYNC,

@@ -19,13 +19,7 @@ from committer.iceberg.entry.data_file import (
     added_entry,
 )
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
-from committer.iceberg.manifest.manifest import (
-    ManifestContext,
-    decode_manifest,
-    encode_manifest,
-    iter_entries,
-    manifest_file,
-)
+from committer.iceberg.manifest.manifest import decode_manifest, iter_entries
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     decode_manifest_list,
@@ -33,6 +27,11 @@ from committer.iceberg.manifest.manifest_list import (
     encode_manifest_list,
 )
 from committer.iceberg.manifest.manifest_paths import iter_named_files
+from committer.iceberg.manifest.manifest_writer import (
+    ManifestContext,
+    encode_manifest,
+    manifest_file,
+)
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.manifest_merge import ManifestMerge

@@ -18,8 +18,9 @@ from committer.iceberg.entry.data_file import (
     added_entry,
 )
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
-from committer.iceberg.manifest.manifest import decode_manifest, encode_manifest
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest_writer import encode_manifest
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from tests.iceberg.manifest_builders import SYNC, context, data_file, foreign_manifest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, added_entry
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.schema.bound_forms import bound_forms, form_of
 from committer.iceberg.schema.schema import Schema, parse_schema
 from committer.iceberg.splice.manifest_walk import walk_additions

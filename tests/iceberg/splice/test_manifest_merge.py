@@ -22,14 +22,14 @@ from committer.iceberg.entry.data_file import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from committer.iceberg.manifest.manifest import (
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
+from committer.iceberg.manifest.manifest_writer import (
     EncodedManifest,
     ManifestContext,
-    decode_manifest,
     encode_manifest,
     manifest_file,
 )
-from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.iceberg.schema.partition_spec import partition_type

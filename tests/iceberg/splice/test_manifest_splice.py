@@ -12,7 +12,8 @@ import pytest
 from committer.errors import InvariantError
 from committer.iceberg.avro.container import iter_blocks, read_header
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
-from committer.iceberg.manifest.manifest import EncodedManifest, ManifestContext, decode_manifest
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_writer import EncodedManifest, ManifestContext
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.splice.manifest_splice import ManifestPart, join_manifests

@@ -24,9 +24,9 @@ from committer.iceberg.entry.data_file import (
 )
 from committer.iceberg.entry.entry_check import check_addition
 from committer.iceberg.entry.entry_encoder import entry_encoder
-from committer.iceberg.manifest.manifest import (
+from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.manifest.manifest_writer import (
     ManifestContext,
-    decode_manifest,
     encode_manifest,
     manifest_file,
 )

@@ -11,7 +11,7 @@ import pytest
 from committer.errors import InvalidRequestError
 from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestContent
-from committer.iceberg.manifest.manifest import ManifestContext, encode_additions
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import ListType, LongType, NestedField, StructType
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker

@@ -7,8 +7,9 @@ from collections import Counter
 import pytest
 
 from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntryStatus
-from committer.iceberg.manifest.manifest import ManifestContext, decode_manifest, encode_additions
+from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema

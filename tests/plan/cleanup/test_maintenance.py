@@ -9,8 +9,12 @@ from uuid import UUID
 import pytest
 
 from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest, manifest_file
 from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
+from committer.iceberg.manifest.manifest_writer import (
+    ManifestContext,
+    encode_manifest,
+    manifest_file,
+)
 from committer.iceberg.metadata.snapshot import SnapshotRef
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.splice.manifest_merge import ManifestMerge

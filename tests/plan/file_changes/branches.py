@@ -22,12 +22,9 @@ from committer.iceberg.entry.data_file import (
     ManifestContent,
     ManifestEntry,
 )
-from committer.iceberg.manifest.manifest import (
-    ManifestContext,
-    encode_additions,
-    iter_entries,
-)
+from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
 from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from committer.iceberg.metadata.summary import commit_summary
 from committer.iceberg.metadata.table_metadata import TableMetadata

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
 from committer.plan.batch.request_check import CheckedRequest, Checker, Inflates, NeedsManifests

@@ -17,7 +17,7 @@ from committer.iceberg.entry.data_file import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import LongType, NestedField

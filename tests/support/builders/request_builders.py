@@ -11,7 +11,7 @@ from committer.iceberg.entry.data_file import (
     ManifestEntry,
     ManifestEntryStatus,
 )
-from committer.iceberg.manifest.manifest import ManifestContext, encode_manifest
+from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import partition_path
 from committer.iceberg.values.locations import data_file_location
