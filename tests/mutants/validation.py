@@ -165,6 +165,21 @@ VALIDATION = (
         (_TESTS + "vectors_hit",),
     ),
     Mutant(
+        "update_brings_rows_of_a_replaced_file_back",
+        _PLACE + "validate.py",
+        "        if change.updates_rows:\n"
+        "            yield FileDeletesCheck(head, since, removed)\n",
+        "        if change.updates_rows:\n",
+        (_TESTS + "update_replaces",),
+    ),
+    Mutant(
+        "rewrite_may_place_deletes_anywhere",
+        _PLACE + "validate.py",
+        '"its delete files are of")\n    yield PlaceCheck(referenced, deletes, added)\n',
+        '"its delete files are of")\n',
+        (_TESTS + "of_its_partition",),
+    ),
+    Mutant(
         "named_file_that_is_not_live_is_passed_over",
         _PLACE + "named_files.py",
         "        if not missing:\n",

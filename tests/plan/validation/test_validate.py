@@ -27,7 +27,7 @@ from committer.iceberg.updates.metadata_update import (
     UpgradeFormatVersion,
 )
 from committer.iceberg.values.transforms import parse_transform
-from committer.plan.operations.change import Base, Change
+from committer.plan.operations.change import Base, Change, RemovedDelete
 from tests.plan.file_changes.branches import (
     data_file,
     equality_delete,
@@ -473,6 +473,26 @@ def test_an_update_that_does_not_say_which_files_conflicts_with_any_delete_in_sc
 # --- Deletes of removed files --------------------------------------------------------------------
 
 
+def test_a_file_that_an_update_replaces_has_got_no_deletes_since() -> None:
+    world = build_world()
+    base = world.base
+    update = world.change(
+        "row-delta",
+        position_delete("d1", of="a2"),
+        data_file("n1"),
+        removed=("a1",),
+        base=base,
+        updates_rows=True,
+        referenced_data_files=frozenset({path_of("a2")}),
+    )
+    world.land(world.change("row-delta", position_delete("d2", "BB", of="b1")))
+    assert world.code(update) is None
+    world.land(world.change("row-delta", position_delete("d3", of="a1")))
+    found = world.validate(update)
+    assert found is not None
+    assert (found.code, found.paths) == ("filedel", (path_of("d3"),))
+
+
 def test_partition_wide_position_deletes_hit_each_file_of_their_partition() -> None:
     world = build_world()
     base = world.base
@@ -769,6 +789,13 @@ def test_deletes_of_a_file_have_to_be_of_its_partition() -> None:
     assert (found.code, "another partition" in found.message) == ("partition", True)
     right = world.change("row-delta", replace(vector, partition=("BB",)))
     assert world.code(right) is None
+    rewritten = world.change(
+        "rewrite-files",
+        vector,
+        base=world.base,
+        removed_delete_files=frozenset({RemovedDelete(path_of("d0"))}),
+    )
+    assert world.code(rewritten) == "partition"
 
 
 def test_a_vector_may_be_for_a_file_of_its_own_request() -> None:
