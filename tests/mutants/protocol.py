@@ -436,6 +436,27 @@ PROTOCOL = (
         ("tests/service/table/test_ordered_producers.py",),
     ),
     Mutant(
+        "full_batch_has_what_came_first_of_an_ordered_producer",
+        "committer/service/table/inflight_batch.py",
+        "cut(next_batch(by_epoch(_one_branch(first)), self._policy(state)))",
+        "cut(next_batch(_one_branch(first), self._policy(state)))",
+        ("tests/service/table/test_ordered_producers.py",),
+    ),
+    Mutant(
+        "transaction_overtakes_lower_epochs",
+        "committer/service/checks/landing_order.py",
+        "() if in_transaction else going)",
+        "going)",
+        ("tests/service/transactions/test_transactions.py -k ordered",),
+    ),
+    Mutant(
+        "epoch_overtakes_a_lower_one_in_a_transaction",
+        "committer/service/checks/landing_order.py",
+        "            if lower is None and not in_transaction:\n",
+        "            if lower is None:\n",
+        ("tests/service/transactions/test_transactions.py -k ordered",),
+    ),
+    Mutant(
         "quarantined_epoch_stops_nothing",
         "committer/service/requests/inbox_lookup.py",
         "        for place in (self._inbox, self._quarantine, self._inbox):\n"
