@@ -23,9 +23,11 @@ class QuarantineVerdict:
 
     @property
     def is_told_only(self) -> bool:
-        """Whether its client wants the answer, and nothing kept."""
+        """Whether its client wants the answer, and nothing kept: of its conflict, or of one of its
+        transaction that is only told, too."""
         needs = self.pending.sealed.request.needs
-        return self.reason is Reason.CONFLICT and needs.on_conflict == "fail"
+        is_incomplete = self.reason is Reason.TRANSACTION_INCOMPLETE and self.conflict is not None
+        return (self.reason is Reason.CONFLICT or is_incomplete) and needs.on_conflict == "fail"
 
     def record(self, now_ms: int) -> QuarantineRecord:
         return QuarantineRecord(

@@ -115,7 +115,7 @@ class Transactions:
         gathering.present.setdefault(table_uuid, member)
         return gathering
 
-    def refused(self, request: CommitRequest, reason: Reason) -> None:
+    def refused(self, request: CommitRequest, reason: Reason, conflict: str | None) -> None:
         """Note that a request is in quarantine, and have the others of its transaction looked at,
         unless another request of its table may land.
         """
@@ -125,7 +125,7 @@ class Transactions:
         gathering = self._gatherings.get(key)
         if gathering is not None and request.table_uuid in gathering.present:
             return
-        if self._refusals.note(key, request, reason) and gathering is not None:
+        if self._refusals.note(key, request, reason, conflict) and gathering is not None:
             self._look_again(gathering)
 
     def refusal(self, gathering: Gathering, key: str) -> Refusal | None:

@@ -33,11 +33,13 @@ _NOT_TOLD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The request that was refused: its table, and the reason."""
+    """The request that was refused: its table, and the reason. `conflict`: the code of a conflict
+    that its client is only told of."""
 
     table_uuid: UUID
     identifier: TableIdentifier
     reason: Reason
+    conflict: str | None = None
 
 
 class Refusals:
@@ -46,11 +48,19 @@ class Refusals:
     def __init__(self) -> None:
         self._known: OrderedDict[Hashable, Refusal] = OrderedDict()
 
-    def note(self, transaction: Hashable, request: CommitRequest, reason: Reason) -> bool:
-        """Note a refusal; return whether the other requests of its transaction are to be told."""
+    def note(
+        self,
+        transaction: Hashable,
+        request: CommitRequest,
+        reason: Reason,
+        conflict: str | None = None,
+    ) -> bool:
+        """Note a refusal, of a conflict with its code; return whether the other requests of its
+        transaction are to be told."""
         if reason in _NOT_TOLD:
             return False
-        self._known[transaction] = Refusal(request.table_uuid, request.identifier, reason)
+        told = conflict if request.needs.on_conflict == "fail" else None
+        self._known[transaction] = Refusal(request.table_uuid, request.identifier, reason, told)
         while len(self._known) > REFUSALS_MAX:
             self._known.popitem(last=False)
         return True

@@ -49,7 +49,7 @@ class TableTransactions:
         # Those that another committer gathers, and those that are too many.
         self._foreign: list[str] = []
         self._too_many: list[str] = []
-        self._refused: list[tuple[CommitRequest, Reason]] = []
+        self._refused: list[tuple[CommitRequest, Reason, str | None]] = []
         self._called: str | None = None
         self._in_a_row = 0
 
@@ -133,7 +133,7 @@ class TableTransactions:
             return
         refusal = self.transactions.refusal(gathering, key)
         if pending is not None and refusal is not None:
-            self.waiting.suspect(key, _refused(gathering, refusal))
+            self.waiting.suspect(key, _refused(gathering, refusal), refusal.conflict)
             return
         if pending is None or not gathering.missing:
             hold_s = LOOK_AGAIN_S
@@ -175,15 +175,15 @@ class TableTransactions:
         """Note a verdict on a request of this table, if it is in quarantine by now."""
         request = pending.sealed.request
         if request.transaction is not None and pending.stage is Stage.QUARANTINED:
-            self._refused.append((request, reason))
+            self._refused.append((request, reason, pending.conflict))
 
     def tell_refused(self) -> None:
         """Tell the other tables, once the round knows which requests of this one may land: another
         one of the transaction may be among them.
         """
         refused, self._refused = self._refused, []
-        for request, reason in refused:
-            self.transactions.refused(request, reason)
+        for request, reason, conflict in refused:
+            self.transactions.refused(request, reason, conflict)
 
     # --- What others say ---
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Literal
 from uuid import UUID
 
 import pytest
@@ -424,6 +425,32 @@ async def test_a_member_in_conflict_keeps_the_others_from_landing() -> None:
     reasons = sorted(one.reason for one in await harness.quarantined())
     incomplete = Reason.TRANSACTION_INCOMPLETE.value
     assert reasons == [Reason.CONFLICT.value, incomplete, incomplete]
+
+
+@pytest.mark.parametrize("asks", ["fail", "quarantine"])
+async def test_the_others_of_a_conflict_that_is_only_told_are_told_too_if_they_ask_for_it(
+    asks: Literal["fail", "quarantine"],
+) -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    flights, ships, trains = (in_transaction(build_request(one), transaction) for one in tables)
+    absent = f"{tables[1].metadata.location}/data/absent.parquet"
+    gone = Needs(removed_data_files=(absent,), on_conflict="fail")
+    line = ships.request.model_copy(
+        update={"operation": "delete", "needs": gone, "manifests": (), "files": ()}
+    )
+    asking = trains.request.model_copy(update={"needs": Needs(on_conflict=asks), "manifests": ()})
+    trains = seal(asking, sealed_manifests(trains))
+    await publish(harness, [flights, seal_request(line, ()), trains])
+    await harness.run_until_settled(seconds=5.0)
+    assert await counts(harness) == [0, 0, 0]
+    records = {one.table: one for one in await harness.quarantined()}
+    incomplete = Reason.TRANSACTION_INCOMPLETE.value
+    assert records["db.ships"].is_told_only
+    assert (records["db.trains"].reason, records["db.trains"].conflict) == (incomplete, "missing")
+    assert records["db.trains"].is_told_only == (asks == "fail")
+    assert not records["db.flights"].is_told_only
 
 
 async def test_operations_of_one_transaction_see_each_other_on_no_table() -> None:
