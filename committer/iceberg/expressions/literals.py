@@ -14,7 +14,6 @@ import struct
 from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal
 from enum import Enum
-from typing import Any
 from uuid import UUID
 
 from committer.iceberg.values.calendar import (
@@ -53,8 +52,7 @@ class Limit(Enum):
     BELOW_MIN = "belowMin"
 
 
-# Takes a value of one Python type.
-Convert = Callable[[Any, IcebergType], object]
+Convert = Callable[[object, IcebergType], object]
 
 _FLOAT = struct.Struct("<f")
 _ROUNDING = Context(prec=400, rounding=ROUND_HALF_UP)
@@ -66,23 +64,38 @@ _OFFSET = re.compile(r"(.*?)(?:Z|([+-])(\d{2}):(\d{2}))", re.IGNORECASE)
 _HOUR_S_MAX = 18 * 3600
 
 
-def convert_literal(value: object, target: IcebergType) -> object:
+def convert_literal(
+    value: object, target: IcebergType, source: IcebergType | None = None
+) -> object:
     """Convert the value to a type: a `Limit` beyond its range, None where there is no conversion.
 
-    Errors: `ValueError` for text that is no such value, and for NaN.
+    `source` says which type the value has where Python's does not (an int counts as long, a float
+    as double). Errors: `ValueError` for text that is no such value, and for NaN.
     """
     if isinstance(value, float) and math.isnan(value):
         raise ValueError("a literal cannot be NaN: ask with is_nan or not_nan")
-    convert = _CONVERSIONS.get(type(value))
-    if convert is None:
+    kind = source or _TYPES.get(type(value))
+    if kind is None:
         raise ValueError(f"expected a plain value as a literal, found {type(value).__name__}")
-    return convert(value, target)
+    return _CONVERSIONS[type(kind)](value, target)
+
+
+_TYPES: Mapping[type, IcebergType] = {
+    bool: BooleanType(),
+    int: LongType(),
+    float: DoubleType(),
+    str: StringType(),
+    Decimal: DecimalType(38, 0),
+    UUID: UUIDType(),
+    bytes: BinaryType(),
+}
 
 
 # --- Numbers -------------------------------------------------------------------------------------
 
 
-def _from_int(value: int, target: IcebergType) -> object:
+def _from_int(value: object, target: IcebergType) -> object:
+    assert isinstance(value, int)  # noqa: S101  # the dispatch above; tells the type checker
     match target:
         case IntegerType() | DateType():
             return _bounded(value, 31)
@@ -92,6 +105,12 @@ def _from_int(value: int, target: IcebergType) -> object:
             return _from_float(float(value), target)
         case DecimalType(_, scale):
             return _rounded(Decimal(value), scale)
+    return None
+
+
+def _from_long(value: object, target: IcebergType) -> object:
+    assert isinstance(value, int)  # noqa: S101
+    match target:
         case TimeType():
             if not 0 <= value < 86_400 * SECOND_MICROS:
                 raise ValueError(f"expected the microseconds of a day, found {value}")
@@ -101,7 +120,7 @@ def _from_int(value: int, target: IcebergType) -> object:
         case TimestampNanoType() | TimestamptzNanoType():
             # As for the other timestamps, the number counts microseconds.
             return _within_long(value * 1_000)
-    return None
+    return _from_int(value, target)
 
 
 def _bounded(value: int, bits: int) -> object:
@@ -116,7 +135,8 @@ def _within_long(value: int) -> int:
     return value
 
 
-def _from_float(value: float, target: IcebergType) -> object:
+def _from_float(value: object, target: IcebergType) -> object:
+    assert isinstance(value, float)  # noqa: S101
     match target:
         case FloatType():
             return _narrowed(value)
@@ -150,7 +170,8 @@ def _computable(value: Decimal) -> Decimal | Limit:
     return Limit.ABOVE_MAX if value > 0 else Limit.BELOW_MIN
 
 
-def _from_decimal(value: Decimal, target: IcebergType) -> object:
+def _from_decimal(value: object, target: IcebergType) -> object:
+    assert isinstance(value, Decimal)  # noqa: S101
     if not isinstance(target, DecimalType):
         return None
     if value.as_tuple().exponent != -target.scale:
@@ -161,7 +182,8 @@ def _from_decimal(value: Decimal, target: IcebergType) -> object:
 # --- Text ----------------------------------------------------------------------------------------
 
 
-def _from_text(value: str, target: IcebergType) -> object:
+def _from_text(value: object, target: IcebergType) -> object:
+    assert isinstance(value, str)  # noqa: S101
     match target:
         case StringType():
             value.encode()  # half of a surrogate pair is no text
@@ -220,7 +242,8 @@ _FROM_TEXT: Mapping[type[IcebergType], Callable[[str], object]] = {
 # --- What stays what it is -----------------------------------------------------------------------
 
 
-def _from_bytes(value: bytes, target: IcebergType) -> object:
+def _from_bytes(value: object, target: IcebergType) -> object:
+    assert isinstance(value, bytes)  # noqa: S101
     match target:
         case BinaryType():
             return value
@@ -233,12 +256,15 @@ def _same(kind: type[IcebergType]) -> Convert:
     return lambda value, target: value if isinstance(target, kind) else None
 
 
-_CONVERSIONS: Mapping[type, Convert] = {
-    bool: _same(BooleanType),
-    int: _from_int,
-    float: _from_float,
-    str: _from_text,
-    Decimal: _from_decimal,
-    UUID: _same(UUIDType),
-    bytes: _from_bytes,
+_CONVERSIONS: Mapping[type[IcebergType], Convert] = {
+    BooleanType: _same(BooleanType),
+    IntegerType: _from_int,
+    LongType: _from_long,
+    FloatType: _from_float,
+    DoubleType: _from_float,
+    DecimalType: _from_decimal,
+    StringType: _from_text,
+    UUIDType: _same(UUIDType),
+    FixedType: _from_bytes,
+    BinaryType: _from_bytes,
 }
