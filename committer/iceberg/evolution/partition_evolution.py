@@ -114,6 +114,9 @@ class PartitionSpecUpdate:
         self._added.append(field)
         return self
 
+    def add_identity(self, source: str) -> Self:
+        return self.add_field(source)
+
     def _check_one_time_field(self, key: _Key, source: str) -> None:
         source_id, transform = key
         for each in self._added:
@@ -161,6 +164,16 @@ class PartitionSpecUpdate:
             raise InvalidMetadataError(f"partition field `{name}` is renamed and removed")
         self._removed.add(field.field_id)
         return self
+
+    def remove_transform(self, source: str, transform: Transform = IDENTITY) -> Self:
+        """Remove the field of a column's transform, under any name."""
+        column = existing_column(self._schema, source, case_sensitive=self._case_sensitive)
+        field = self._by_key.get((column.field_id, transform))
+        if field is None:
+            raise InvalidMetadataError(
+                f"expected a partition field {transform} of `{source}`, found none"
+            )
+        return self.remove_field(field.name)
 
     def rename_field(self, name: str, new_name: str) -> Self:
         field = self._existing(name)

@@ -29,6 +29,8 @@ from committer.iceberg.updates.metadata_update import (
     apply_updates,
 )
 from committer.iceberg.values.transforms import (
+    DAY,
+    HOUR,
     IDENTITY,
     VOID,
     YEAR,
@@ -177,11 +179,11 @@ def test_name_of_a_field_that_is_removed_in_the_same_update_is_free() -> None:
         assert fields_of(table) == [*kept, (1001, "p", "hour")]
 
 
-def test_field_is_renamed_and_removed() -> None:
+def test_field_is_renamed_and_removed_by_its_transform() -> None:
     table = evolve(build_table(schema=SCHEMA), add("ts", "day"), add("id", "bucket[16]"))
     table = evolve(table, rename("ts_day", "on"))
     assert fields_of(table)[0] == (1000, "on", "day")
-    table = evolve(table, remove("on"))
+    table = evolve(table, lambda update: update.remove_transform("ts", DAY))
     assert fields_of(table) == [(1001, "id_bucket_16", "bucket[16]")]
 
 
@@ -205,6 +207,7 @@ def test_field_is_renamed_and_removed() -> None:
         ((rename("ts_day", "x"), remove("ts_day")), "renamed and removed"),
         ((rename("ts_day", ""),), "expected a name"),
         ((add("id"), rename("ts_day", "id")), "another column|each once"),
+        ((lambda update: update.remove_transform("ts", HOUR),), "expected a partition field hour"),
     ],
 )
 def test_change_that_the_rules_forbid_is_refused(changes: tuple[Change, ...], message: str) -> None:
@@ -359,15 +362,15 @@ def their_update(table: TableMetadata) -> Any:
 
 def test_a_field_that_version_1_dropped_comes_back_beside_its_void_under_a_new_id() -> None:
     """The void one holds the id that it had; both in one spec would have none of their own."""
-    table = evolve(build_table(format_version=1, schema=SCHEMA), lambda u: u.add_field("id"))
+    table = evolve(build_table(format_version=1, schema=SCHEMA), lambda u: u.add_identity("id"))
     table = evolve(table, lambda u: u.remove_field("id"))
     table = apply_updates(table, [UpgradeFormatVersion(2)], base_location=None, now_ms=START_MS)
-    back = evolve(table, lambda u: u.add_field("id")).default_spec
+    back = evolve(table, lambda u: u.add_identity("id")).default_spec
     assert [(each.field_id, each.name, str(each.transform)) for each in back.fields] == [
         (1000, "id_1000", "void"),
         (1001, "id", "identity"),
     ]
-    instead = evolve(table, lambda u: u.remove_field("id"), lambda u: u.add_field("id"))
+    instead = evolve(table, lambda u: u.remove_field("id"), lambda u: u.add_identity("id"))
     assert [each.field_id for each in instead.default_spec.fields] == [1000]
 
 
@@ -377,7 +380,7 @@ def test_a_spec_with_fixed_values_is_not_made_and_may_be_left() -> None:
         column = table.current_schema.fields[-1]
         by_code = PartitionSpec(0, (PartitionField((column.field_id,), 1000, "code", IDENTITY),))
         with pytest.raises(UnsupportedError, match="`code`: identity of a fixed column"):
-            update_of(table).add_field("code").apply()
+            update_of(table).add_identity("code").apply()
         with pytest.raises(UnsupportedError, match="`code`: identity of a fixed column"):
             apply_updates(table, [AddPartitionSpec(by_code)], base_location=None, now_ms=START_MS)
         # Iceberg Java has made it.
