@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from committer.cli.output.describe import Description
@@ -102,23 +101,21 @@ async def open_search(
     return search, ground
 
 
-async def remove_orphans(
-    search: OrphanFinder, *, before_ms: int, outside: bool
-) -> AsyncIterator[list[Orphan]]:
-    """Delete group after group, and yield the deleted ones.
+async def remove_orphans(parts: Parts, wanted: Wanted) -> int:
+    """Delete group after group, and return how many were deleted.
 
     Errors: `UnsupportedError` where nothing may be removed, or no more.
     """
-    batch: list[Orphan] = []
+    search, _ = await open_search(parts, wanted.identifier)
+    before_ms = wanted.before_ms(await wanted.now_ms(search, parts.world))
+    removed, batch = 0, []
     async for orphan in search.find(before_ms=before_ms):
-        if not is_meant(orphan, outside=outside):
-            continue
-        batch.append(orphan)
+        if is_meant(orphan, outside=wanted.outside):
+            batch.append(orphan)
         if len(batch) == REMOVED_AT_ONCE:
-            yield await search.remove(batch)
+            removed += len(await search.remove(batch))
             batch = []
-    if batch:
-        yield await search.remove(batch)
+    return removed + len(await search.remove(batch))
 
 
 def describe(orphan: Orphan, now_ms: int) -> Description:

@@ -54,7 +54,7 @@ def orphans(
     With --remove they are deleted: only files of a known kind, and each only if nothing names it at
     that moment.
     """
-    from committer.cli.tables.orphan_report import Wanted
+    from committer.cli.tables.orphan_report import Wanted, remove_orphans
 
     identifier, age_ms = parse_identifier(name), parse_duration_ms(older_than, "--older-than")
     if remove and age_ms < SAFE_AGE_MS and not no_active_writers:
@@ -70,7 +70,7 @@ def orphans(
         return
     question = f"Remove {counted(report.objects, 'object')}?"
     confirm(question, needed=not yes, refused="nothing was removed")
-    removed = run_with_parts(lambda parts: _remove(parts, wanted))
+    removed = run_with_parts(lambda parts: remove_orphans(parts, wanted))
     say(f"removed {counted(removed, 'object')}")
 
 
@@ -108,14 +108,3 @@ def _say_totals(report: Report, why_not: str | None, shared: Sequence[str]) -> N
         say(f"not looked at: `{folder}`, which others write to as well")
     if why_not is not None:
         say(f"nothing may be removed now: {why_not}")
-
-
-async def _remove(parts: Parts, wanted: Wanted) -> int:
-    from committer.cli.tables.orphan_report import open_search, remove_orphans
-
-    search, _ = await open_search(parts, wanted.identifier)
-    before_ms = wanted.before_ms(await wanted.now_ms(search, parts.world))
-    removed = 0
-    async for gone in remove_orphans(search, before_ms=before_ms, outside=wanted.outside):
-        removed += len(gone)
-    return removed
