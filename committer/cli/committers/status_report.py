@@ -13,8 +13,10 @@ from committer.cli.committers.committer_status import members_text
 from committer.cli.output.describe import Description
 from committer.cli.output.printing import age_text, counted
 from committer.cli.output.view import Facts, Rows, View
-from committer.errors import FrazilError, InvalidMetadataError, NotFoundError, SettingsError
-from committer.ledger_entry import ProducerEntry, parse_entry, parse_property_key
+from committer.errors import FrazilError, NotFoundError, SettingsError
+from committer.ledger_entry import ProducerEntry
+from committer.plan.ledger.ledger import read_ledger
+from committer.plan.ledger.producer_decisions import ProducerName, standings
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import QueueDepth
@@ -50,9 +52,7 @@ class LandedProducer:
     """The entry of one producer on one branch in the ledger of one table."""
 
     table: TableIdentifier
-    table_uuid: UUID
-    producer: str
-    branch: str
+    name: ProducerName
     entry: ProducerEntry
 
 
@@ -188,21 +188,13 @@ async def _load(
 
 
 def _landed(table: LoadedTable) -> list[LandedProducer]:
-    """Return the entries of the ledger without those that are another table's, or unreadable."""
-    found = []
-    for key, text in table.metadata.properties.items():
-        parsed = parse_property_key(key)
-        entry = _entry(text) if parsed else None
-        if parsed and entry and entry.table_uuid == table.metadata.table_uuid:
-            found.append(LandedProducer(table.identifier, entry.table_uuid, *parsed, entry))
-    return sorted(found, key=lambda one: (one.producer, one.branch))
-
-
-def _entry(text: str) -> ProducerEntry | None:
-    try:
-        return parse_entry(text)
-    except InvalidMetadataError:
-        return None
+    """Return the entries of the ledger without those that are unreadable."""
+    found = [
+        LandedProducer(table.identifier, one.name, one.entry)
+        for one in standings(read_ledger(table.metadata))
+        if one.entry is not None
+    ]
+    return sorted(found, key=lambda one: (one.name.producer, one.name.branch))
 
 
 # --- As JSON, and for people ---------------------------------------------------------------------
@@ -253,10 +245,10 @@ def _describe_producer(landed: LandedProducer) -> Description:
     latest = landed.entry.latest[0] if landed.entry.latest else None
     return {
         "table": str(landed.table),
-        "table_uuid": landed.table_uuid,
-        "producer": landed.producer,
+        "table_uuid": landed.entry.table_uuid,
+        "producer": landed.name.producer,
         "query_name": landed.entry.name or None,
-        "branch": landed.branch,
+        "branch": landed.name.branch,
         "last_epoch": landed.entry.epochs.highest,
         "epochs": str(landed.entry.epochs),
         "snapshot_id": latest.snapshot_id if latest else None,
@@ -312,11 +304,11 @@ def _landed_rows(report: Report) -> list[tuple[object, ...]]:
         found = _describe_producer(landed)
         place = found["snapshot_id"], found["sequence_number"]
         if landed.entry.one_shot:
-            one_shot.setdefault((str(landed.table), landed.branch), []).append(found)
+            one_shot.setdefault((str(landed.table), landed.name.branch), []).append(found)
             continue
         epochs = found["last_epoch"], found["epochs"]
-        name = (str(landed.table), landed.producer, landed.entry.name, landed.branch)
-        rows.append((*name, *epochs, *place))
+        name = (landed.name.producer, landed.entry.name, landed.name.branch)
+        rows.append((str(landed.table), *name, *epochs, *place))
     for (table, branch), found_once in one_shot.items():
         last = max(found_once, key=lambda one: cast(int, one["sequence_number"] or 0))
         place = last["snapshot_id"], last["sequence_number"]
@@ -338,7 +330,7 @@ def _query(table_uuid: str, producer: str, report: Report) -> str:
     names = (
         one.entry.name
         for one in report.landed
-        if (str(one.table_uuid), one.producer) == (table_uuid, producer)
+        if (str(one.entry.table_uuid), one.name.producer) == (table_uuid, producer)
     )
     return next(filter(None, names), "")
 
