@@ -10,6 +10,7 @@ from typing import TypeVar, cast
 from uuid import UUID
 
 from committer.cli.committers.committer_status import members_text
+from committer.cli.context.common_options import list_tables
 from committer.cli.output.describe import Description
 from committer.cli.output.printing import age_text, counted
 from committer.cli.output.view import Facts, Rows, View
@@ -162,7 +163,7 @@ async def _collect_tables(
             loaded: list[LoadedTable | None] = [await catalog.load(wanted)]
             report.table_count = 1
         else:
-            names, turn = await _all_tables(catalog), asyncio.Semaphore(_LOADS_AT_ONCE)
+            names, turn = await list_tables(catalog), asyncio.Semaphore(_LOADS_AT_ONCE)
             report.table_count = len(names)
             loaded = await asyncio.gather(*(_load(catalog, name, turn, report) for name in names))
     finally:
@@ -170,11 +171,6 @@ async def _collect_tables(
     tables = [table for table in loaded if table is not None]
     report.tables = {str(table.metadata.table_uuid): table.identifier for table in tables}
     report.landed = [landed for table in tables for landed in _landed(table)]
-
-
-async def _all_tables(catalog: Catalog) -> list[TableIdentifier]:
-    namespaces = await catalog.list_namespaces()
-    return [name for namespace in namespaces for name in await catalog.list_tables(namespace)]
 
 
 async def _load(

@@ -10,23 +10,24 @@ from committer.cli.context.command_session import run_with_parts
 from committer.errors import FrazilError
 
 if TYPE_CHECKING:
-    from committer.service.process.composition import Parts
+    from committer.ports.catalog import Catalog
+    from committer.request.table_identifier import TableIdentifier
+
+
+async def list_tables(catalog: Catalog, namespace: str | None = None) -> list[TableIdentifier]:
+    """List the tables of a namespace, or of all."""
+    wanted = [tuple(namespace.split("."))] if namespace else await catalog.list_namespaces()
+    return [table for name in wanted for table in await catalog.list_tables(name)]
 
 
 def complete_table(incomplete: str) -> list[str]:
     """Complete names for the shell, of the catalog that the settings name;
     none if it cannot be read."""
-
-    async def names(parts: Parts) -> list[str]:
-        namespaces = await parts.catalog.list_namespaces()
-        listed = [await parts.catalog.list_tables(namespace) for namespace in namespaces]
-        return [str(table) for tables in listed for table in tables]
-
     try:
-        found = run_with_parts(names)
+        found = run_with_parts(lambda parts: list_tables(parts.catalog))
     except (FrazilError, OSError):
         return []
-    return [name for name in found if name.startswith(incomplete)]
+    return [name for name in map(str, found) if name.startswith(incomplete)]
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from committer.cli.adoption.add_files import add_files
 from committer.cli.context.command_session import read_settings, run_with_parts
-from committer.cli.context.common_options import AsJson
+from committer.cli.context.common_options import AsJson, list_tables
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.printing import print_json, print_json_lines, print_table, say
 from committer.cli.output.printing import show as show_views
@@ -23,9 +23,6 @@ from committer.cli.tables.table_orphans import orphans
 from committer.cli.tables.table_plan import plan
 from committer.cli.tables.table_set import set_
 from committer.cli.views.table_source import SnapshotChoice, TablePlace, open_table
-
-if TYPE_CHECKING:
-    from committer.service.process.composition import Parts
 
 app = typer.Typer(help="Create, name and show tables.", no_args_is_help=True)
 app.command()(create)
@@ -48,14 +45,7 @@ def list_(
     as_json: AsJson = False,
 ) -> None:
     """List the tables of a namespace, or of all."""
-    from committer.request.table_identifier import TableIdentifier
-
-    async def tables(parts: Parts) -> list[TableIdentifier]:
-        catalog = parts.catalog
-        wanted = [tuple(namespace.split("."))] if namespace else await catalog.list_namespaces()
-        return [table for name in wanted for table in await catalog.list_tables(name)]
-
-    found = run_with_parts(tables)
+    found = run_with_parts(lambda parts: list_tables(parts.catalog, namespace))
     if as_json:
         print_json_lines(
             {"table": str(one), "namespace": one.namespace, "name": one.name} for one in found
