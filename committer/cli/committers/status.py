@@ -52,35 +52,29 @@ _Found = tuple[dict[str, object], "list[View]", dict[str, str]]
 
 
 def _ask_remote(url: str, table: str | None) -> _Found:
-    from committer.cli.committers.committer_status import (
-        answer_views,
-        ask_committer,
-        conditions_of,
-        describe_answer,
-    )
+    from committer.cli.committers import committer_status
 
-    answer = ask_committer(url)
-    found = describe_answer(answer, table)
-    return {"committer": found}, answer_views(answer, table), conditions_of(answer, None)
+    answer = committer_status.ask_committer(url)
+    found: dict[str, object] = {"committer": committer_status.describe_answer(answer, table)}
+    return (
+        found,
+        committer_status.answer_views(answer, table),
+        committer_status.conditions_of(answer, None),
+    )
 
 
 def _ask_here(table: str | None) -> _Found:
-    from committer.cli.committers.committer_status import (
-        ask_own_committer,
-        committer_facts,
-        conditions_of,
-        describe_answer,
-        table_views,
-    )
+    from committer.cli.committers import committer_status
     from committer.cli.committers.status_report import collect, describe, views
 
     wanted = parse_identifier(table) if table else None
-    answer = ask_own_committer(read_settings())
+    answer = committer_status.ask_own_committer(read_settings())
     report = run_with_requests(lambda parts: collect(parts, wanted))
     if answer is None:
         return {"committer": None, **describe(report)}, views(report, {}), report.conditions
+    facts = committer_status.committer_facts(answer, report.quarantined)
     return (
-        {"committer": describe_answer(answer, table), **describe(report)},
-        [*views(report, committer_facts(answer, report.quarantined)), *table_views(answer, table)],
-        {**report.conditions, **conditions_of(answer, report.total.requests)},
+        {"committer": committer_status.describe_answer(answer, table), **describe(report)},
+        [*views(report, facts), *committer_status.table_views(answer, table)],
+        {**report.conditions, **committer_status.conditions_of(answer, report.total.requests)},
     )
