@@ -14,12 +14,10 @@ from committer.cli.context.command_session import parse_identifier, run_with_par
 from committer.cli.context.common_options import AsJson, TableArgument
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.durations import parse_duration_ms
-from committer.cli.output.printing import age_text, print_json_lines, print_table, time_text
+from committer.cli.output.printing import print_json_lines, print_table
 
 if TYPE_CHECKING:
     from committer.iceberg.metadata.table_metadata import TableMetadata
-    from committer.ports.pointer_swap import LoadedTable
-    from committer.service.process.composition import Parts
 
 branches = typer.Typer(
     help="Create, replace, remove and list the branches of a table.", no_args_is_help=True
@@ -204,17 +202,16 @@ def list_tags(table: TableArgument, as_json: AsJson = False) -> None:
 
 
 def _list(kind: _Kind, name: str, as_json: bool) -> None:
+    from committer.cli.views.kind_views import kind_view
+
     identifier = parse_identifier(name)
-
-    async def work(parts: Parts) -> LoadedTable:
-        return await parts.catalog.load(identifier)
-
-    found = _described(run_with_parts(work).metadata, kind)
+    table = run_with_parts(lambda parts: parts.catalog.load(identifier))
+    found = _described(table.metadata, kind)
     if as_json:
         print_json_lines(found)
         return
-    headers = ("name", "snapshot", "time", "keeps snapshots", "for", "stays")
-    print_table(headers, [_row(one) for one in found])
+    view = kind_view("branches or tags", found)
+    print_table(view.headers, view.rows)
 
 
 def _described(metadata: TableMetadata, kind: _Kind) -> list[dict[str, object]]:
@@ -233,18 +230,3 @@ def _described(metadata: TableMetadata, kind: _Kind) -> list[dict[str, object]]:
                 }
             )
     return found
-
-
-def _row(one: dict[str, object]) -> tuple[object, ...]:
-    def number(key: str) -> int | None:
-        value = one[key]
-        return value if isinstance(value, int) else None
-
-    return (
-        one["name"],
-        one["snapshot_id"],
-        time_text(number("timestamp_ms")),
-        one["min_snapshots_to_keep"],
-        age_text(number("max_snapshot_age_ms")),
-        age_text(number("max_ref_age_ms")),
-    )

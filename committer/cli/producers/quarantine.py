@@ -24,7 +24,7 @@ from committer.cli.producers.quarantine_filters import Filters
 
 if TYPE_CHECKING:
     from committer.cli.producers.quarantine_selection import Replayed
-    from committer.service.process.composition import Parts, RequestParts
+    from committer.service.process.composition import RequestParts
 
 app = typer.Typer(
     help="Show, replay or discard requests that could not land.", no_args_is_help=True
@@ -150,11 +150,7 @@ def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) 
         " the producer is frozen: rows that are in the table already are in it twice then."
     )
     confirm("Replay?", needed=not yes)
-
-    async def work(parts: Parts) -> list[Replayed]:
-        return await accept(parts, chosen)
-
-    _tell(run_with_parts(work))
+    _tell(run_with_parts(lambda parts: accept(parts, chosen)))
     if refused:
         raise typer.Exit(1)
 

@@ -80,6 +80,14 @@ _COLUMNS: Mapping[str, tuple[Column, ...]] = {
         ("age of snapshots kept", _age("max-snapshot-age-ms")),
         ("own age kept", _age("max-ref-age-ms")),
     ),
+    "branches or tags": (
+        ("name", "name"),
+        ("snapshot", "snapshot_id"),
+        ("time", _time("timestamp_ms")),
+        ("keeps snapshots", "min_snapshots_to_keep"),
+        ("for", _age("max_snapshot_age_ms")),
+        ("stays", _age("max_ref_age_ms")),
+    ),
     "metadata_log_entries": (
         ("written", _time("timestamp_ms")),
         ("snapshot id", "latest_snapshot_id"),
