@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -96,6 +96,8 @@ class SnapshotChoice:
 
 
 Read = Callable[[str], bytes]
+# A prefix of locations in the metadata and its replacement; neither ends with a slash.
+_Move = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,20 +112,6 @@ class OpenTable:
     metadata_location: str
     metadata: TableMetadata
     read: Read
-
-
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """A prefix of locations in the metadata and its replacement; neither ends with a slash."""
-
-    old: str
-    new: str
-
-    def forward(self, location: str) -> str | None:
-        return _moved(location, self.old, self.new)
-
-    def back(self, location: str) -> str | None:
-        return _moved(location, self.new, self.old)
 
 
 @contextmanager
@@ -163,8 +151,7 @@ def _open_file(stack: ExitStack, file: str, moves: Sequence[_Move]) -> OpenTable
         parsed = parse_table_metadata(read(location))
     except FrazilError as error:
         raise type(error)(f"{file}: {error}") from error
-    backwards = (move.back(location) for move in moves)
-    written = next((found for found in backwards if found is not None), location)
+    written = _moved(location, [(new, old) for old, new in moves])
     return OpenTable(None, written, parsed, _moving(read, moves))
 
 
@@ -193,26 +180,25 @@ def _parse_move(text: str) -> _Move:
     old, sign, new = text.partition("=")
     if not sign or not old or not new:
         raise typer.BadParameter(f"`{text}`: expected OLD=NEW", param_hint="--rewrite-prefix")
-    return _Move(old.rstrip("/"), _location(new).rstrip("/"))
+    return old.rstrip("/"), _location(new).rstrip("/")
 
 
 def _moving(read: Read, moves: Sequence[_Move]) -> Read:
     """Return a function that reads files below an old prefix at the new one;
     the longest old prefix counts."""
-    longest_first = sorted(moves, key=lambda move: -len(move.old))
-
-    def read_moved(location: str) -> bytes:
-        forward = (move.forward(location) for move in longest_first)
-        return read(next((found for found in forward if found is not None), location))
-
-    return read_moved
+    longest_first = sorted(moves, key=lambda move: -len(move[0]))
+    return lambda location: read(_moved(location, longest_first))
 
 
-def _moved(location: str, start: str, other: str) -> str | None:
-    """Move the location below `other`, if it is below `start`: whole parts of the path count."""
-    rest = location.removeprefix(start)
-    is_below = location.startswith(start) and rest[:1] in ("", "/")
-    return other + rest if is_below else None
+def _moved(location: str, moves: Iterable[_Move]) -> str:
+    """Move the location by the first prefix that it is below, if there is one: whole parts of the
+    path count.
+    """
+    for old, new in moves:
+        rest = location.removeprefix(old)
+        if location.startswith(old) and rest[:1] in ("", "/"):
+            return new + rest
+    return location
 
 
 def _location(text: str) -> str:
