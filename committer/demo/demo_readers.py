@@ -25,7 +25,9 @@ _QUERY = """
 SELECT carrier, count(*), count(arr_delay), sum(distance), sum(arr_delay)
 FROM iceberg_scan(?) GROUP BY carrier
 """
-_FILES = "SELECT file_path FROM iceberg_metadata(?) WHERE status <> 'DELETED'"
+_FILES = """
+SELECT file_path FROM iceberg_metadata(?) WHERE status <> 'DELETED' AND manifest_content = 'DATA'
+"""
 _EXTENSIONS = ("avro", "iceberg")  # in the order in which they must be loaded
 
 
@@ -91,8 +93,12 @@ def read_by_duckdb(metadata_location: str) -> Reading:
     path = str(local_path(metadata_location))
     with open_duckdb() as connection:
         sums = _sums(connection.execute(_QUERY, [path]).fetchall())
-        paths = [row[0] for row in connection.execute(_FILES, [path]).fetchall()]
-    return Reading("DuckDB", sums, paths)
+        return Reading("DuckDB", sums, data_paths(connection, path))
+
+
+def data_paths(connection: duckdb.DuckDBPyConnection, metadata_file: str) -> list[str]:
+    """List the live data files, as often as the metadata names each."""
+    return [row[0] for row in connection.execute(_FILES, [metadata_file]).fetchall()]
 
 
 def open_duckdb() -> duckdb.DuckDBPyConnection:

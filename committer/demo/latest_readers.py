@@ -12,14 +12,11 @@ from itertools import pairwise
 import pyarrow as pa
 
 import frazil
-from committer.demo.demo_readers import open_duckdb, sums_by_carrier
+from committer.demo.demo_readers import data_paths, open_duckdb, sums_by_carrier
 from committer.demo.demo_verdict import Reading
 from committer.demo.writers.flight_changes import KEY
 from committer.storage.disk.local_files import local_path
 
-_FILES = """
-SELECT file_path FROM iceberg_metadata(?) WHERE status <> 'DELETED' AND manifest_content = 'DATA'
-"""
 _NAMED_MAX = 5
 
 
@@ -57,7 +54,7 @@ def read_latest_by_duckdb(metadata_location: str) -> ReadRows:
     with open_duckdb() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         rows = connection.execute("FROM iceberg_scan(?)", [path]).to_arrow_table()
-        paths = [row[0] for row in connection.execute(_FILES, [path]).fetchall()]
+        paths = data_paths(connection, path)
     return ReadRows(Reading("DuckDB", sums_by_carrier(rows), paths), rows)
 
 
