@@ -12,7 +12,7 @@ from committer.cli.changes import refs
 from committer.cli.changes.branch_moves import cherry_pick, fast_forward, publish, rollback
 from committer.cli.changes.evolve import evolve
 from committer.cli.committers import serve, status
-from committer.cli.context.chosen_catalog import CatalogName, chosen_catalog
+from committer.cli.context.command_session import CatalogName, chosen_catalog
 from committer.cli.producers import producer, quarantine
 from committer.cli.tables import table
 from committer.cli.views import inspect

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.context.chosen_catalog import CatalogName, chosen_catalog
-from committer.cli.context.command_session import read_settings
+from committer.cli.context.command_session import CatalogName, chosen_catalog, read_settings
 from committer.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.context.chosen_catalog import CatalogName
-from committer.cli.context.command_session import explained, read_settings
+from committer.cli.context.command_session import CatalogName, explained, read_settings
 
 if TYPE_CHECKING:
     from committer.settings.service_settings import Settings

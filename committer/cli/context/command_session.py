@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from committer.cli.context.chosen_catalog import chosen_catalog
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _Parts = TypeVar("_Parts", bound="RequestParts")
+
+# Of every command and of `serve`.
+CatalogName = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog", metavar="NAME", help="A catalog of Frazil's or PyIceberg's configuration."
+    ),
+]
+# The name of `frazil --catalog NAME …`, for as long as the command runs.
+chosen_catalog: ContextVar[str | None] = ContextVar("chosen_catalog", default=None)
 
 
 def read_settings(*, catalog: str | None = None, **overrides: object) -> Settings:
