@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from committer.cli.output.describe import Description
@@ -184,9 +184,7 @@ def _without(data_file: str) -> str:
 
 async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
     """Return the reason by key for those that --force cannot land now. Change nothing."""
-    refused: dict[str, str] = {}
-    for (table, name), meant in (await _meant(parts, keys, refused)).items():
-        refused.update(await _refused(operator(parts).refusals, table, name, meant))
+    refused = await _ask_about(parts, keys, operator(parts).refusals)
     for key in keys:
         if key not in refused and (why := await _why_not_replayed(parts, key)) is not None:
             refused[key] = why
@@ -195,16 +193,13 @@ async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
 
 async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:
     """Permit these requests to land although the ledger refuses them, and replay them."""
-    refused: dict[str, str] = {}
-    for (table, name), meant in (await _meant(parts, keys, refused)).items():
-        refused.update(await _refused(operator(parts).accept, table, name, meant))
+    refused = await _ask_about(parts, keys, operator(parts).accept)
     return [
         Replayed(key, refused=refused[key]) if key in refused else await replay(parts, key)
         for key in keys
     ]
 
 
-_Meant = Mapping[tuple[TableIdentifier, ProducerName], Sequence[EncodedRequest]]
 _Ask = Callable[[TableIdentifier, ProducerName, Sequence[CommitRequest]], Awaitable[dict[str, str]]]
 
 
@@ -220,8 +215,11 @@ async def _refused(
     return {key: why[published] for key, published in keys.items() if published in why}
 
 
-async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> _Meant:
-    """Group the requests by table and producer; those that --force does not help are `refused`."""
+async def _ask_about(parts: Parts, keys: Sequence[str], ask: _Ask) -> dict[str, str]:
+    """Ask about the requests, those of one table and producer at once. Return why not, by key, for
+    those that are refused, and for those that --force does not help.
+    """
+    refused: dict[str, str] = {}
     meant: defaultdict[tuple[TableIdentifier, ProducerName], list[EncodedRequest]]
     meant = defaultdict(list)
     for key in keys:
@@ -233,7 +231,9 @@ async def _meant(parts: Parts, keys: Sequence[str], refused: dict[str, str]) -> 
             request = sealed.request
             name = ProducerName(request.producer.id, request.branch)
             meant[request.identifier, name].append(sealed)
-    return meant
+    for (table, name), requests in meant.items():
+        refused |= await _refused(ask, table, name, requests)
+    return refused
 
 
 async def _why_not_replayed(parts: Parts, key: str) -> str | None:
