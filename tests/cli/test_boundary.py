@@ -19,6 +19,8 @@ from tests.cli.serving import REPOSITORY
 
 def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fail each command that opens something with this error."""
+    # First: a module that imports the function meanwhile would keep what it is replaced by.
+    import committer.cli.app  # noqa: F401
 
     def raise_it() -> None:
         raise error
