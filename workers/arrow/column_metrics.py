@@ -26,6 +26,7 @@ from committer.iceberg.values.types import (
 )
 from workers.arrow.arrow_types import VARIANT, children, field_id
 from workers.arrow.footer_metrics import FileMetrics, Leaf, RawRange, SeenRows, footer_metrics
+from workers.arrow.partitioning import column_at
 
 # Parquet keeps no minimum or maximum of a row group above this. Source:
 # docs/reference/iceberg-notes.md 11.
@@ -43,10 +44,10 @@ class MetricsCollector:
         """Read the rows of the next row group; call it once per group, in order."""
         floats = [leaf for leaf in self.leaves if leaf.has_counts and _is_float(leaf.kind)]
         texts = [leaf for leaf in self.leaves if leaf.has_bounds and _is_text(leaf.kind)]
-        long_ones = ((at, _column(rows, at)) for at in texts)
+        long_ones = ((at, column_at(rows, at.path)) for at in texts)
         self._seen.append(
             SeenRows(
-                {at.field_id: _count_nan(_column(rows, at)) for at in floats},
+                {at.field_id: _count_nan(column_at(rows, at.path)) for at in floats},
                 {at.field_id: _min_max(column) for at, column in long_ones if _has_long(column)},
             )
         )
@@ -97,11 +98,6 @@ def _required_id(candidate: pa.Field) -> int:
     if found is None:
         raise InvariantError(f"column {candidate.name} of a data file has no field id")
     return found
-
-
-def _column(rows: pa.Table, leaf: Leaf) -> pa.ChunkedArray:
-    column = rows.column(leaf.path[0])
-    return pc.struct_field(column, list(leaf.path[1:])) if len(leaf.path) > 1 else column
 
 
 def _is_float(kind: IcebergType) -> bool:

@@ -8,7 +8,7 @@ hand says what a footer hides (`SeenRows`). Source: docs/reference/iceberg-notes
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -29,7 +29,6 @@ from committer.iceberg.values.types import (
 # A bound in a footer: int, float, bool or bytes, of one kind per column.
 RawValue = Any
 RawRange = tuple[RawValue, RawValue]
-_Truncate = Callable[[IcebergType, object, int], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +95,7 @@ def footer_metrics(
     """Gather the metrics of a file. `seen`: of each row group, in order; none without rows."""
     groups = row_groups(footer)
     counted = [(leaf, column_facts(groups, leaf, seen)) for leaf in leaves if leaf.has_counts]
+    bounded = [(leaf, facts.bounds) for leaf, facts in counted if leaf.has_bounds and facts.bounds]
     return FileMetrics(
         record_count=footer.num_rows,
         column_sizes={
@@ -110,8 +110,8 @@ def footer_metrics(
             if facts.null_count is not None
         },
         nan_value_counts=_nan_totals(seen),
-        lower_bounds=_encoded(counted, 0, truncate_lower),
-        upper_bounds=_encoded(counted, 1, truncate_upper),
+        lower_bounds=encoded_bounds(bounded, 0),
+        upper_bounds=encoded_bounds(bounded, 1),
         split_offsets=tuple(row_group_offset(group) for group in groups if group.num_columns),
     )
 
@@ -203,14 +203,15 @@ def _nan_totals(seen: Sequence[SeenRows]) -> dict[int, int]:
     return totals
 
 
-def _encoded(
-    counted: Sequence[tuple[Leaf, ColumnFacts]], side: int, truncate: _Truncate
+def encoded_bounds(
+    bounded: Iterable[tuple[Leaf, tuple[object, object]]], side: int
 ) -> dict[int, bytes]:
+    """Encode the lowest values of columns (`side` 0) or the highest ones (1), cut to the width of
+    the table's bounds; without those that cannot be cut."""
+    truncate = (truncate_lower, truncate_upper)[side]
     encoded: dict[int, bytes] = {}
-    for leaf, facts in counted:
-        if not leaf.has_bounds or facts.bounds is None:
-            continue
-        value = facts.bounds[side]
+    for leaf, bounds in bounded:
+        value = bounds[side]
         if leaf.mode.bounds_width is not None:
             value = truncate(leaf.kind, value, leaf.mode.bounds_width)
         if value is not None:

@@ -117,10 +117,7 @@ class _BoundField:
     def values(self, batch: pa.RecordBatch) -> pa.Array:
         if not self.path:
             return pa.nulls(batch.num_rows)
-        column = batch.column(self.path[0])
-        if len(self.path) > 1:
-            column = pc.struct_field(column, list(self.path[1:]))
-        return apply_transform(self.transform, column)
+        return apply_transform(self.transform, column_at(batch, self.path))
 
 
 def bind_partitioner(spec: PartitionSpec, table: Schema, file_schema: pa.Schema) -> Partitioner:
@@ -166,6 +163,12 @@ def column_path(fields: Sequence[pa.Field], wanted: int) -> tuple[int, ...]:
         ):
             return (position, *inner)
     return ()
+
+
+def column_at(rows: pa.RecordBatch | pa.Table, path: Sequence[int]) -> pa.Array | pa.ChunkedArray:
+    """Return the column that such a path leads to, null wherever a struct around it is."""
+    column = rows.column(path[0])
+    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
 def row_codes(arrays: Sequence[pa.Array], rows: int) -> Codes:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import SortField, SortOrder
 from committer.iceberg.values.transforms import Transform, UnknownTransform, VoidTransform
-from workers.arrow.partitioning import apply_transform, column_path
+from workers.arrow.partitioning import apply_transform, column_at, column_path
 
 _DIRECTIONS = {"asc": "ascending", "desc": "descending"}
 _Key = tuple[pa.Array, str]
@@ -58,10 +58,8 @@ class _BoundKey:
 
     def columns(self, rows: pa.Table) -> Iterator[_Key]:
         """Yield what to compare, and how: which are null, which are NaN, and the values."""
-        column = rows.column(self.path[0])
-        if len(self.path) > 1:
-            column = pc.struct_field(column, list(self.path[1:]))
-        values = apply_transform(self.transform, column.combine_chunks())
+        column = column_at(rows, self.path).combine_chunks()
+        values = apply_transform(self.transform, column)
         nulls = pc.is_null(values).cast(pa.int8())
         yield nulls, "descending" if self.is_nulls_first else "ascending"
         if pa.types.is_floating(values.type):

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from committer.iceberg.values.single_value import encode_value
-from committer.iceberg.values.truncation import truncate_lower, truncate_upper
 from committer.iceberg.values.types import (
     BinaryType,
     DoubleType,
     FixedType,
     FloatType,
-    StringType,
     UUIDType,
     VariantType,
 )
-from workers.arrow.footer_metrics import FileMetrics, Leaf
+from workers.arrow.footer_metrics import FileMetrics, Leaf, encoded_bounds
+from workers.arrow.partitioning import column_at
 
 _Range = tuple[Any, Any]
 # Iceberg's own writer of ORC has no bounds of these.
@@ -41,7 +39,7 @@ class RowMetrics:
         self._rows += rows.num_rows
         for leaf in self.leaves:
             if leaf.has_counts:
-                self._add_column(leaf, _column(rows, leaf.path))
+                self._add_column(leaf, column_at(rows, leaf.path))
 
     def _add_column(self, leaf: Leaf, column: pa.ChunkedArray) -> None:
         number = leaf.field_id
@@ -65,36 +63,16 @@ class RowMetrics:
         self._ranges[leaf.field_id] = min(low, known[0]), max(high, known[1])
 
     def finish(self) -> FileMetrics:
+        leaves = {leaf.field_id: leaf for leaf in self.leaves}
+        bounded = [(leaves[number], found) for number, found in self._ranges.items()]
         return FileMetrics(
             record_count=self._rows,
             value_counts=dict.fromkeys(self._nulls, self._rows),
             null_value_counts=self._nulls,
             nan_value_counts=self._nans,
-            lower_bounds=self._bounds(0),
-            upper_bounds=self._bounds(1),
+            lower_bounds=encoded_bounds(bounded, 0),
+            upper_bounds=encoded_bounds(bounded, 1),
         )
-
-    def _bounds(self, side: int) -> Mapping[int, bytes]:
-        kinds = {leaf.field_id: leaf for leaf in self.leaves}
-        found: dict[int, bytes] = {}
-        for number, values in self._ranges.items():
-            value = _cut(kinds[number], side, values[side])
-            if value is not None:
-                found[number] = encode_value(kinds[number].kind, value)
-        return found
-
-
-def _cut(leaf: Leaf, side: int, value: object) -> object:
-    """Cut a text to the width of the table's bounds; None if that leaves none."""
-    width = leaf.mode.bounds_width
-    if width is None or not isinstance(leaf.kind, StringType):
-        return value
-    return (truncate_upper if side else truncate_lower)(leaf.kind, value, width)
-
-
-def _column(rows: pa.Table, path: tuple[int, ...]) -> pa.ChunkedArray:
-    column = rows.column(path[0])
-    return pc.struct_field(column, list(path[1:])) if len(path) > 1 else column
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
