@@ -8,8 +8,6 @@ so that many waiting writers do not ask at one moment.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
-from uuid import UUID
 
 from committer.errors import (
     InvalidRequestError,
@@ -27,11 +25,12 @@ from committer.ledger_entry import (
     short_fingerprint,
 )
 from committer.ports.world import World, spread_s
-from committer.request.commit_request import CommitRequest, Fingerprint, Producer
+from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt, ReceiptState
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from workers.requests.mailbox import Mailbox
 from workers.requests.table_cache import TableCache
+from workers.requests.written_epoch import WrittenEpoch
 
 _POLL_S = 0.5
 _POLL_WITH_QUEUE_S = 3.0
@@ -119,21 +118,8 @@ class ReceiptWaiter:
         return await self.inbox.holds(key) or await self.quarantine.holds(key)
 
 
-class PublishedEpoch(Protocol):
-    """An epoch of a producer: a request of it, or the files that one will name."""
-
-    @property
-    def table_uuid(self) -> UUID: ...
-    @property
-    def branch(self) -> str: ...
-    @property
-    def producer(self) -> Producer: ...
-    @property
-    def epoch(self) -> int: ...
-    @property
-    def fingerprint(self) -> Fingerprint: ...
-    @property
-    def attempt(self) -> UUID: ...
+# An epoch of a producer: a request of it, or the files that one will name.
+PublishedEpoch = CommitRequest | WrittenEpoch
 
 
 def landed_before(metadata: TableMetadata, epoch: PublishedEpoch) -> Landed | None:
@@ -176,13 +162,5 @@ def _is_same(landed: Landed, request: PublishedEpoch) -> bool:
 
 
 def _quarantined(target: Target, reason: str, message: str, conflict: str | None = None) -> Receipt:
-    request = target.request
-    return Receipt(
-        request.producer.id,
-        request.epoch,
-        str(request.attempt),
-        ReceiptState.QUARANTINED,
-        reason=reason,
-        message=message,
-        conflict=conflict,
-    )
+    receipt = target.receipt(ReceiptState.QUARANTINED)
+    return replace(receipt, reason=reason, message=message, conflict=conflict)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
-from typing import Protocol
 from uuid import UUID
 
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
+from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema, print_schema
 from committer.ledger_entry import MAIN
@@ -25,19 +25,6 @@ from committer.request.transaction import Transaction
 _NO_NEEDS = Needs()
 
 
-class RequestedTable(Protocol):
-    """The facts of a table that its requests are made from: of `TableMetadata`, or `SeenTable`."""
-
-    @property
-    def table_uuid(self) -> UUID | None: ...
-    @property
-    def format_version(self) -> int: ...
-    @property
-    def schemas(self) -> Sequence[Schema]: ...
-    @property
-    def partition_specs(self) -> Sequence[PartitionSpec]: ...
-
-
 @dataclass(frozen=True, slots=True)
 class SeenTable:
     """The table that files were written for, as it was at `seen_ms` (Unix milliseconds)."""
@@ -47,6 +34,10 @@ class SeenTable:
     schemas: Sequence[Schema]
     partition_specs: Sequence[PartitionSpec]
     seen_ms: int
+
+
+# A table that requests are made for.
+RequestedTable = TableMetadata | SeenTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
