@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from committer.errors import SettingsError, TableAlreadyExistsError
 from committer.extras import named_extra
 from committer.request.table_identifier import TableIdentifier
+from workers.settings.create_options import CreateOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
     from committer.ports.pointer_swap import LoadedTable
-    from workers.creation.table_wish import TableWish
 
 
 def create_table(
@@ -46,14 +46,12 @@ def create_table(
     `SettingsError` naming what is wrong, `UnsupportedError` for what the catalog cannot do.
     """
     with named_extra("frazil.spark.create_table", "spark"):
-        from workers.creation.table_wish import TableWish
-
-        wish = TableWish(
-            partition_by=_texts(partition_by),
-            sort_by=_texts(sort_by),
-            properties=dict(properties or {}),
-            location=location or "",
-            format_version=format_version,
+        wish = CreateOptions(
+            _joined(partition_by),
+            _joined(sort_by),
+            location or "",
+            properties or {},
+            format_version,
         )
         return _create(source, _identifier(table), wish, settings or {}, exists_ok=exists_ok)
 
@@ -61,7 +59,7 @@ def create_table(
 def _create(
     source: Any,
     identifier: TableIdentifier,
-    wish: TableWish,
+    wish: CreateOptions,
     options: Mapping[str, str],
     *,
     exists_ok: bool,
@@ -109,8 +107,8 @@ def _schema(source: Any) -> tuple[StructType, bool]:
     return schema, True
 
 
-def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _joined(given: str | Sequence[str]) -> str:
+    return given if isinstance(given, str) else ", ".join(given)
 
 
 def _identifier(table: str) -> TableIdentifier:

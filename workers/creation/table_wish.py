@@ -5,8 +5,7 @@ Values only: no catalog is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 
 from pyspark.sql.types import StructType
 
@@ -19,6 +18,7 @@ from committer.iceberg.schema.table_text import parse_partition, parse_sort_orde
 from committer.ledger_entry import LEDGER_PREFIX
 from committer.request.table_identifier import TableIdentifier
 from workers.creation.spark_types import schema_of
+from workers.settings.create_options import CreateOptions
 
 # As engines name it among a table's properties; it is stored as a field of the metadata.
 _FORMAT_VERSION = "format-version"
@@ -26,21 +26,8 @@ _FORMAT_VERSION_USUAL = 2
 _FORMAT_VERSIONS = ("1", "2", "3")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableWish:
-    """The layout of a table that may have to be created. Texts are those of `frazil table create`:
-    `bucket(16, id)`, `at desc nulls last`. `format_version`: None for the properties' or 2.
-    """
-
-    partition_by: Sequence[str] = ()
-    sort_by: Sequence[str] = ()
-    properties: Mapping[str, str] = field(default_factory=dict)
-    location: str = ""
-    format_version: int | None = None
-
-
 def new_table(
-    identifier: TableIdentifier, source: StructType, wish: TableWish, *, all_optional: bool
+    identifier: TableIdentifier, source: StructType, wish: CreateOptions, *, all_optional: bool
 ) -> NewTable:
     """Return the table to create for such rows. `all_optional`: as `schema_of`.
 
@@ -51,7 +38,7 @@ def new_table(
         schema = schema_of(source, all_optional=all_optional)
         if not schema.fields:
             raise ValueError("a table needs a column, and the schema has none")
-        partitions, order = ", ".join(wish.partition_by), ", ".join(wish.sort_by)
+        partitions, order = wish.partition_by, wish.sort_by
         return NewTable(
             identifier=identifier,
             schema=schema,
@@ -75,7 +62,7 @@ def _check_properties(properties: Mapping[str, str]) -> None:
             raise SettingsError(f"property `{name}` is reserved: engines tell it of the table")
 
 
-def _format_version(wish: TableWish) -> int:
+def _format_version(wish: CreateOptions) -> int:
     named = wish.properties.get(_FORMAT_VERSION)
     given = {str(one) for one in (wish.format_version, named) if one is not None}
     if len(given) > 1 or not given <= set(_FORMAT_VERSIONS):

@@ -17,12 +17,15 @@ _TABLE_PROPERTY = "table-property."
 
 @dataclass(frozen=True, slots=True)
 class CreateOptions:
-    """The layout of a table that a write creates; texts as of `frazil table create`."""
+    """The layout of a table that may have to be created. Texts as of `frazil table create`:
+    `days(at), bucket(16, id)`, `at desc nulls last`. `format_version`: None for the properties'
+    or 2."""
 
     partition_by: str = ""
     sort_by: str = ""
     location: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
+    format_version: int | None = None
 
 
 def is_table_property(name: str) -> bool:

@@ -189,15 +189,9 @@ def _created(
     create: CreateOptions,
 ) -> TableMetadata:
     from workers.creation.ensured_table import ensure_table
-    from workers.creation.table_wish import TableWish, new_table
+    from workers.creation.table_wish import new_table
 
-    wish = TableWish(
-        partition_by=[create.partition_by] if create.partition_by else [],
-        sort_by=[create.sort_by] if create.sort_by else [],
-        properties=create.properties,
-        location=create.location,
-    )
-    new = new_table(identifier, schema, wish, all_optional=True)
+    new = new_table(identifier, schema, create, all_optional=True)
     return ensure_table(publisher, new)[0].metadata
 
 
