@@ -33,13 +33,13 @@ from workers.spark.discarded_files import delete_files
 
 
 @dataclass(frozen=True, slots=True)
-class _Identity:
-    """The identity that the files are published under."""
+class EpochIdentity:
+    """The epoch that a write is, whichever attempt lands it. `may_repeat`: as of `WrittenEpoch`."""
 
     producer: Producer
     epoch: int
     fingerprint: Fingerprint
-    may_repeat: bool
+    may_repeat: bool = False
 
 
 def publish_micro_batch(
@@ -56,11 +56,10 @@ def publish_micro_batch(
         raise InvariantError(f"commit of batch {batch_id}, but the tasks ran for {micro_batch}")
     settings = load_settings(options.settings)
     checkpoint = options.checkpoint or _checkpoint_of_session(options, micro_batch)
-    identity = _Identity(
+    identity = EpochIdentity(
         producer_of(options, micro_batch, is_in_order=operation.is_in_order),
         batch_id,
         fingerprint_of(checkpoint, batch_id, settings.access),
-        may_repeat=False,
     )
     receipt = _publish(options, settings, target, written, identity, operation)
     files = [file for each in written for file in each.files if not file.content]
@@ -77,8 +76,14 @@ def publish_batch(
     if not written:
         return None
     _require_keys_apart(options, target, written)
-    settings = load_settings(options.settings)
-    identity = _batch_identity(options, written[0], settings.access, operation)
+    settings, first = load_settings(options.settings), written[0]
+    producer = producer_of(
+        options,
+        first.micro_batch or first.identity.nonce,
+        first.application,
+        is_in_order=operation.is_in_order,
+    )
+    identity = batch_identity(options, producer, first.micro_batch, settings.access)
     return _publish(options, settings, target, written, identity, operation)
 
 
@@ -107,21 +112,17 @@ def producer_of(
         raise SettingsError(f"option `producer` or `sink`: {problem}") from None
 
 
-def _batch_identity(
-    options: WriteOptions, written: FilesWritten, access: StoreAccess, operation: WriteOperation
-) -> _Identity:
-    micro_batch = written.micro_batch
-    source = micro_batch or written.identity.nonce
-    producer = producer_of(options, source, written.application, is_in_order=operation.is_in_order)
-    if options.epoch is not None:
-        return _Identity(
-            producer, options.epoch, epoch_fingerprint(options.epoch), micro_batch is not None
-        )
-    if micro_batch is None:
-        return _Identity(producer, 0, epoch_fingerprint(0), may_repeat=False)
+def batch_identity(
+    options: WriteOptions, producer: Producer, micro_batch: MicroBatch | None, access: StoreAccess
+) -> EpochIdentity:
+    """Return the epoch of a batch write, or of a micro-batch in `foreachBatch`."""
+    may_repeat = micro_batch is not None
+    if micro_batch is None or options.epoch is not None:
+        epoch = options.epoch or 0
+        return EpochIdentity(producer, epoch, epoch_fingerprint(epoch), may_repeat)
     epoch = micro_batch.batch_id
     fingerprint = fingerprint_of(options.checkpoint, epoch, access)
-    return _Identity(producer, epoch, fingerprint, may_repeat=True)
+    return EpochIdentity(producer, epoch, fingerprint, may_repeat)
 
 
 def _publish(
@@ -129,7 +130,7 @@ def _publish(
     settings: WorkerSettings,
     target: TargetTable,
     written: Sequence[FilesWritten],
-    identity: _Identity,
+    identity: EpochIdentity,
     operation: WriteOperation,
 ) -> Receipt:
     first = written[0]

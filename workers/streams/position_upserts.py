@@ -14,7 +14,6 @@ from typing import Any
 
 from committer.errors import PublishError, SettingsError
 from committer.reason import Reason
-from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.branches.fresh_nonce import fresh_nonce
@@ -34,9 +33,8 @@ from workers.requests.receipts import landed_before
 from workers.settings.options import WriteOptions
 from workers.settings.upsert_options import KEYS
 from workers.settings.worker_settings import load_settings
-from workers.sink.fingerprint import epoch_fingerprint, fingerprint_of
 from workers.sink.identity import MicroBatch
-from workers.sink.publication import producer_of
+from workers.sink.publication import EpochIdentity, batch_identity, producer_of
 from workers.sink.wanted_table import load_target
 
 _log = logging.getLogger("frazil.workers")
@@ -56,18 +54,6 @@ class Tries:
 
 
 _USUAL = Tries()
-
-
-@dataclass(frozen=True, slots=True)
-class EpochIdentity:
-    """The epoch that a micro-batch is, whichever attempt lands it."""
-
-    producer: Producer
-    epoch: int
-    fingerprint: Fingerprint
-
-    def attempt(self) -> AttemptIdentity:
-        return AttemptIdentity(fresh_nonce(), self.producer, self.epoch, self.fingerprint)
 
 
 def upsert_micro_batch(
@@ -95,16 +81,16 @@ def upsert_micro_batch(
 
 def identify(options: WriteOptions, micro_batch: MicroBatch | None) -> EpochIdentity:
     """Return the epoch of a micro-batch, as `format("frazil")` has it."""
-    if options.producer is not None and options.epoch is not None:
-        source = micro_batch or fresh_nonce()
-        producer = producer_of(options, source, is_in_order=True)
-        return EpochIdentity(producer, options.epoch, epoch_fingerprint(options.epoch))
-    if micro_batch is None:
+    if micro_batch is None and options.epoch is None:
         raise SettingsError("an upsert by positions outside a streaming query: name its `producer`")
+    producer = producer_of(options, micro_batch or fresh_nonce(), is_in_order=True)
     access = load_settings(options.settings).access
-    fingerprint = fingerprint_of(options.checkpoint, micro_batch.batch_id, access)
-    producer = producer_of(options, micro_batch, is_in_order=True)
-    return EpochIdentity(producer, micro_batch.batch_id, fingerprint)
+    return batch_identity(options, producer, micro_batch, access)
+
+
+def next_attempt(identity: EpochIdentity) -> AttemptIdentity:
+    """Return one more attempt at an epoch."""
+    return AttemptIdentity(fresh_nonce(), identity.producer, identity.epoch, identity.fingerprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +110,7 @@ class _MicroBatch:
             with open_changed_table(self._change_options) as table:
                 if self._has_landed(table):
                     return None  # by an attempt of before
-                attempt = self.identity.attempt()
+                attempt = next_attempt(self.identity)
                 change = ChangeRun(self.spark, table, attempt, "upsert")
                 prepared = tries.prepare(change, winners)
                 if prepared is None:
@@ -139,7 +125,7 @@ class _MicroBatch:
         raise PublishError(f"{self} conflicted {tries.most} times, the last time with: {conflict}")
 
     def _has_landed(self, table: ChangedTable) -> bool:
-        epoch = written_epoch(table, self.identity.attempt(), PreparedChange("row-delta"))
+        epoch = written_epoch(table, next_attempt(self.identity), PreparedChange("row-delta"))
         return landed_before(table.state.metadata, epoch) is not None
 
     def _publish(

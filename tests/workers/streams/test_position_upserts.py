@@ -9,7 +9,7 @@ import pytest
 from committer.errors import SettingsError
 from workers.settings.options import WriteOptions
 from workers.sink.identity import MicroBatch
-from workers.streams.position_upserts import identify
+from workers.streams.position_upserts import identify, next_attempt
 
 RUN = "00000000-0000-0000-0000-000000000001"
 
@@ -33,7 +33,7 @@ def test_a_micro_batch_is_the_epoch_that_the_data_source_would_publish(tmp_path:
 
 def test_each_try_is_another_attempt_at_the_same_epoch() -> None:
     identity = identify(WriteOptions("db.t", {}), MicroBatch("query", RUN, 7))
-    one, other = identity.attempt(), identity.attempt()
+    one, other = next_attempt(identity), next_attempt(identity)
     assert one.nonce != other.nonce
     assert (one.producer, one.epoch, one.fingerprint) == (
         other.producer,
