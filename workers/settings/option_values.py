@@ -6,11 +6,13 @@ Errors: `SettingsError` naming the option, and what it may be.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import TypeVar
 
 from committer.errors import SettingsError
 from workers.settings.worker_setting_names import SETTING_NAMES, is_setting
 
 _NUMBER_MAX = 2**63 - 1
+_Default = TypeVar("_Default", int, None)
 
 
 def refuse_unknown(
@@ -79,7 +81,7 @@ def whole_number(given: Mapping[str, str], name: str) -> int | None:
     return int(text)
 
 
-def positive(given: Mapping[str, str], name: str, default: int) -> int:
+def positive(given: Mapping[str, str], name: str, default: _Default) -> int | _Default:
     """Read a number from 1 on."""
     found = whole_number(given, name)
     if found == 0:

@@ -16,6 +16,7 @@ from committer.iceberg.values.calendar import read_time_ms
 from workers.settings.option_values import (
     flag,
     one_place,
+    positive,
     refuse_unknown,
     table_name,
     whole_number,
@@ -106,8 +107,8 @@ def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) ->
         metadata_columns=_names(given, "metadata-columns"),
         row_filter=parse_where(given["filter"]) if given.get("filter") else ALWAYS_TRUE,
         push_filters=flag(given, "push-filters"),
-        split_size=_positive(given, "split-size"),
-        lookback=_positive(given, "lookback"),
+        split_size=positive(given, "split-size", None),
+        lookback=positive(given, "lookback", None),
         file_open_cost=whole_number(given, "file-open-cost"),
     )
 
@@ -184,19 +185,12 @@ def _stream(given: Mapping[str, str]) -> StreamOptions:
     return StreamOptions(
         start,
         StreamLimits(
-            _positive(given, "streaming-max-files-per-micro-batch"),
-            _positive(given, "streaming-max-rows-per-micro-batch"),
+            positive(given, "streaming-max-files-per-micro-batch", None),
+            positive(given, "streaming-max-rows-per-micro-batch", None),
         ),
         flag(given, "streaming-skip-delete-snapshots"),
         flag(given, "streaming-skip-overwrite-snapshots"),
     )
-
-
-def _positive(given: Mapping[str, str], name: str) -> int | None:
-    number = whole_number(given, name)
-    if number == 0:
-        raise SettingsError(f"option `{name}`: expected a whole number from 1 on, found `0`")
-    return number
 
 
 def _names(given: Mapping[str, str], name: str) -> tuple[str, ...]:
