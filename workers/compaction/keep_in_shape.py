@@ -6,20 +6,20 @@ Runs on the driver, for as long as nobody stops it.
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 
 from pyspark.errors import PySparkException
 
 from committer.errors import FrazilError
+from committer.stop_signals import STOP_SIGNALS
 from workers.compaction.partition_turns import Turns
 from workers.compaction.rewrite_groups import FileGroup
 from workers.compaction.rewrite_options import RewriteOptions
 from workers.compaction.rewrite_result import RewriteResult
+from workers.spark.task_input import handled_signals
 
 _log = logging.getLogger("frazil.workers")
 
@@ -82,16 +82,5 @@ class Keeper:
 def stopped_by_signals() -> Iterator[threading.Event]:
     """Give an event that SIGTERM and SIGINT set inside, where this is the main thread."""
     stop = threading.Event()
-
-    def end(_: int, __: FrameType | None) -> None:
-        stop.set()
-
-    if threading.current_thread() is not threading.main_thread():
-        yield stop  # no other thread hears signals
-        return
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with handled_signals(STOP_SIGNALS, lambda *_: stop.set()):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)

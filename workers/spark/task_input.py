@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Protocol, cast
@@ -138,12 +138,21 @@ def ending_in_order() -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)  # the deletion is under way
         sys.exit(128 + number)
 
+    with handled_signals(_ENDINGS, end):
+        yield
+
+
+@contextmanager
+def handled_signals(
+    numbers: Iterable[int], handler: Callable[[int, FrameType | None], object]
+) -> Iterator[None]:
+    """Handle signals inside, where this is the main thread: no other one hears them."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # no other thread hears signals
+        yield
         return
-    before = {number: signal.signal(number, end) for number in _ENDINGS}
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
+        for number, former in before.items():
+            signal.signal(number, former or signal.SIG_DFL)
