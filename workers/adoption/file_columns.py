@@ -81,6 +81,11 @@ class FileColumn:
             yield from part.leaves()
 
     @property
+    def positions(self) -> list[int]:
+        """The positions of the values in it."""
+        return [stored.position for stored in self.leaves()]
+
+    @property
     def has_ids(self) -> bool:
         return self.field_id is not None or any(part.has_ids for part in self.parts)
 
@@ -108,7 +113,7 @@ def _column(found: pa.Field, left: Iterator[Stored]) -> FileColumn:
             raise InvalidMetadataError("its columns are nested in a way that is not known")
         return FileColumn(found.name, field_id(found), found.nullable, Shape.VALUE, (), stored)
     return FileColumn(
-        found.name, field_id(found), found.nullable, _shape(found.type), _parts(inner, left)
+        found.name, field_id(found), found.nullable, shape_of(found.type), _parts(inner, left)
     )
 
 
@@ -116,7 +121,8 @@ def _parts(inner: Sequence[pa.Field], left: Iterator[Stored]) -> tuple[FileColum
     return tuple(_column(one, left) for one in inner)
 
 
-def _shape(kind: pa.DataType) -> Shape:
+def shape_of(kind: pa.DataType) -> Shape:
+    """Return how values of a nested Arrow type are built."""
     if pa.types.is_struct(kind):
         return Shape.STRUCT
     return Shape.MAP if pa.types.is_map(kind) else Shape.LIST

@@ -83,7 +83,6 @@ _BYTES: Mapping[type[Predicate], _Compare] = {
 }
 # These match what the opposite does not, null and NaN among it.
 _DENIALS = (NotEqualTo, NotIn, NotStartsWith)
-_ORDERS = (LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual)
 _WITHOUT_SIGN = np.int64(2**63 - 1)
 
 

@@ -48,7 +48,7 @@ class AvroRows:
 
     def readable(self, leaves: frozenset[int]) -> frozenset[int]:
         """Return all leaves of the columns that have one."""
-        wanted = ([leaf.position for leaf in column.leaves()] for column in self.columns)
+        wanted = (column.positions for column in self.columns)
         return frozenset(chain.from_iterable(o for o in wanted if not leaves.isdisjoint(o)))
 
     def ranges(
@@ -148,7 +148,7 @@ class _Columns:
             tuple(
                 (at, fields[at], _converter(column))
                 for at, column in enumerate(columns)
-                if not leaves.isdisjoint(leaf.position for leaf in column.leaves())
+                if not leaves.isdisjoint(column.positions)
             )
         )
 

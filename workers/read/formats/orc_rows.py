@@ -18,7 +18,7 @@ from committer.iceberg.values.types import (
     TimestamptzType,
     TimeType,
 )
-from workers.adoption.file_columns import FileColumn, Shape, Stored
+from workers.adoption.file_columns import FileColumn, Shape, Stored, shape_of
 from workers.arrow.arrow_types import children, primitive_of
 from workers.arrow.footer_metrics import ColumnFacts
 from workers.read.formats.stored_rows import (
@@ -52,7 +52,7 @@ class OrcRows:
         if not leaves:
             return leaves
         has_paths = any("." in column.name for column in self.columns)
-        wanted = ([leaf.position for leaf in column.leaves()] for column in self.columns)
+        wanted = (column.positions for column in self.columns)
         return frozenset().union(
             *(one for one in wanted if has_paths or not leaves.isdisjoint(one))
         )
@@ -80,11 +80,7 @@ class OrcRows:
         return None
 
     def _names(self, leaves: frozenset[int]) -> list[str] | None:
-        kept = [
-            column.name
-            for column in self.columns
-            if not leaves.isdisjoint(leaf.position for leaf in column.leaves())
-        ]
+        kept = [column.name for column in self.columns if not leaves.isdisjoint(column.positions)]
         return None if len(kept) == len(self.columns) else kept
 
 
@@ -94,15 +90,9 @@ def _column(field: pa.Field, numbers: Iterator[int]) -> FileColumn:
     inner = children(field.type)
     if inner or pa.types.is_struct(field.type):
         parts = tuple(_column(one, numbers) for one in inner)
-        return FileColumn(field.name, field_id, field.nullable, _shape(field.type), parts)
+        return FileColumn(field.name, field_id, field.nullable, shape_of(field.type), parts)
     stored = Stored(next(numbers), _kinds(field.type), str(field.type))
     return FileColumn(field.name, field_id, field.nullable, Shape.VALUE, (), stored)
-
-
-def _shape(kind: pa.DataType) -> Shape:
-    if pa.types.is_struct(kind):
-        return Shape.STRUCT
-    return Shape.MAP if pa.types.is_map(kind) else Shape.LIST
 
 
 def _kinds(kind: pa.DataType) -> tuple[IcebergType, ...]:

@@ -137,24 +137,20 @@ def _needed(fields: Iterable[ProjectedField], columns: Sequence[StoredColumn]) -
 
 def _needed_of(source: FileColumn, column: StoredColumn) -> Iterator[int]:
     if column.stored is not None or isinstance(source.stored, VariantType):
-        yield from _leaves(column)
+        yield from column.positions
         return
     yield from _needed(source.parts, column.parts)
     # Nulls and lengths are seen in any leaf; a map needs one of its keys and one of its values.
     parts = column.parts if column.shape is Shape.MAP else (column,)
-    yield from (next(iter(_leaves(part))) for part in parts if not _is_read(source, column, part))
+    yield from (part.positions[0] for part in parts if not _is_read(source, column, part))
 
 
 def _is_read(source: FileColumn, column: StoredColumn, part: StoredColumn) -> bool:
     """Return whether the wanted fields read a leaf of `part`, the column or one of its parts."""
     read = set(_needed(source.parts, column.parts))
-    return not read.isdisjoint(_leaves(part))
-
-
-def _leaves(column: StoredColumn) -> list[int]:
-    return [stored.position for stored in column.leaves()]
+    return not read.isdisjoint(part.positions)
 
 
 def kept_position(columns: Sequence[StoredColumn], position: int, leaves: Collection[int]) -> int:
     """Return the place of a column among those of its siblings that have one of the leaves."""
-    return sum(not set(leaves).isdisjoint(_leaves(column)) for column in columns[:position])
+    return sum(not set(leaves).isdisjoint(column.positions) for column in columns[:position])
