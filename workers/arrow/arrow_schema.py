@@ -40,13 +40,12 @@ from workers.arrow.arrow_types import (
     arrow_type,
     describe,
     describe_arrow,
-    iceberg_schema,
     is_writable,
 )
 from workers.arrow.arrow_values import to_array
 from workers.arrow.store_assignment import is_assignable
 
-__all__ = ["MatchedColumns", "Problem", "arrow_schema", "iceberg_schema", "match_columns"]
+__all__ = ["MatchedColumns", "Problem", "arrow_schema", "match_columns"]
 
 _VARIANT_MARK = b"variant"
 
@@ -86,14 +85,12 @@ class MatchedColumns:
         return conform_batch(batch, self.columns, self.schema)
 
 
-def match_columns(
-    dataframe: pa.Schema, table: Schema, *, case_sensitive: bool = False
-) -> MatchedColumns:
+def match_columns(dataframe: pa.Schema, table: Schema) -> MatchedColumns:
     """Find each table column among the DataFrame's.
 
     Errors: `PublishError` lists every column that does not fit.
     """
-    matcher = _Matcher(case_sensitive)
+    matcher = _Matcher()
     columns = matcher.members(list(dataframe), StructType(table.fields), "")
     if matcher.problems:
         raise PublishError(_report(matcher.problems))
@@ -113,7 +110,6 @@ def _report(problems: Sequence[Problem]) -> str:
 class _Matcher:
     """Walks the table's type beside the DataFrame's and collects what does not fit."""
 
-    case_sensitive: bool
     problems: list[Problem] = field(default_factory=list)
 
     def members(self, found: list[pa.Field], struct: StructType, path: str) -> tuple[Column, ...]:
@@ -143,8 +139,8 @@ class _Matcher:
 
     def _wanted(self, name: str, struct: StructType) -> NestedField | None:
         exact = [wanted for wanted in struct.fields if wanted.name == name]
-        if exact or self.case_sensitive:
-            return exact[0] if exact else None
+        if exact:
+            return exact[0]
         folded = [wanted for wanted in struct.fields if wanted.name.lower() == name.lower()]
         return folded[0] if len(folded) == 1 else None
 

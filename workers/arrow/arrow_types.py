@@ -7,6 +7,7 @@ Source: the specification, "Parquet" (Appendix A): a file's columns carry the ta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import pyarrow as pa
 
@@ -212,13 +213,6 @@ def _nested_field(field: pa.Field, number: int, ids: Iterator[int]) -> NestedFie
     return NestedField(number, field.name, iceberg_type(field.type, ids), not field.nullable)
 
 
-def iceberg_schema(schema: pa.Schema) -> Schema:
-    """Return the schema of a new table for such columns: ids from 1, a level at a time."""
-    ids = iter(range(1, 1 << 31))
-    numbered = [(field, next(ids)) for field in schema]
-    return Schema(tuple(_nested_field(field, number, ids) for field, number in numbered))
-
-
 def describe(kind: IcebergType) -> str:
     """Print the type as a person would write it in a sentence: `decimal(9, 2)`, `list<long>`."""
     match kind:
@@ -236,6 +230,6 @@ def describe(kind: IcebergType) -> str:
 def describe_arrow(kind: pa.DataType) -> str:
     """Describe an Arrow type in Iceberg's words, or in Arrow's own if Iceberg has none."""
     try:
-        return describe(iceberg_type(kind, iter(range(1, 1 << 31))))
+        return describe(iceberg_type(kind, count(1)))
     except UnsupportedError:
         return str(kind)

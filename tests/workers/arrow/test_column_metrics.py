@@ -309,7 +309,7 @@ def test_rows_of_iceberg_java_written_again_have_the_metrics_that_it_recorded(
         target = Target(
             f"file:{tmp_path}/{number}", table, properties=metadata.get("properties", {})
         )
-        matched = match_columns(batch.schema, table, case_sensitive=True)
+        matched = match_columns(batch.schema, table)
         [file] = write_rows(target, matched.conform(batch))
         assert java_metrics(recorded) == {
             "record_count": file.record_count,
