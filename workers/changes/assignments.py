@@ -17,6 +17,7 @@ from committer.errors import PublishError, SettingsError
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import NestedField
 from workers.read.read_types import read_array
+from workers.spark.spark_schema import quoted
 
 TARGET, SOURCE = "target", "source"
 # A text is SQL; other values are literals.
@@ -151,10 +152,6 @@ class Assigner:
 def old(name: str) -> Any:
     """Return the value that a row of the table has."""
     return F.col(f"{TARGET}.{quoted(name)}")
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def as_column(value: Value) -> Any:

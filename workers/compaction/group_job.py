@@ -20,6 +20,7 @@ from workers.compaction.group_writer import GroupRows, GroupWriter, OrderedRows
 from workers.compaction.rewrite_groups import FileGroup, group_splits, output_files
 from workers.compaction.rewritten_table import RewrittenTable
 from workers.compaction.row_order import RowOrder
+from workers.distribution.distribution_keys import directed
 from workers.spark.discarded_files import delete_files
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
@@ -68,7 +69,8 @@ class GroupJob:
         schema = StructType([*own.fields, *_key_fields(rows, order)])
         source = OrderedRows(rows, order, spark_arrow_schema(schema))
         keys = [
-            _sort_key(name, *each) for name, each in zip(order.names, order.directions, strict=True)
+            directed(F.col(name), field)
+            for name, field in zip(order.names, order.directions, strict=True)
         ]
         count = output_files(self.group.size_bytes, self.table.sizes)
         ordered = (
@@ -104,10 +106,3 @@ def _key_fields(rows: GroupRows, order: RowOrder) -> list[StructField]:
         StructField(name, from_arrow_type(key.type))
         for name, key in zip(order.names, keys, strict=True)
     ]
-
-
-def _sort_key(name: str, descends: bool, nulls_last: bool) -> Any:
-    column = F.col(name)
-    if descends:
-        return column.desc_nulls_last() if nulls_last else column.desc_nulls_first()
-    return column.asc_nulls_last() if nulls_last else column.asc_nulls_first()

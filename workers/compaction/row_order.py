@@ -28,12 +28,12 @@ KEY = "_frazil_key_"
 @dataclass(frozen=True, slots=True)
 class RowOrder:
     """`terms`: what rows are ordered by, as fields of a spec: columns and their transforms.
-    `directions`: of each key, whether it descends, and whether nulls come last. `sort_order`: what
-    files say of their rows, with the id of the table's order that this is, 0 of none.
+    `directions`: of each key, a sort field with its direction and the place of nulls. `sort_order`:
+    what files say of their rows, with the id of the table's order that this is, 0 of none.
     """
 
     terms: PartitionSpec
-    directions: tuple[tuple[bool, bool], ...]
+    directions: tuple[SortField, ...]
     sort_order: SortOrder = UNSORTED
     is_zorder: bool = False
 
@@ -70,11 +70,8 @@ def sorted_by(text: str | None, metadata: TableMetadata) -> RowOrder:
             ' "region, at desc nulls last"'
         )
     known = (one.order_id for one in metadata.sort_orders if one.fields == order.fields)
-    directions = tuple(
-        (field.direction == "desc", field.null_order == "nulls-last") for field in order.fields
-    )
     sort_order = SortOrder(next(known, UNSORTED.order_id), order.fields)
-    return RowOrder(_terms(order.fields), directions, sort_order)
+    return RowOrder(_terms(order.fields), order.fields, sort_order)
 
 
 def _parsed(text: str, schema: Schema) -> SortOrder:
@@ -92,7 +89,7 @@ def clustered_by(columns: Sequence[str], metadata: TableMetadata) -> RowOrder:
         if column is None:
             raise SettingsError(f"`zorder_columns`: the table has no column `{name}`")
         fields.append(SortField((column.field_id,), IdentityTransform(), "asc", "nulls-first"))
-    return RowOrder(_terms(fields), ((False, False),), is_zorder=True)
+    return RowOrder(_terms(fields), tuple(fields[:1]), is_zorder=True)
 
 
 def _terms(fields: Sequence[SortField]) -> PartitionSpec:

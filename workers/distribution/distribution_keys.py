@@ -21,6 +21,7 @@ from committer.iceberg.values.transforms import IdentityTransform, Transform, Vo
 from committer.iceberg.values.types import NestedField
 from workers.arrow.arrow_schema import arrow_schema, match_columns
 from workers.arrow.partitioning import bind_partitioner
+from workers.spark.spark_schema import quoted
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ def _key(source_id: int, transform: Transform, schema: Schema, frame: Any) -> An
     if name is None or isinstance(transform, VoidTransform):
         return None
     if isinstance(transform, IdentityTransform):
-        column = F.col(_quoted(name))
+        column = F.col(quoted(name))
         for inner in around[1:]:
             column = column.getField(inner.name)
         return column
@@ -91,7 +92,7 @@ def _key(source_id: int, transform: Transform, schema: Schema, frame: Any) -> An
         raise UnsupportedError(f"rows are distributed by `{transform}` on PySpark 4.1 and later")
     computed = KeyTransform(around[0], source_id, transform)
     return F.arrow_udf(_values(computed), from_arrow_type(_plain(computed.result_type())))(
-        F.col(_quoted(name))
+        F.col(quoted(name))
     )
 
 
@@ -121,7 +122,3 @@ def _name_in(frame: Any, name: str) -> str | None:
         return name
     folded = [one for one in names if one.lower() == name.lower()]
     return folded[0] if len(folded) == 1 else None
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -70,6 +70,11 @@ def spark_schema(schema: Schema) -> spark.StructType:
     return _struct(schema.columns)
 
 
+def quoted(name: str) -> str:
+    """Return a column's name as Spark's SQL quotes it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def _has_spark_type(kind: IcebergType) -> bool:
     match kind:
         case StructType(fields):

@@ -34,6 +34,8 @@ def upsert_stream(
     deletion vectors, or position deletes in format version 2; None is as the table's property
     `frazil.upsert.deletes` says, else `equality`.
     """
+    from workers.spark.spark_schema import quoted
+
     names = [keys] if isinstance(keys, str) else list(keys)
     if not names or partitions < 1:
         raise SettingsError("upsert_stream: expected a key column, and one partition or more")
@@ -41,12 +43,12 @@ def upsert_stream(
         raise SettingsError(
             f"upsert_stream: expected `equality` or `positions` as deletes, found `{deletes}`"
         )
-    quoted = ["`" + name.replace("`", "``") + "`" for name in names]
+    columns = [quoted(name) for name in names]
     options = {
-        KEYS: ", ".join(quoted),
+        KEYS: ", ".join(columns),
         DELETE: delete_column,
         SEQUENCE: sequence_column,
         DELETES: deletes,
     }
-    writer = UpsertStreamWriter(dataframe, quoted, partitions)
+    writer = UpsertStreamWriter(dataframe, columns, partitions)
     return writer.options(**{name: text for name, text in options.items() if text is not None})

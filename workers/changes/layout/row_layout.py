@@ -31,9 +31,9 @@ from committer.iceberg.values.types import (
     TimestampType,
     TimestamptzType,
 )
-from workers.changes.assignments import quoted
 from workers.changes.changed_table import ChangedTable
 from workers.changes.tasks.row_kinds import FILE, POSITION, TYPES
+from workers.spark.spark_schema import quoted
 
 _EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _HOUR_MICROS = 3_600_000_000

@@ -12,7 +12,6 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from committer.iceberg.scan.scan_task import FileScanTask
-from workers.changes.assignments import quoted
 from workers.changes.change_run import ChangeRun, kind_of
 from workers.changes.layout.row_layout import Spread
 from workers.changes.publish_change import PreparedChange
@@ -20,6 +19,7 @@ from workers.changes.spark_conditions import RowFilter
 from workers.changes.target_rows import target_rows
 from workers.changes.tasks.row_kinds import FILE, IS_DELETED, KIND, POSITION, ROW_ID, RowKind
 from workers.changes.upserts.winners import Winners
+from workers.spark.spark_schema import quoted
 
 _NUMBER = "_frazil_number"
 _KEY_TWICE = (

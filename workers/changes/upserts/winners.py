@@ -11,14 +11,13 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from pyspark.sql.types import BooleanType, StructField, StructType
 
 from committer.iceberg.schema.schema import Schema
-from workers.changes.assignments import quoted
 from workers.changes.change_run import run
 from workers.changes.keys.key_filter import KeyColumn, SourceKeys, read_keys
 from workers.changes.tasks.row_kinds import IS_DELETED
 from workers.changes.tasks.winning_batches import WinningBatches
 from workers.creation.frame_schema import arrow_schema_of
 from workers.spark.spark_batches import spark_arrow_schema
-from workers.spark.spark_schema import spark_schema
+from workers.spark.spark_schema import quoted, spark_schema
 from workers.upserts.upsert import Upsert
 from workers.upserts.upsert_columns import bind_upsert
 
