@@ -14,7 +14,6 @@ from typing import Any
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from committer.iceberg.scan.scan_task import FileScanTask
-from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import (
     IdentityTransform,
     TimeTransform,
@@ -115,19 +114,14 @@ def rewrite_size(
 def partition_values(rows: Any, table: ChangedTable) -> list[Any]:
     """Return columns that are equal for rows of one partition, where Spark can say so; for other
     transforms their source, which has more values. Fields inside of structs are left out."""
+    columns = {column.field_id: column for column in table.schema.fields}
     found = []
     for field in table.state.metadata.default_spec.fields:
-        column = _source(table.schema, field.source_id)
-        if column is not None and column[0] in rows.columns:
-            found.append(_transformed(F.col(quoted(column[0])), field.transform, column[1]))
+        column = columns.get(field.source_id)
+        if column is not None and column.name in rows.columns:
+            value = F.col(quoted(column.name))
+            found.append(_transformed(value, field.transform, column.field_type))
     return [value for value in found if value is not None]
-
-
-def _source(schema: Schema, field_id: int) -> tuple[str, IcebergType] | None:
-    for column in schema.fields:
-        if column.field_id == field_id:
-            return column.name, column.field_type
-    return None
 
 
 def _transformed(value: Any, transform: Transform, kind: IcebergType) -> Any:
