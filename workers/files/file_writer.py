@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -43,20 +42,18 @@ class FileNames:
     `<partition>-<task>-<attempt uuid>-<salt>-<count><suffix>.<format>`.
 
     A task that is run again has another task attempt id, but those restart with the application;
-    `salt` is what makes a name unique for sure. A callable is asked once per file. Two writers of
-    one task have different suffixes.
+    `salt` is what makes a name unique for sure. Two writers of one task have different suffixes.
     """
 
     partition_id: int
     task_attempt_id: int
     attempt: str
-    salt: str | Callable[[], str]
+    salt: str
     suffix: str = ""
 
     def name(self, count: int, ending: str) -> str:
-        salt = self.salt if isinstance(self.salt, str) else self.salt()
         task = f"{self.partition_id:05d}-{self.task_attempt_id}"
-        return f"{task}-{self.attempt}-{salt}-{count:05d}{self.suffix}{ending}"
+        return f"{task}-{self.attempt}-{self.salt}-{count:05d}{self.suffix}{ending}"
 
 
 @dataclass(frozen=True, slots=True)

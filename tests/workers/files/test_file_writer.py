@@ -35,7 +35,7 @@ from tests.workers.write_target import (
 )
 from workers.arrow.arrow_schema import arrow_schema, match_columns
 from workers.files.file_system import open_file_system
-from workers.files.file_writer import FileNames, PartitionedWriter, WriterLimits
+from workers.files.file_writer import PartitionedWriter, WriterLimits
 from workers.files.store_access import USUAL_ACCESS
 
 TABLE = schema(
@@ -120,15 +120,6 @@ def test_names_carry_partition_id_task_attempt_and_count(tmp_path: Path) -> None
     ]
     assert {file.partition for file in files} == {(None,), ("AA",), ("BB",)}
     assert {file.spec_id for file in files} == {1}
-
-
-def test_the_random_part_of_a_name_may_be_drawn_for_each_file(tmp_path: Path) -> None:
-    drawn = iter("pqr")
-    file_names = FileNames(0, 7, ATTEMPT, lambda: next(drawn))
-    with writer_of(target(tmp_path, BY_CARRIER), file_names=file_names) as writer:
-        writer.write(rows(0, 100))
-        found = [path_of(file).name for file in writer.close()]
-    assert found == [f"00000-7-{ATTEMPT}-{'pqr'[n]}-0000{n + 1}.parquet" for n in range(3)]
 
 
 @pytest.mark.parametrize("form", ["file:{}", "file://{}", "{}"])

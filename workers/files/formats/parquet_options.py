@@ -71,11 +71,9 @@ class ParquetOptions:
         }
 
 
-def parquet_options(properties: Mapping[str, str], table: Schema | None = None) -> ParquetOptions:
-    """Read the table's properties; without its schema there are no bloom filters.
-
-    Errors: `UnsupportedError` names the property that asks for what no writer knows.
-    """
+def parquet_options(properties: Mapping[str, str], table: Schema) -> ParquetOptions:
+    """Read the table's properties.
+    Errors: `UnsupportedError` names the property that asks for what no writer knows."""
     codec = choice(properties, _CODEC, "zstd", _CODECS)
     return ParquetOptions(
         target_file_bytes=target_file_bytes(properties),
@@ -86,7 +84,7 @@ def parquet_options(properties: Mapping[str, str], table: Schema | None = None) 
         codec=codec,
         level=_level(properties, codec),
         page_rows=_page_rows(properties),
-        bloom_filters=bloom_filters(properties, table) if table else BloomFilters(),
+        bloom_filters=bloom_filters(properties, table),
     )
 
 
