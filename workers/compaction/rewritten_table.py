@@ -43,10 +43,6 @@ class RewrittenTable:
     spec: PartitionSpec
     order: RowOrder | None
 
-    @property
-    def name(self) -> str:
-        return self.options.table
-
     def plan(self) -> list[FileGroup]:
         """Plan the groups that are worth rewriting. Errors: as `plan_snapshot`."""
         return plan_groups(self._tasks(), self.sizes, self.spec.spec_id)

@@ -38,10 +38,6 @@ class TableCache:
         self._tables: dict[TableIdentifier, LoadedTable] = {}
         self._seen_s: dict[TableIdentifier, float] = {}
 
-    def known(self, identifier: TableIdentifier) -> LoadedTable | None:
-        """Return the table as it was last seen; None if it was not."""
-        return self._tables.get(identifier)
-
     def known_since(self, identifier: TableIdentifier, *, age_s_max: float) -> LoadedTable | None:
         """Return the table as it was seen in this last time; None if it was not."""
         seen_s = self._seen_s.get(identifier)
