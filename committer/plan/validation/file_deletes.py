@@ -39,30 +39,18 @@ class FileDeletesCheck:
         return (row for row in rows if self.since.may_hold_new(row))
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
-        found = self.deletes(loaded)
-        if not found:
-            return None
-        code = ConflictCode.FILE_POSITIONS if self.by_position else ConflictCode.FILE_DELETES
-        return conflict_with(code, found, "added", "delete files that hit files to be removed")
-
-    def deletes(self, loaded: Loaded) -> list[ManifestEntry]:
-        """Return the delete files that hit one of the removed files."""
-        return deletes_on(
-            self.removed.find(loaded).values(), self.candidates(loaded), self.metadata
-        )
-
-    def candidates(self, loaded: Loaded) -> list[ManifestEntry]:
-        """Return the delete files that are newer than the base, and count."""
-        found = [
+        removed = self.removed.find(loaded).values()
+        newer = [
             one
             for one in loaded.live(self._rows())
             if self.since.is_new(one) and not (self.by_position and _compares(one))
         ]
-        return without_rewritten(found, self.head, self.since)
-
-    @property
-    def metadata(self) -> TableMetadata:
-        return self.head.metadata
+        others = without_rewritten(newer, self.head, self.since)
+        found = deletes_on(removed, others, self.head.metadata)
+        if not found:
+            return None
+        code = ConflictCode.FILE_POSITIONS if self.by_position else ConflictCode.FILE_DELETES
+        return conflict_with(code, found, "added", "delete files that hit files to be removed")
 
 
 def _compares(entry: ManifestEntry) -> bool:
