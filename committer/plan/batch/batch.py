@@ -96,7 +96,7 @@ class PreparedManifest:
     """
 
     location: str
-    spec_id: int
+    context: ManifestContext
     encoded: EncodedManifest
     snapshot_id: int
     totals: Totals | None = None
@@ -131,25 +131,33 @@ def prepare_manifests(batch: Batch, metadata: TableMetadata) -> tuple[PreparedMa
 def _of_step(
     step: Step, commit_uuid: UUID, first_number: int, metadata: TableMetadata
 ) -> Iterator[PreparedManifest]:
+    folder = metadata_folder(metadata.location, metadata.properties)
+    groups = _groups(step, target_bytes(metadata.properties))
+    limit = partition_limit(metadata.properties)
+    for number, (spec_id, manifests) in enumerate(groups, first_number):
+        context = manifest_context(metadata, spec_id)
+        yield PreparedManifest(
+            manifest_location(folder, commit_uuid, number),
+            context,
+            join_manifests(
+                [manifest.part for manifest in manifests],
+                context,
+                sync=sync_marker(commit_uuid, number),
+                snapshot_id=step.snapshot_id,
+            ),
+            step.snapshot_id,
+            count_partitions(manifests, context.spec, context.schema, limit) if limit else None,
+        )
+
+
+def _groups(step: Step, size_bytes: int) -> Iterator[tuple[int, list[CheckedManifest]]]:
     by_spec: dict[int, list[CheckedManifest]] = defaultdict(list)
     for checked in step.requests:
         for manifest in checked.manifests:
             by_spec[manifest.spec_id].append(manifest)
-    folder = metadata_folder(metadata.location, metadata.properties)
-    size_bytes = target_bytes(metadata.properties)
-    groups = [
-        (spec_id, group)
-        for spec_id, manifests in sorted(by_spec.items())
-        for group in rolled(manifests, size_bytes)
-    ]
-    for number, (spec_id, manifests) in enumerate(groups, first_number):
-        yield PreparedManifest(
-            manifest_location(folder, commit_uuid, number),
-            spec_id,
-            _join(metadata, spec_id, manifests, sync_marker(commit_uuid, number), step.snapshot_id),
-            step.snapshot_id,
-            _totals(metadata, spec_id, manifests),
-        )
+    for spec_id, manifests in sorted(by_spec.items()):
+        for group in rolled(manifests, size_bytes):
+            yield spec_id, group
 
 
 def rolled(
@@ -168,29 +176,6 @@ def rolled(
         left_bytes -= entries_bytes
     if group:
         yield group
-
-
-def _join(
-    metadata: TableMetadata,
-    spec_id: int,
-    manifests: list[CheckedManifest],
-    sync: bytes,
-    snapshot_id: int,
-) -> EncodedManifest:
-    context = manifest_context(metadata, spec_id)
-    return join_manifests(
-        [manifest.part for manifest in manifests], context, sync=sync, snapshot_id=snapshot_id
-    )
-
-
-def _totals(
-    metadata: TableMetadata, spec_id: int, manifests: list[CheckedManifest]
-) -> Totals | None:
-    limit = partition_limit(metadata.properties)
-    if not limit:
-        return None
-    spec = metadata.spec_by_id(spec_id)
-    return count_partitions(manifests, spec, schema_of_spec(spec, metadata), limit)
 
 
 def schema_of_spec(spec: PartitionSpec, metadata: TableMetadata) -> Schema:

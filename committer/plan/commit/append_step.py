@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.manifest.manifest import manifest_file
 from committer.plan.batch.batch import PreparedManifest, Step
 from committer.plan.batch.partition_totals import partition_limit, summarize_totals
 from committer.plan.ledger.state import ListedManifest
@@ -19,43 +19,29 @@ def produce_append(
 ) -> Produced:
     """Put the prepared manifests in front of the branch's."""
     limit = partition_limit(head.metadata.properties)
-    new = (ListedManifest(b"", _row(manifest, names)) for manifest in prepared)
+    rows = (
+        manifest_file(
+            manifest.encoded,
+            manifest.context,
+            manifest_path=manifest.location,
+            snapshot_id=names.snapshot_id,
+            sequence_number=names.sequence_number,
+        )
+        for manifest in prepared
+    )
     return Produced(
         "append",
-        (*new, *head.manifests),
+        (*(ListedManifest(b"", row) for row in rows), *head.manifests),
         _counts(step, len(prepared), len(head.manifests)),
         summarize_totals((one.totals for one in prepared), limit) if limit else {},
         tuple(manifest.written for manifest in prepared),
     )
 
 
-def _row(manifest: PreparedManifest, names: StepNames) -> ManifestFile:
-    encoded = manifest.encoded
-    return ManifestFile(
-        manifest_path=manifest.location,
-        manifest_length=len(encoded.content),
-        partition_spec_id=manifest.spec_id,
-        sequence_number=names.sequence_number,
-        min_sequence_number=names.sequence_number,
-        added_snapshot_id=names.snapshot_id,
-        added_files_count=encoded.added_files_count,
-        existing_files_count=0,
-        deleted_files_count=0,
-        added_rows_count=encoded.added_rows_count,
-        existing_rows_count=0,
-        deleted_rows_count=0,
-        partitions=encoded.partitions,
-    )
-
-
 def _counts(step: Step, created: int, kept: int) -> dict[str, int]:
-    walked = [manifest.walked for checked in step.requests for manifest in checked.manifests]
-    partitions = {
-        (manifest.spec_id, partition)
-        for checked in step.requests
-        for manifest in checked.manifests
-        for partition in manifest.walked.partitions
-    }
+    manifests = [manifest for checked in step.requests for manifest in checked.manifests]
+    walked = [manifest.walked for manifest in manifests]
+    partitions = {(one.spec_id, each) for one in manifests for each in one.walked.partitions}
     return {
         "manifests-created": created,
         "manifests-kept": kept,
