@@ -208,7 +208,7 @@ ALTERATIONS = (
     Mutant(
         "change_moves_no_head_where_nothing_else_is_checked",
         "committer/plan/commit/alter_commit.py",
-        "    if is_append or (planning.moves_head and not ",
+        "    if is_append or (moves_head and not ",
         "    if is_append or (False and not ",
         ("tests/service/table/test_alterations.py -k in_one_swap",),
     ),

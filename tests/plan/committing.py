@@ -15,7 +15,7 @@ from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import RemoveSnapshots, Update
 from committer.plan.batch.batch import Batch, PreparedManifest, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
-from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
+from committer.plan.commit.commit import CommitPlan, NeedsObjects, Planning, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
@@ -65,7 +65,9 @@ class Table:
         attempt = Attempt(number, UUID(int=10_000 + next(self._ids)), self.now_ms, "1.2.3")
         objects = Objects()
         while True:
-            plan = plan_commit(self.state, batch, prepared, attempt, cleanup, objects=objects)
+            plan = plan_commit(
+                Planning(self.state, batch, prepared, attempt, cleanup, objects=objects)
+            )
             if isinstance(plan, CommitPlan):
                 return plan
             assert isinstance(plan, NeedsObjects)

@@ -10,7 +10,7 @@ unless the change moves it itself (see `head_move.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -20,61 +20,46 @@ from committer.iceberg.updates.metadata_update import (
     Update,
     apply_updates,
 )
-from committer.plan.batch.batch import Batch, PreparedManifest
+from committer.plan.batch.batch import Batch
 from committer.plan.cleanup.maintenance import Upkeep
-from committer.plan.commit.commit import CommitPlan, NeedsObjects, base_head, plan_commit
-from committer.plan.commit.ledger_changes import LedgerCleanup, change_ledger, landed_at
+from committer.plan.commit.commit import (
+    CommitPlan,
+    NeedsObjects,
+    Planning,
+    base_head,
+    plan_commit,
+)
+from committer.plan.commit.ledger_changes import change_ledger, landed_at
 from committer.plan.commit.operation_step import InConflict, readable
-from committer.plan.commit.step_plan import Attempt, moved_ref
+from committer.plan.commit.step_plan import moved_ref
 from committer.plan.commit.swap import plan_swap
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.alter import plan_alter
 from committer.plan.operations.cherry_pick import MoveHead, plan_pick
 from committer.plan.operations.conflict import Conflict
-from committer.plan.operations.head import Head, MissingObjectsError, ObjectsAtHand
+from committer.plan.operations.head import Head, MissingObjectsError
 from committer.request.commit_request import CommitRequest
 
 
-@dataclass(frozen=True, slots=True)
-class _Planning:
-    """One attempt at a batch of one request. `moves_head`: whether the catalog checks the heads of
-    branches alone."""
-
-    state: TableState
-    batch: Batch
-    prepared: tuple[PreparedManifest, ...]
-    attempt: Attempt
-    cleanup: LedgerCleanup
-    objects: ObjectsAtHand
-    moves_head: bool
-
-    @property
-    def request(self) -> CommitRequest:
-        return self.batch.requests[0].request
-
-
 def plan_alter_commit(
-    state: TableState,
-    batch: Batch,
-    prepared: tuple[PreparedManifest, ...],
-    attempt: Attempt,
-    cleanup: LedgerCleanup,
-    objects: ObjectsAtHand,
-    *,
-    moves_head: bool,
+    planning: Planning, *, moves_head: bool
 ) -> CommitPlan | NeedsObjects | InConflict | None:
-    """Plan one attempt at a batch of one such request; None if it has to write files after all.
+    """Plan one attempt at a batch of one such request; None if it has to write files after all. It
+    takes no upkeep along.
 
     `moves_head`: whether the catalog checks the heads of branches alone.
     """
-    planning = _Planning(state, batch, prepared, attempt, cleanup, objects, moves_head)
-    request = planning.request
-    if request.operation == "cherry-pick":
-        return _plan_pick(planning)
-    updates = plan_alter(request.changes, state.metadata, request.branch, now_ms=attempt.now_ms)
+    checked = planning.batch.requests[0]
+    request = checked.request
+    updates = _updates(planning, request)
     if isinstance(updates, Conflict):
-        return InConflict({batch.requests[0].sealed.key: updates})
-    return _commit(planning, updates)
+        return InConflict({checked.sealed.key: updates})
+    if updates is None or isinstance(updates, NeedsObjects):
+        return updates
+    is_append = request.operation == "append"
+    if is_append or (moves_head and not _moves(updates, request.branch)):
+        return _with_snapshot(planning, updates)
+    return _without_snapshot(planning, request, updates)
 
 
 def table_to_write(batch: Batch, metadata: TableMetadata, *, now_ms: int) -> TableMetadata:
@@ -89,29 +74,31 @@ def table_to_write(batch: Batch, metadata: TableMetadata, *, now_ms: int) -> Tab
     return apply_updates(metadata, updates, base_location=None, now_ms=now_ms)
 
 
-def _plan_pick(planning: _Planning) -> CommitPlan | NeedsObjects | InConflict | None:
-    branch = planning.request.branch
-    head = base_head(planning.state, branch, planning.objects, {})
+def _updates(
+    planning: Planning, request: CommitRequest
+) -> tuple[Update, ...] | NeedsObjects | Conflict | None:
+    """Return the changes of the table. None: it picks a snapshot that does not follow the head."""
+    if request.operation != "cherry-pick":
+        metadata, now_ms = planning.state.metadata, planning.attempt.now_ms
+        return plan_alter(request.changes, metadata, request.branch, now_ms=now_ms)
+    head = base_head(planning)
     if not isinstance(head, Head):
         return head
     try:
-        picked = readable(partial(plan_pick, planning.request.needs, head))
+        picked = readable(partial(plan_pick, request.needs, head))
     except MissingObjectsError as missing:
         return NeedsObjects(missing.needs)
     if not isinstance(picked, MoveHead):
         return None
-    ref = moved_ref(head.metadata, branch, picked.snapshot)
-    return _commit(planning, (SetSnapshotRef(branch, ref),))
+    ref = moved_ref(head.metadata, request.branch, picked.snapshot)
+    return (SetSnapshotRef(request.branch, ref),)
 
 
-def _commit(
-    planning: _Planning, updates: Sequence[Update]
-) -> CommitPlan | NeedsObjects | InConflict:
-    altered, request = _altered(planning, updates), planning.request
-    is_append = request.operation == "append"
-    if is_append or (planning.moves_head and not _moves(updates, request.branch)):
-        return _with_snapshot(planning, altered, updates)
-    # It has no snapshot: it landed with the head that its branch has then.
+def _without_snapshot(
+    planning: Planning, request: CommitRequest, updates: Sequence[Update]
+) -> CommitPlan:
+    """Plan the change alone: it lands with the head that its branch has then."""
+    altered = _altered(planning, updates)
     landed = {request.inbox_key: landed_at(request, altered.metadata.branch_head(request.branch))}
     cleanup = planning.cleanup.of_branch(request.branch)
     ledger = change_ledger(altered, planning.batch, landed, cleanup, planning.attempt.now_ms)
@@ -126,7 +113,7 @@ def _commit(
     return CommitPlan(swap, (), (), landed, cleanup, Upkeep(), after, {})
 
 
-def _altered(planning: _Planning, updates: Sequence[Update]) -> TableState:
+def _altered(planning: Planning, updates: Sequence[Update]) -> TableState:
     """Return the table after the change alone."""
     table = planning.state.table
     metadata = apply_updates(
@@ -143,25 +130,17 @@ def _moves(updates: Sequence[Update], branch: str) -> bool:
 
 
 def _with_snapshot(
-    planning: _Planning, altered: TableState, updates: Sequence[Update]
+    planning: Planning, updates: Sequence[Update]
 ) -> CommitPlan | NeedsObjects | InConflict:
     """Plan the change together with a snapshot, which adds the files of the request, or nothing, on
     the table after it."""
-    attempt, table = planning.attempt, planning.state.table
-    plan = plan_commit(
-        altered,
-        planning.batch,
-        planning.prepared,
-        attempt,
-        planning.cleanup,
-        objects=planning.objects,
-    )
+    plan = plan_commit(replace(planning, state=_altered(planning, updates), upkeep=Upkeep()))
     if not isinstance(plan, CommitPlan):
         return plan
     swap = plan_swap(
-        table,
+        planning.state.table,
         (*updates, *plan.swap.updates),
-        uuid=attempt.metadata_uuid,
-        now_ms=attempt.now_ms,
+        uuid=planning.attempt.metadata_uuid,
+        now_ms=planning.attempt.now_ms,
     )
     return replace(plan, swap=swap, state=replace(plan.state, table=swap.table))

@@ -8,7 +8,7 @@ all. The planner asks for bytes as a value (`NeedsObjects`) and is called again 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
@@ -53,9 +53,24 @@ from committer.plan.operations.step_output import Produced, StepNames
 from committer.ports.pointer_swap import Swap
 from committer.ports.storage import NewObject
 
-_NO_UPKEEP = Upkeep()
-_NO_OBJECTS = Objects()
-_NO_CHANGES: Changes = {}
+
+@dataclass(frozen=True, slots=True)
+class Planning:
+    """All that one attempt is planned from.
+
+    `prepared`: the manifests of the batch's appends. `upkeep`: what background work has finished;
+    what no longer applies to this base is left out. `objects`: what was read, for this plan or an
+    earlier one; `changes`: those of earlier commits.
+    """
+
+    state: TableState
+    batch: Batch
+    prepared: tuple[PreparedManifest, ...]
+    attempt: Attempt
+    cleanup: LedgerCleanup
+    upkeep: Upkeep = field(default_factory=Upkeep)
+    objects: ObjectsAtHand = field(default_factory=Objects)
+    changes: Changes = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,46 +113,32 @@ class CommitPlan:
         return tuple(one.manifest_list for one in self.snapshots if one.manifest_list)
 
 
-def plan_commit(
-    state: TableState,
-    batch: Batch,
-    prepared: tuple[PreparedManifest, ...],
-    attempt: Attempt,
-    cleanup: LedgerCleanup,
-    upkeep: Upkeep = _NO_UPKEEP,
-    objects: ObjectsAtHand = _NO_OBJECTS,
-    changes: Changes = _NO_CHANGES,
-) -> CommitPlan | NeedsObjects | InConflict:
-    """Plan one attempt. `prepared` are the manifests of the batch's appends, `upkeep` what
-    background work has finished: what no longer applies to this base is left out. `objects`: what
-    was read, for this plan or an earlier one; `changes`: those of earlier commits.
+def plan_commit(planning: Planning) -> CommitPlan | NeedsObjects | InConflict:
+    """Plan one attempt.
 
     Requests in conflict are named, all that there are: the batch does not land without them, as
     they may have landed by an earlier attempt.
     """
-    head = base_head(state, batch.branch, objects, changes)
+    head = base_head(planning)
     if isinstance(head, NeedsObjects):
         return head
-    steps = _plan_steps(head, batch, prepared, upkeep, attempt)
+    steps = _plan_steps(head, planning)
     if not isinstance(steps, _Planned):
         return steps
     planned, merges = steps.steps, steps.merges
-    cleanup = cleanup.of_branch(batch.branch)
+    state, batch, attempt = planning.state, planning.batch, planning.attempt
+    cleanup = planning.cleanup.of_branch(batch.branch)
     landed = _landed(batch, planned)
     ledger = change_ledger(state, batch, landed, cleanup, attempt.now_ms)
     tag = due_tag(state.metadata, now_ms=attempt.now_ms) if batch.branch == MAIN else None
-    expired = _expired(state, batch.branch, upkeep, tag, attempt)
+    expired = _expired(planning, tag)
     updates = (
         *_updates(state.metadata, batch.branch, planned, ledger),
         *((tag,) if tag else ()),
         *(expired.updates if expired else ()),
     )
     swap = plan_swap(state.table, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms)
-    after = TableState(
-        swap.table,
-        ledger.ledger,
-        _heads(state, batch, planned[-1].snapshot, planned[-1].listed),
-    )
+    after = TableState(swap.table, ledger.ledger, _heads(state, batch.branch, planned[-1]))
     return CommitPlan(
         swap,
         tuple(written for step in planned for written in step.objects),
@@ -150,11 +151,10 @@ def plan_commit(
     )
 
 
-def base_head(
-    state: TableState, branch: str, objects: ObjectsAtHand, changes: Changes
-) -> Head | NeedsObjects:
+def base_head(planning: Planning) -> Head | NeedsObjects:
     """Return the branch as the attempt finds it."""
-    metadata = state.metadata
+    state, branch = planning.state, planning.batch.branch
+    metadata, objects, changes = state.metadata, planning.objects, planning.changes
     parent = metadata.branch_head(branch)
     if parent is None:
         return Head(metadata, branch, None, (), objects, changes)
@@ -180,18 +180,13 @@ class _Planned:
     merges: tuple[MergedManifests, ...]
 
 
-def _plan_steps(
-    base: Head,
-    batch: Batch,
-    prepared: Sequence[PreparedManifest],
-    upkeep: Upkeep,
-    attempt: Attempt,
-) -> _Planned | NeedsObjects | InConflict:
+def _plan_steps(base: Head, planning: Planning) -> _Planned | NeedsObjects | InConflict:
     """Plan the steps in their order. The last one lists the merged manifests.
 
     A step that lacks bytes or conflicts is passed over, to learn in one go what stands in the way
     of the others.
     """
+    batch, attempt = planning.batch, planning.attempt
     head, planned, merges = base, list[StepPlan](), tuple[MergedManifests, ...]()
     missing, conflicts = frozenset[ObjectRange](), InConflict()
     for number, step in enumerate(batch.steps):
@@ -199,7 +194,7 @@ def _plan_steps(
             head = head_after(head, planned[-1])
         names = names_of(head, step, number, batch.commit_uuid, attempt)
         try:
-            produced = _produce(head, base, step, prepared, names)
+            produced = _produce(head, base, step, planning.prepared, names)
         except MissingObjectsError as error:
             missing |= error.needs
             continue
@@ -208,7 +203,7 @@ def _plan_steps(
             continue
         if number == len(batch.steps) - 1:
             version = head.metadata.format_version
-            merges = applicable_merges(upkeep, batch.branch, produced.manifests, version)
+            merges = applicable_merges(planning.upkeep, batch.branch, produced.manifests, version)
         planned.append(plan_step(head, step, names, produced, merges, attempt))
     if missing:
         return NeedsObjects(missing)
@@ -248,25 +243,23 @@ def _updates(
     return (*added, moved, *ledger.updates)
 
 
-def _expired(
-    state: TableState, branch: str, upkeep: Upkeep, tag: SetSnapshotRef | None, attempt: Attempt
-) -> ExpiredSnapshots | None:
+def _expired(planning: Planning, tag: SetSnapshotRef | None) -> ExpiredSnapshots | None:
     """Return the expiry that this commit takes along: none that would remove the tagged snapshot,
     which was chosen before there was a tag."""
-    expired = applicable_expiry(upkeep.expired, state, branch, now_ms=attempt.now_ms)
+    expired = applicable_expiry(
+        planning.upkeep.expired,
+        planning.state,
+        planning.batch.branch,
+        now_ms=planning.attempt.now_ms,
+    )
     if expired and tag and tag.ref.snapshot_id in expired.snapshot_ids:
         return None
     return expired
 
 
-def _heads(
-    state: TableState,
-    batch: Batch,
-    snapshot: Snapshot,
-    listed: tuple[ListedManifest, ...],
-) -> dict[int, tuple[ListedManifest, ...]]:
+def _heads(state: TableState, branch: str, last: StepPlan) -> dict[int, tuple[ListedManifest, ...]]:
     """Keep the new head's manifests; the old head's unless another ref still names it."""
-    others = {ref.snapshot_id for name, ref in state.metadata.refs.items() if name != batch.branch}
+    others = {ref.snapshot_id for name, ref in state.metadata.refs.items() if name != branch}
     heads = {head: rows for head, rows in state.heads.items() if head in others}
-    heads[snapshot.snapshot_id] = listed
+    heads[last.snapshot.snapshot_id] = last.listed
     return heads

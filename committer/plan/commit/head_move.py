@@ -23,7 +23,7 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.ledger_entry import parse_property_key
 from committer.plan.batch.batch import Batch, Step, snapshot_id_from
-from committer.plan.commit.commit import NeedsObjects, plan_commit
+from committer.plan.commit.commit import NeedsObjects, Planning, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.commit.step_plan import Attempt
@@ -84,7 +84,7 @@ def move_head(
         raise InvariantError("a random snapshot id is taken: try again")
     batch = Batch((Step((), snapshot_id),), uuid, empty_on=branch)
     attempt = Attempt(1, uuid, now_ms)
-    plan = plan_commit(state, batch, (), attempt, LedgerCleanup(), objects=objects)
+    plan = plan_commit(Planning(state, batch, (), attempt, LedgerCleanup(), objects=objects))
     if isinstance(plan, NeedsObjects):
         return plan
     if isinstance(plan, InConflict):

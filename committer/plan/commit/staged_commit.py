@@ -13,33 +13,23 @@ from dataclasses import replace
 from committer.iceberg.updates.metadata_update import AddSnapshot
 from committer.iceberg.updates.requirement import AssertRefSnapshotId
 from committer.ledger_entry import Landed
-from committer.plan.batch.batch import Batch, PreparedManifest
+from committer.plan.batch.batch import Batch
 from committer.plan.cleanup.maintenance import Upkeep
-from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
-from committer.plan.commit.ledger_changes import LedgerCleanup, change_ledger, landed_at
+from committer.plan.commit.commit import CommitPlan, NeedsObjects, Planning, plan_commit
+from committer.plan.commit.ledger_changes import change_ledger, landed_at
 from committer.plan.commit.operation_step import InConflict
-from committer.plan.commit.step_plan import Attempt
 from committer.plan.commit.swap import plan_swap
 from committer.plan.ledger.state import TableState
-from committer.plan.operations.change_index import Changes
-from committer.plan.operations.head import ObjectsAtHand
 from committer.ports.pointer_swap import Swap
 
 
-def plan_staged_commit(
-    state: TableState,
-    batch: Batch,
-    prepared: tuple[PreparedManifest, ...],
-    attempt: Attempt,
-    cleanup: LedgerCleanup,
-    objects: ObjectsAtHand,
-    changes: Changes,
-) -> CommitPlan | NeedsObjects | InConflict:
+def plan_staged_commit(planning: Planning) -> CommitPlan | NeedsObjects | InConflict:
     """Plan one attempt at a batch whose snapshots are staged. It takes no upkeep along, which
     belongs to a branch."""
-    plan = plan_commit(state, batch, prepared, attempt, cleanup, objects=objects, changes=changes)
+    plan = plan_commit(replace(planning, upkeep=Upkeep()))
     if not isinstance(plan, CommitPlan):
         return plan
+    state, batch, attempt = planning.state, planning.batch, planning.attempt
     ledger = change_ledger(state, batch, _at_head(state, batch), plan.cleanup, attempt.now_ms)
     updates = (*(AddSnapshot(one) for one in plan.snapshots), *ledger.updates)
     swap = plan_swap(state.table, updates, uuid=attempt.metadata_uuid, now_ms=attempt.now_ms)

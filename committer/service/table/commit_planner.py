@@ -6,7 +6,7 @@ An exception while planning is our bug: it is counted and logged, and must not s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from committer.errors import FrazilError
@@ -22,15 +22,12 @@ from committer.plan.batch.batch import (
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.alter_commit import plan_alter_commit, table_to_write
-from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
-from committer.plan.commit.ledger_changes import LedgerCleanup
+from committer.plan.commit.commit import CommitPlan, NeedsObjects, Planning, plan_commit
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.commit.staged_commit import plan_staged_commit
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.batch_steps import Requests
-from committer.plan.operations.change_index import Changes
-from committer.plan.operations.head import ObjectsAtHand
 from committer.ports.storage import Storage
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -110,18 +107,14 @@ class CommitPlanner:
         try:
             cleanup = self.ledger_upkeep.cleanup(state.ledger, landing)
             reads = self._reads(batch)
+            planning = Planning(
+                state, batch, prepared, attempt, cleanup, upkeep, changes=self.objects.changes
+            )
             while True:
                 plan = await off_loop_if_large(
                     self._weight_bytes(batch, state, reads),
                     self._plan_once,
-                    state,
-                    batch,
-                    prepared,
-                    attempt,
-                    cleanup,
-                    upkeep,
-                    reads.at_hand,
-                    self.objects.changes,
+                    replace(planning, objects=reads.at_hand),
                 )
                 if not isinstance(plan, NeedsObjects):
                     return plan
@@ -131,26 +124,14 @@ class CommitPlanner:
         except Exception as error:  # our bug must not stop the other requests
             raise self._crashed(batch.requests, error) from error
 
-    def _plan_once(
-        self,
-        state: TableState,
-        batch: Batch,
-        prepared: tuple[PreparedManifest, ...],
-        attempt: Attempt,
-        cleanup: LedgerCleanup,
-        upkeep: Upkeep,
-        objects: ObjectsAtHand,
-        changes: Changes,
-    ) -> CommitPlan | NeedsObjects | InConflict:
-        if batch.changes_table:
-            plan = plan_alter_commit(
-                state, batch, prepared, attempt, cleanup, objects, moves_head=self.moves_head
-            )
+    def _plan_once(self, planning: Planning) -> CommitPlan | NeedsObjects | InConflict:
+        if planning.batch.changes_table:
+            plan = plan_alter_commit(planning, moves_head=self.moves_head)
             if plan is not None:
                 return plan
-        if batch.is_staged:
-            return plan_staged_commit(state, batch, prepared, attempt, cleanup, objects, changes)
-        return plan_commit(state, batch, prepared, attempt, cleanup, upkeep, objects, changes)
+        if planning.batch.is_staged:
+            return plan_staged_commit(planning)
+        return plan_commit(planning)
 
     def _reads(self, batch: Batch) -> PlanReads:
         looks = any(step.adopts or not step.is_append for step in batch.steps)

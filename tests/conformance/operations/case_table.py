@@ -8,7 +8,7 @@ from committer.errors import InvariantError
 from committer.plan.batch.batch import Batch, PreparedManifest, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.commit.alter_commit import plan_alter_commit, table_to_write
-from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
+from committer.plan.commit.commit import CommitPlan, NeedsObjects, Planning, plan_commit
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.commit.staged_commit import plan_staged_commit
 from committer.plan.commit.step_plan import Attempt
@@ -74,14 +74,14 @@ class CaseTable(Table):
         objects: Objects,
     ) -> CommitPlan | InConflict | NeedsObjects:
         """Plan as `CommitPlanner` does."""
-        common = (self.state, batch, prepared, attempt, NO_CHORES)
+        planning = Planning(self.state, batch, prepared, attempt, NO_CHORES, objects=objects)
         if batch.changes_table:
-            plan = plan_alter_commit(*common, objects, moves_head=False)
+            plan = plan_alter_commit(planning, moves_head=False)
             if plan is not None:
                 return plan
         if batch.is_staged:
-            return plan_staged_commit(*common, objects, {})
-        return plan_commit(*common, objects=objects)
+            return plan_staged_commit(planning)
+        return plan_commit(planning)
 
     def _read(self, wanted: ObjectRange) -> bytes:
         content = self.objects.get(wanted.location)

@@ -28,7 +28,7 @@ from committer.iceberg.values.locations import manifest_location, metadata_folde
 from committer.plan.batch.batch import manifest_context
 from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicable_merges
 from committer.plan.cleanup.merge_selection import plan_merges
-from committer.plan.commit.commit import CommitPlan, plan_commit
+from committer.plan.commit.commit import CommitPlan, Planning, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.evidence import EVIDENCE_KEY
@@ -84,7 +84,7 @@ def merged(table: Table, branch: str = "main") -> Upkeep:
 def commit(table: Table, upkeep: Upkeep, *requests: EncodedRequest) -> CommitPlan:
     batch, prepared = table.batch(*requests)
     attempt = Attempt(1, UUID(int=5_000 + len(table.objects)), table.now_ms)
-    plan = plan_commit(table.state, batch, prepared, attempt, LedgerCleanup(), upkeep)
+    plan = plan_commit(Planning(table.state, batch, prepared, attempt, LedgerCleanup(), upkeep))
     assert isinstance(plan, CommitPlan)
     return table.land(plan)
 

@@ -13,7 +13,7 @@ from committer.iceberg.updates.requirement import AssertCurrentSchemaId
 from committer.plan.batch.batch import Batch, Step, prepare_manifests
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.commit.attempt_log import LOST_MAX, AttemptLog
-from committer.plan.commit.commit import CommitPlan, plan_commit
+from committer.plan.commit.commit import CommitPlan, Planning, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
@@ -34,7 +34,7 @@ def plan_of(number: int) -> CommitPlan:
     batch = Batch((Step((checked,), 17),), UUID(int=18))
     prepared = prepare_manifests(batch, BASE.metadata)
     attempt = Attempt(number, UUID(int=100 + number), 1_000, "1")
-    plan = plan_commit(state, batch, prepared, attempt, LedgerCleanup())
+    plan = plan_commit(Planning(state, batch, prepared, attempt, LedgerCleanup()))
     assert isinstance(plan, CommitPlan)
     return plan
 

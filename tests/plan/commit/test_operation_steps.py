@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from committer.plan.batch.batch import Batch, Step, prepare_manifests
-from committer.plan.commit.commit import CommitPlan, NeedsObjects, plan_commit
+from committer.plan.commit.commit import CommitPlan, NeedsObjects, Planning, plan_commit
 from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.commit.step_plan import Attempt
@@ -65,8 +65,9 @@ def answer(table: Table, batch: Batch, number: int = 1) -> tuple[object, list[se
     rounds: list[set[ObjectRange]] = []
     read: dict[ObjectRange, bytes] = {}
     while True:
+        objects = Objects(read)
         found = plan_commit(
-            table.state, batch, prepared, attempt, LedgerCleanup(), objects=Objects(read)
+            Planning(table.state, batch, prepared, attempt, LedgerCleanup(), objects=objects)
         )
         if not isinstance(found, NeedsObjects):
             return found, rounds

@@ -8,10 +8,9 @@ from committer.iceberg.updates.metadata_update import AddSnapshot, SetSnapshotRe
 from committer.iceberg.updates.requirement import AssertRefSnapshotId
 from committer.ledger_entry import parse_entry, property_key
 from committer.plan.cleanup.maintenance import Upkeep
-from committer.plan.commit.commit import CommitPlan
+from committer.plan.commit.commit import CommitPlan, Planning
 from committer.plan.commit.staged_commit import plan_staged_commit
 from committer.plan.commit.step_plan import Attempt
-from committer.plan.operations.head import Objects
 from tests.plan.committing import NO_CHORES, Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
@@ -22,7 +21,7 @@ TAGGED = {"frazil.tags.every": "1h"}
 def plan_of(table: Table) -> CommitPlan:
     batch, prepared = table.batch(build_request(table.table, partition=("AA",), epoch=7))
     attempt = Attempt(1, UUID(int=9), table.now_ms + 7_200_000)
-    plan = plan_staged_commit(table.state, batch, prepared, attempt, NO_CHORES, Objects(), {})
+    plan = plan_staged_commit(Planning(table.state, batch, prepared, attempt, NO_CHORES))
     assert isinstance(plan, CommitPlan)
     return plan
 

@@ -12,7 +12,7 @@ from committer.iceberg.updates.metadata_update import SetProperties, SetSnapshot
 from committer.plan.cleanup import expiry
 from committer.plan.cleanup.expiry import ExpiredSnapshots
 from committer.plan.cleanup.maintenance import Upkeep
-from committer.plan.commit.commit import CommitPlan, plan_commit
+from committer.plan.commit.commit import CommitPlan, Planning, plan_commit
 from committer.plan.commit.step_plan import Attempt
 from committer.request.request_format import EncodedRequest
 from tests.plan.committing import NO_CHORES, Table
@@ -94,13 +94,8 @@ def test_an_expiry_that_was_chosen_before_the_tag_does_not_remove_what_it_names(
 
 def _plan_with(table: Table, expired: Snapshot) -> CommitPlan:
     batch, prepared = table.batch(request(table, epoch=9))
-    plan = plan_commit(
-        table.state,
-        batch,
-        prepared,
-        Attempt(1, UUID(int=9), table.now_ms),
-        NO_CHORES,
-        Upkeep(expired=ExpiredSnapshots((expired,))),
-    )
+    attempt = Attempt(1, UUID(int=9), table.now_ms)
+    upkeep = Upkeep(expired=ExpiredSnapshots((expired,)))
+    plan = plan_commit(Planning(table.state, batch, prepared, attempt, NO_CHORES, upkeep))
     assert isinstance(plan, CommitPlan)
     return plan

@@ -18,7 +18,7 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.plan.batch.batch import prepare_manifests
-from committer.plan.commit.commit import plan_commit
+from committer.plan.commit.commit import Planning, plan_commit
 from committer.ports.queue import Delivery
 from committer.ports.storage import NewObject
 from committer.reason import Reason
@@ -121,10 +121,11 @@ async def test_a_commit_that_the_planner_trips_over_stops_no_other_and_is_kept(
 ) -> None:
     broken = [True]
 
-    def trips(state: object, batch: object, *rest: object) -> object:
-        if broken[0] and any(one.request.producer.id == "poison" for one in batch.requests):  # type: ignore[attr-defined]
+    def trips(planning: Planning) -> object:
+        requests = planning.batch.requests
+        if broken[0] and any(one.request.producer.id == "poison" for one in requests):
             raise ZeroDivisionError
-        return plan_commit(state, batch, *rest)  # type: ignore[arg-type]
+        return plan_commit(planning)
 
     monkeypatch.setattr("committer.service.table.commit_planner.plan_commit", trips)
     harness = ServiceHarness()
