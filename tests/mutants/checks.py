@@ -380,7 +380,7 @@ CHECKS = (
     Mutant(
         "filter_is_not_bound",
         "committer/plan/batch/checked_filters.py",
-        "            bind(expression, self.schema, case_sensitive=self.is_case_sensitive)\n",
+        "        bind(expression, schema, case_sensitive=case_sensitive)\n",
         "",
         _CHECK,
     ),

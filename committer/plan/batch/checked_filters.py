@@ -32,34 +32,30 @@ def check_filters(needs: Needs, schema: Schema) -> CheckedFilters:
     """Read the filters of a request. Errors: `InvalidRequestError` naming filter and column."""
     if needs.row_filter is None and needs.conflict_filter is None:
         return NO_FILTERS
-    check = _FilterCheck(schema, needs.case_sensitive)
     return CheckedFilters(
-        check.checked("row-filter", needs.row_filter),
-        check.checked("conflict-filter", needs.conflict_filter),
+        _checked("row-filter", needs.row_filter, schema, needs.case_sensitive),
+        _checked("conflict-filter", needs.conflict_filter, schema, needs.case_sensitive),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _FilterCheck:
-    schema: Schema
-    is_case_sensitive: bool
-
-    def checked(self, name: str, document: Filter | None) -> Expression | None:
-        if document is None:
-            return None
-        if _has_more_values(document, FILTER_VALUES_MAX):
-            raise InvalidRequestError(
-                Reason.REQUEST_TOO_LARGE,
-                f"`{name}` has more than {FILTER_VALUES_MAX} values: take a wider filter",
-            )
-        try:
-            expression = parse_expression(document, where=f"`{name}`")
-            bind(expression, self.schema, case_sensitive=self.is_case_sensitive)
-        except InvalidMetadataError as error:
-            raise InvalidRequestError(Reason.REQUEST_MALFORMED, str(error)) from None
-        except InvalidFilterError as error:
-            raise InvalidRequestError(Reason.FILTER_UNBOUND, f"`{name}`: {error}") from None
-        return expression
+def _checked(
+    name: str, document: Filter | None, schema: Schema, case_sensitive: bool
+) -> Expression | None:
+    if document is None:
+        return None
+    if _has_more_values(document, FILTER_VALUES_MAX):
+        raise InvalidRequestError(
+            Reason.REQUEST_TOO_LARGE,
+            f"`{name}` has more than {FILTER_VALUES_MAX} values: take a wider filter",
+        )
+    try:
+        expression = parse_expression(document, where=f"`{name}`")
+        bind(expression, schema, case_sensitive=case_sensitive)
+    except InvalidMetadataError as error:
+        raise InvalidRequestError(Reason.REQUEST_MALFORMED, str(error)) from None
+    except InvalidFilterError as error:
+        raise InvalidRequestError(Reason.FILTER_UNBOUND, f"`{name}`: {error}") from None
+    return expression
 
 
 def _has_more_values(document: object, limit: int) -> bool:
