@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, RemoveSnapshots, Update
+from committer.plan.batch.manifest_size import is_true
 from committer.plan.ledger.evidence import SNAPSHOTS_MAX
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.cherry_pick import WAP_ID
@@ -136,7 +137,7 @@ def may_expire(properties: Mapping[str, str], *, default: bool) -> bool:
     """Return whether Frazil expires snapshots of a table.
     `default`: where the table does not say."""
     said = properties.get(EXPIRE_PROPERTY, "").strip().lower()
-    if properties.get(_GC_PROPERTY, "true").strip().lower() != "true":
+    if not is_true(properties, _GC_PROPERTY, default=True):
         return False
     return said == "true" if said else default
 

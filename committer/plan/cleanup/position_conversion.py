@@ -28,7 +28,7 @@ from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile, live_manifests
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.batch.manifest_size import is_true
-from committer.plan.cleanup.reachability import READS_AT_ONCE, Reading
+from committer.plan.cleanup.reachability import Reading, batches
 from committer.plan.cleanup.stored_manifests import live_data_files, read_manifests
 from committer.plan.operations.change import RemovedDelete, removed_delete
 from committer.plan.operations.head import may_hold_any
@@ -124,7 +124,7 @@ def find_conversion(
         return Conversion(left_alone=chosen.left_alone)
     entries: list[ManifestEntry] = []
     of_interest = [row for row in deletes if chosen.may_be_in(row, metadata)]
-    for batch in _batches(of_interest):
+    for batch in batches(of_interest):
         for found in (yield from _entries(batch)):
             entries += (
                 one for one in found if _is_by_position(one) and chosen.takes(one.data_file)
@@ -167,7 +167,7 @@ def _choose(
     deletes: Sequence[ManifestFile], converted: set[str], files_max: int
 ) -> Reading[_Chosen]:
     chosen = _Chosen()
-    for batch in _batches([row for row in deletes if row.manifest_path not in converted]):
+    for batch in batches([row for row in deletes if row.manifest_path not in converted]):
         for row, entries in zip(batch, (yield from _entries(batch)), strict=True):
             files = [one.data_file for one in entries if _is_by_position(one)]
             old = [file for file in files if not file.is_deletion_vector]
@@ -213,8 +213,7 @@ def _read_positions(
     entries: Sequence[ManifestEntry], read_rows: ReadRows
 ) -> Reading[list[_Deleted]]:
     found: list[_Deleted] = []
-    for start in range(0, len(entries), READS_AT_ONCE):
-        batch = entries[start : start + READS_AT_ONCE]
+    for batch in batches(entries):
         contents = yield [one.data_file.file_path for one in batch]
         for entry, content in zip(batch, contents, strict=True):
             if content is None:
@@ -238,7 +237,7 @@ def _find_data(
     """Return the live data files of these paths."""
     found: dict[str, ManifestEntry] = {}
     data = live_manifests(rows, ManifestContent.DATA)
-    for batch in _batches([row for row in data if chosen.may_be_in(row, metadata)]):
+    for batch in batches([row for row in data if chosen.may_be_in(row, metadata)]):
         if not wanted - found.keys():
             break
         contents = yield from read_manifests(batch)
@@ -267,11 +266,6 @@ def _applies(delete: ManifestEntry, data: ManifestEntry) -> bool:
 
 
 # --- Manifests -----------------------------------------------------------------------------------
-
-
-def _batches(rows: Sequence[ManifestFile]) -> Iterator[Sequence[ManifestFile]]:
-    for start in range(0, len(rows), READS_AT_ONCE):
-        yield rows[start : start + READS_AT_ONCE]
 
 
 def _entries(rows: Sequence[ManifestFile]) -> Reading[list[list[ManifestEntry]]]:

@@ -29,6 +29,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.metadata.table_statistics import StatisticsFile
 from committer.iceberg.values.locations import comparable_location
 from committer.plan.batch.data_locations import attempt_named
+from committer.plan.batch.manifest_size import is_true
 from committer.plan.ledger.evidence import is_ours
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"
@@ -121,7 +122,7 @@ def attempts_held(snapshot: Snapshot, attempts: Collection[str]) -> Reading[set[
             if file.is_live:
                 found.update(sought.intersection((attempt_named(file.path),)))
 
-    for batch in _batches(list(rows.values())):
+    for batch in batches(list(rows.values())):
         yield from each_manifest(batch, take, missing_is_error=True)
         sought -= found
         if not sought:
@@ -132,7 +133,7 @@ def attempts_held(snapshot: Snapshot, attempts: Collection[str]) -> Reading[set[
 def fallen_metadata_files(base: TableMetadata, after: TableMetadata) -> tuple[str, ...]:
     """Return the files that a commit has dropped from the metadata log,
     if the table wants them deleted."""
-    if after.properties.get(_CLEAN_PROPERTY, "false").strip().lower() != "true":
+    if not is_true(after.properties, _CLEAN_PROPERTY, default=False):
         return ()
     kept = {entry.metadata_file for entry in after.metadata_log}
     return tuple(
@@ -250,7 +251,7 @@ def _without_live(candidates: set[str], rows: Sequence[ManifestFile]) -> Reading
     def take(files: Iterable[NamedFile]) -> None:
         dead.difference_update(file.path for file in files if file.is_live)
 
-    for batch in _batches(rows):
+    for batch in batches(rows):
         if not dead:
             break
         yield from each_manifest(batch, take, missing_is_error=True)
@@ -270,7 +271,7 @@ def rows_of_all(snapshots: Sequence[Snapshot], *, missing_is_error: bool) -> Rea
     locations = [one.manifest_list for one in snapshots if one.manifest_list is not None]
     if missing_is_error and len(locations) != len(snapshots):
         raise InvalidMetadataError("a snapshot that stays has no manifest list")
-    for batch in _batches(locations):
+    for batch in batches(locations):
         contents = yield batch
         for location, content in zip(batch, contents, strict=True):
             if content is not None:
@@ -287,7 +288,7 @@ def each_manifest(
     *,
     missing_is_error: bool,
 ) -> Reading[None]:
-    for batch in _batches(rows):
+    for batch in batches(rows):
         contents = yield [row.manifest_path for row in batch]
         for row, content in zip(batch, contents, strict=True):
             if content is not None:
@@ -296,7 +297,8 @@ def each_manifest(
                 raise _missing(row.manifest_path)
 
 
-def _batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield as many as are read at once, in their order."""
     for start in range(0, len(items), READS_AT_ONCE):
         yield items[start : start + READS_AT_ONCE]
 
