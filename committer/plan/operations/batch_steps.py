@@ -49,8 +49,7 @@ def _is_alone(step: Requests) -> bool:
 
 def _is_plain(request: CommitRequest) -> bool:
     """Return whether a request shares a snapshot with every other of its kind."""
-    is_append = request.operation == "append" and not request.changes
-    return is_append and not (request.summary or request.adopt_existing or request.stage_only)
+    return _may_share_append(request) and not request.summary
 
 
 def by_epoch(requests: Sequence[CheckedRequest]) -> list[CheckedRequest]:
