@@ -6,7 +6,7 @@ It decides nothing about producers: that is `ledger`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from committer.iceberg.metadata.snapshot import Snapshot
@@ -100,11 +100,11 @@ def change_ledger(
     """Return the ledger's changes by a commit. `landed` is keyed by inbox key."""
     entries, dropped = _entries(state.ledger, batch, landed, cleanup, now_ms)
     properties = {key: print_entry(entry) for key, entry in entries.items()}
-    ledger = state.ledger.without(dropped).with_landed(entries)
+    ledger = state.ledger.changed(entries, dropped)
     if dropped:
         one_shots = _with_forgotten(state, batch.branch, dropped, now_ms)
         properties[one_shots_key(batch.branch)] = print_one_shots(one_shots)
-        ledger = ledger.with_one_shots(batch.branch, one_shots)
+        ledger = replace(ledger, one_shots={**ledger.one_shots, batch.branch: one_shots})
     return LedgerChanges(properties, dropped, ledger)
 
 

@@ -108,10 +108,6 @@ class Ledger:
         producer, branch = parsed
         return branch in self.one_shots and self.one_shots[branch].has_tombstone(producer)
 
-    def with_one_shots(self, branch: str, one_shots: OneShots) -> Ledger:
-        """Return the ledger after these producers were forgotten."""
-        return replace(self, one_shots={**self.one_shots, branch: one_shots})
-
     def _is_accepted(self, key: str, entry: ProducerEntry, request: CommitRequest) -> bool:
         """Return whether an operator permits the request to land: not after a rollback that the
         operator did not know of.
@@ -128,14 +124,12 @@ class Ledger:
         parsed = map(parse_property_key, self.entries)
         return frozenset(one[1] for one in parsed if one is not None)
 
-    def with_landed(self, requests: Mapping[str, ProducerEntry]) -> Ledger:
-        """Return the ledger after a commit that wrote these entries."""
-        return replace(self, entries={**self.entries, **requests})
-
-    def without(self, keys: frozenset[str]) -> Ledger:
-        """Return the ledger after these entries were dropped."""
-        kept = {key: entry for key, entry in self.entries.items() if key not in keys}
-        return replace(self, entries=kept)
+    def changed(
+        self, written: Mapping[str, ProducerEntry], dropped: frozenset[str] = frozenset()
+    ) -> Ledger:
+        """Return the ledger after a commit that wrote and dropped these entries."""
+        kept = {key: entry for key, entry in self.entries.items() if key not in dropped}
+        return replace(self, entries={**kept, **written})
 
     def entry_of(self, request: CommitRequest) -> ProducerEntry:
         """Return the producer's entry, or a first empty one."""

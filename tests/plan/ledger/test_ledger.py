@@ -530,10 +530,10 @@ def test_entries_are_added_and_dropped_without_touching_the_others() -> None:
     table_uuid = uuid4()
     entry = ProducerEntry(table_uuid)
     ledger = Ledger({"a": entry}, {"c": "why"})
-    later = ledger.with_landed({"b": entry.with_landed(landed(1))})
+    later = ledger.changed({"b": entry.with_landed(landed(1))})
     assert set(later.entries) == {"a", "b"}
     assert set(ledger.entries) == {"a"}
-    assert later.without(frozenset({"a"})).entries.keys() == {"b"}
+    assert later.changed({}, frozenset({"a"})).entries.keys() == {"b"}
     assert later.frozen == {"c": "why"}
 
 
