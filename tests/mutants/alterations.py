@@ -265,7 +265,7 @@ ALTERATIONS = (
     Mutant(
         "member_of_a_transaction_is_staged",
         "committer/plan/batch/request_check.py",
-        "    if _is_apart(request) and request.transaction is not None:\n",
+        "    if request.transaction and (request.changes or request.stage_only or is_pick):\n",
         "    if False:\n",
         ("tests/plan/batch/test_request_check.py -k nothing_is_staged",),
     ),

@@ -351,13 +351,10 @@ def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:
         )
 
 
-def _is_apart(request: CommitRequest) -> bool:
-    """Return whether it changes more than the files of a branch."""
-    return bool(request.changes) or request.stage_only or request.operation == "cherry-pick"
-
-
 def _check_operation(request: CommitRequest) -> None:
-    if _is_apart(request) and request.transaction is not None:
+    """Refuse a transaction that changes more than the files of a branch."""
+    is_pick = request.operation == "cherry-pick"
+    if request.transaction and (request.changes or request.stage_only or is_pick):
         raise _refused(
             Reason.UNSUPPORTED,
             "not supported by this version: a change of the table, a pick or a staged snapshot in a"
