@@ -61,12 +61,10 @@ def _by_id(value: object) -> object:
 
 
 def _bounds(value: object) -> object:
-    found = cast("Mapping[str, Row] | None", value)
-    return (
-        None
-        if found is None
-        else _by_id({key: _text_of(each, "value") for key, each in found.items()})
-    )
+    if value is None:
+        return None
+    found = cast("Mapping[str, Row]", value)
+    return _by_id({key: _text_of(each, "value") for key, each in found.items()})
 
 
 def _summaries(value: object) -> object:
@@ -77,15 +75,15 @@ def _text_of(row: Row, *keys: str) -> Row:
     return row | {key: _json_text(row[key]) for key in keys if key in row}
 
 
+_COUNT_KEYS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+_BOUND_KEYS = ("lower_bounds", "upper_bounds")
 _VALUES: Mapping[str, Callable[[object], object]] = {
     "partition": _json_text,
     "partitions": _summaries,
     "summary": lambda value: list(cast("Mapping[str, str]", value).items()),
     "file": lambda value: _plain(cast(Row, value)),
-    **dict.fromkeys(
-        ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts"), _by_id
-    ),
-    **dict.fromkeys(("lower_bounds", "upper_bounds"), _bounds),
+    **dict.fromkeys(_COUNT_KEYS, _by_id),
+    **dict.fromkeys(_BOUND_KEYS, _bounds),
 }
 
 
@@ -101,14 +99,7 @@ _IDENTITY = {
     "record_count": _LONG,
     "file_size_in_bytes": _LONG,
 }
-_METRICS = {
-    "column_sizes": _COUNTS,
-    "value_counts": _COUNTS,
-    "null_value_counts": _COUNTS,
-    "nan_value_counts": _COUNTS,
-    "lower_bounds": _BOUNDS,
-    "upper_bounds": _BOUNDS,
-}
+_METRICS = {**dict.fromkeys(_COUNT_KEYS, _COUNTS), **dict.fromkeys(_BOUND_KEYS, _BOUNDS)}
 _TRACKING = {
     "equality_ids": pa.list_(_INT),
     "sort_order_id": _INT,
