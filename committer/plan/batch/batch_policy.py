@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from committer.ledger_entry import LATEST_MAX
 from committer.plan.batch.request_check import CheckedRequest
-from committer.plan.ledger.quiet_gap import GapPolicy
+from committer.plan.ledger.quiet_gap import GapPolicy, property_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,8 @@ INTERVAL_MS_MAX = 3_600_000
 def interval_ms(properties: Mapping[str, str], default: int) -> int:
     """Return a table's own least interval, at most an hour;
     the default if it has no readable one."""
-    text = properties.get(INTERVAL_PROPERTY, "").strip()
-    if not (text.isascii() and text.isdigit()):
-        return default
-    return min(int(text), INTERVAL_MS_MAX) if len(text) < 16 else INTERVAL_MS_MAX
+    own_ms = property_ms(properties, INTERVAL_PROPERTY, INTERVAL_MS_MAX)
+    return default if own_ms is None else own_ms
 
 
 # Every commit writes the whole metadata file, and every reader reads it.

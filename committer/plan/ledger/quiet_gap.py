@@ -18,6 +18,14 @@ GAP_PROPERTY = "frazil.commit.yield-to-others-ms"
 GAP_MS_MAX = 60_000
 
 
+def property_ms(properties: Mapping[str, str], key: str, ms_max: int) -> int | None:
+    """Read a property as a number, at most `ms_max`; None if it holds none."""
+    text = properties.get(key, "").strip()
+    if not (text.isascii() and text.isdigit()):
+        return None
+    return min(int(text), ms_max) if len(text) < 16 else ms_max
+
+
 @dataclass(frozen=True, slots=True)
 class GapPolicy:
     """In ms. `length`: of a gap, 0: none. `period`: a waiting writer gets a gap within it.
@@ -32,10 +40,9 @@ class GapPolicy:
     def for_table(self, properties: Mapping[str, str]) -> GapPolicy:
         """Return a table's policy: one with a length of its own has other engines,
         so gaps always."""
-        text = properties.get(GAP_PROPERTY, "").strip()
-        if not (text.isascii() and text.isdigit()):
+        length_ms = property_ms(properties, GAP_PROPERTY, GAP_MS_MAX)
+        if length_ms is None:
             return self
-        length_ms = min(int(text), GAP_MS_MAX) if len(text) < 16 else GAP_MS_MAX
         return GapPolicy(length_ms, self.period_ms, self.lately_ms, always=True)
 
 
