@@ -32,6 +32,9 @@ _PERMISSIONS = {
 }
 
 
+_API = "self._api."
+
+
 class ClientCalls:
     """The code of the files that match the patterns, as far as it leads to calls of one service. A
     base class comes before its adapter, whose methods override its own."""
@@ -44,11 +47,13 @@ class ClientCalls:
             self._add("", ast.parse(path.read_text()).body)
 
     def _add(self, prefix: str, body: Iterable[ast.stmt]) -> None:
-        """Add functions by name, methods as `self.name`: no two classes of an adapter share one."""
+        """Add functions by name, methods as `self.name`: no two classes of an adapter share one.
+        Those of a store's protocol, `…Api`, are called as `self._api.name`.
+        """
         for node in body:
             match node:
                 case ast.ClassDef():
-                    self._add("self.", node.body)
+                    self._add(_API if node.name.endswith("Api") else "self.", node.body)
                 case ast.FunctionDef() | ast.AsyncFunctionDef():
                     self._bodies[prefix + node.name] = node
 
@@ -74,8 +79,9 @@ class ClientCalls:
                 owner, _, last = used.rpartition(".")
                 if owner.endswith("client") and last in self._operations:
                     found.add(self._operations[last])
-                elif used in self._bodies:
-                    waiting.append(used)
+                else:
+                    own = used.replace("self.", _API, 1) if name.startswith(_API) else used
+                    waiting += [own] if own in self._bodies else []
         return found
 
 

@@ -52,7 +52,7 @@ _BASE = "committer/catalog/pointer_catalog.py"
 DYNAMODB = ClientCalls("dynamodb", _BASE, "committer/catalog/dynamodb/*.py")
 GLUE = ClientCalls("glue", _BASE, "committer/catalog/glue/*.py")
 S3_TABLES = ClientCalls("s3tables", _BASE, "committer/catalog/s3_tables/*.py")
-S3 = ClientCalls("s3", "committer/storage/s3/*.py")
+S3 = ClientCalls("s3", "committer/storage/object_storage.py", "committer/storage/s3/*.py")
 
 # Permissions that calls of a role's code would need, but that it is not given, and why not.
 WITHHELD = {

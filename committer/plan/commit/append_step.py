@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from committer.iceberg.manifest.manifest import manifest_file
+from committer.iceberg.manifest.manifest_writer import manifest_file
 from committer.plan.batch.batch import PreparedManifest, Step
 from committer.plan.batch.partition_totals import partition_limit, summarize_totals
 from committer.plan.ledger.state import ListedManifest
