@@ -54,6 +54,13 @@ ADOPTION = (
         "    return int(statistics.null_count) if known else 0\n",
         _METRICS,
     ),
+    Mutant(
+        "an_adopted_file_of_a_sorted_table_has_no_bounds",
+        "workers/adoption/adoption_target.py",
+        "metrics_config(self.properties, self.schema, self.sort_order)",
+        "metrics_config(self.properties, self.schema, type(self.sort_order)(0, ()))",
+        ("tests/workers/adoption/test_partition_values.py",),
+    ),
     # --- Columns ---
     Mutant(
         "an_id_is_believed_under_any_name",

@@ -56,6 +56,13 @@ SPARK_WRITES = (
         "            if found.key:\n",
         ("tests/workers/requests/test_publisher.py -k only_told",),
     ),
+    Mutant(
+        "bounds_follow_the_order_of_a_files_rows",
+        "workers/files/file_writer.py",
+        "target.properties, file_schema, target.schema, target.table_order",
+        "target.properties, file_schema, target.schema, target.sort_order",
+        ("tests/workers/arrow/test_column_metrics.py -k sort_order",),
+    ),
     # --- Rows of an upsert ---
     Mutant(
         "last_row_that_comes_counts",

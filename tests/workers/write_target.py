@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from committer.iceberg.values.transforms import parse_transform
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_writer import FileNames, PartitionedWriter, WriterLimits
@@ -25,6 +26,7 @@ class Target(WriteTarget):
     spec: PartitionSpec = UNPARTITIONED
     properties: Mapping[str, str] = field(default_factory=dict)
     access: StoreAccess = USUAL_ACCESS
+    table_order: SortOrder = UNSORTED
 
 
 def spec_of(*fields: tuple[int, str, str]) -> PartitionSpec:

@@ -17,11 +17,13 @@ from committer.iceberg.schema.name_mapping import (
 )
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import SortOrder
 
 
 @dataclass(frozen=True)
 class AdoptionTarget:
-    """A table that files are added to, by its current schema and default partition spec.
+    """A table that files are added to, by its current schema, default partition spec and
+    default sort order.
 
     `schemas`: the current one and all before it. `allows_extra_columns`: whether a file may have
     columns that the table never had; readers do not see them.
@@ -30,6 +32,7 @@ class AdoptionTarget:
     schema: Schema
     schemas: tuple[Schema, ...]
     spec: PartitionSpec
+    sort_order: SortOrder
     properties: Mapping[str, str]
     allows_extra_columns: bool = False
 
@@ -39,13 +42,14 @@ class AdoptionTarget:
             metadata.current_schema,
             metadata.schemas,
             metadata.default_spec,
+            metadata.default_sort_order,
             metadata.properties,
             allows_extra_columns,
         )
 
     @cached_property
     def modes(self) -> Mapping[int, MetricsMode]:
-        return metrics_config(self.properties, self.schema)
+        return metrics_config(self.properties, self.schema, self.sort_order)
 
     @property
     def has_mapping(self) -> bool:

@@ -142,7 +142,8 @@ def _target(table: ChangedTable) -> WriteTarget:
         metadata.default_spec,
         write_properties(metadata),
         table.state.access,
-        metadata.default_sort_order,
+        table_order=metadata.default_sort_order,
+        sort_order=metadata.default_sort_order,
     )
 
 

@@ -71,7 +71,8 @@ class RewrittenTable:
             self.spec,
             write_properties(metadata) | {_TARGET_SIZE: str(self.sizes.written_bytes)},
             self.state.access,
-            UNSORTED if self.order is None else self.order.sort_order,
+            table_order=metadata.default_sort_order,
+            sort_order=UNSORTED if self.order is None else self.order.sort_order,
         )
 
     @property

@@ -116,7 +116,9 @@ class PartitionedWriter(Discarding):
         self._schema = file_schema
         self._names = names
         self._limits = limits or WriterLimits()
-        self._format = choose_format(target.properties, file_schema, target.schema)
+        self._format = choose_format(
+            target.properties, file_schema, target.schema, target.table_order
+        )
         self._partitioner = bind_partitioner(target.spec, target.schema, file_schema)
         folder = data_folder(target.location, target.properties)
         self._files = files or open_file_system(folder, target.access)

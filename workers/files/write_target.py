@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.schema.partition_spec import PartitionSpec
@@ -17,13 +17,16 @@ _WRITE_PREFIX = "write."
 @dataclass(frozen=True, slots=True)
 class WriteTarget:
     """A table as its writers see it. `schema` has the columns of the row lineage where files have
-    them; `properties`: those that begin with `write.`; `sort_order`: what rows are sorted by."""
+    them; `properties`: those that begin with `write.`; `table_order`: the table's sort order, whose
+    columns have bounds; `sort_order`: what rows are sorted by."""
 
     location: str
     schema: Schema
     spec: PartitionSpec
     properties: Mapping[str, str]
     access: StoreAccess
+    _: KW_ONLY
+    table_order: SortOrder
     sort_order: SortOrder = UNSORTED
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from committer.iceberg.schema.schema import Schema, nested_fields
-from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
+from committer.iceberg.schema.sort_order import SortOrder
 from committer.iceberg.values.types import NestedField
 
 DEFAULT_PROPERTY = "write.metadata.metrics.default"
@@ -54,7 +54,7 @@ def parse_metrics_mode(text: str, *, fallback: MetricsMode) -> MetricsMode:
 
 
 def metrics_config(
-    properties: Mapping[str, str], schema: Schema, sort_order: SortOrder = UNSORTED
+    properties: Mapping[str, str], schema: Schema, sort_order: SortOrder
 ) -> dict[int, MetricsMode]:
     """Return the mode of every primitive column, by field id.
 

@@ -13,7 +13,7 @@ from committer.iceberg.schema.metrics_config import (
     metrics_config,
 )
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.schema.sort_order import SortField, SortOrder
+from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import (
     IntegerType,
@@ -60,13 +60,13 @@ def build_order(*fields: tuple[int, str]) -> SortOrder:
 
 
 def test_every_primitive_column_has_bounds_of_sixteen_by_default() -> None:
-    assert metrics_config({}, NESTED) == dict.fromkeys(PRIMITIVES, DEFAULT)
+    assert metrics_config({}, NESTED, UNSORTED) == dict.fromkeys(PRIMITIVES, DEFAULT)
     assert MetricsMode(counts=True, bounds=True, bounds_width=16) == DEFAULT
 
 
 def test_wide_tables_have_metrics_for_the_first_columns_of_each_level_before_nested_ones() -> None:
     for count in range(len(PRIMITIVES) + 2):
-        modes = metrics_config({MAX: str(count)}, NESTED)
+        modes = metrics_config({MAX: str(count)}, NESTED, UNSORTED)
         assert [field_id for field_id in PRIMITIVES if modes[field_id] == DEFAULT] == (
             PRIMITIVES[:count]
         )
@@ -75,14 +75,14 @@ def test_wide_tables_have_metrics_for_the_first_columns_of_each_level_before_nes
 
 def test_hundred_and_first_column_has_no_metrics() -> None:
     schema = Schema(tuple(number(field_id, f"c{field_id}") for field_id in range(1, 103)))
-    modes = metrics_config({}, schema)
+    modes = metrics_config({}, schema, UNSORTED)
     assert (modes[100], modes[101], modes[102]) == (DEFAULT, NONE, NONE)
-    assert metrics_config({MAX: "-1"}, schema) == modes
-    assert metrics_config({MAX: "many"}, schema) == modes
+    assert metrics_config({MAX: "-1"}, schema, UNSORTED) == modes
+    assert metrics_config({MAX: "many"}, schema, UNSORTED) == modes
 
 
 def test_configured_default_is_for_all_columns_however_many() -> None:
-    modes = metrics_config({DEFAULT_KEY: "Counts", MAX: "1"}, NESTED)
+    modes = metrics_config({DEFAULT_KEY: "Counts", MAX: "1"}, NESTED, UNSORTED)
     assert modes == dict.fromkeys(PRIMITIVES, COUNTS)
 
 
@@ -96,15 +96,15 @@ def test_configured_default_is_for_all_columns_however_many() -> None:
     ],
 )
 def test_column_has_the_mode_of_its_own_property(text: str, mode: MetricsMode) -> None:
-    modes = metrics_config({"write.metadata.metrics.column.a.s.x": text}, NESTED)
+    modes = metrics_config({"write.metadata.metrics.column.a.s.x": text}, NESTED, UNSORTED)
     assert modes == dict.fromkeys(PRIMITIVES, DEFAULT) | {31: mode}
 
 
 @pytest.mark.parametrize("text", ["", "some", "truncate(0)", "truncate(-1)", "truncate(x)"])
 def test_mode_that_is_not_known_is_ignored(text: str) -> None:
     column = "write.metadata.metrics.column.i"
-    assert metrics_config({DEFAULT_KEY: text}, NESTED)[13] == DEFAULT
-    assert metrics_config({DEFAULT_KEY: "counts", column: text}, NESTED)[13] == COUNTS
+    assert metrics_config({DEFAULT_KEY: text}, NESTED, UNSORTED)[13] == DEFAULT
+    assert metrics_config({DEFAULT_KEY: "counts", column: text}, NESTED, UNSORTED)[13] == COUNTS
 
 
 def test_columns_that_rows_are_sorted_by_have_bounds_unless_told_otherwise() -> None:
@@ -118,4 +118,4 @@ def test_columns_that_rows_are_sorted_by_have_bounds_unless_told_otherwise() -> 
 
 def test_property_of_a_column_that_does_not_exist_is_ignored() -> None:
     told = {"write.metadata.metrics.column.gone": "none"}
-    assert metrics_config(told, NESTED) == metrics_config({}, NESTED)
+    assert metrics_config(told, NESTED, UNSORTED) == metrics_config({}, NESTED, UNSORTED)

@@ -12,6 +12,7 @@ import pyarrow.parquet.encryption as pe
 
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from workers.adoption.adopt_file import Adopted, Empty, Refused, adopt_file
 from workers.adoption.adoption_target import AdoptionTarget
 from workers.adoption.footer import footer_bytes, parse_footer
@@ -44,10 +45,11 @@ def target_of(
     spec: PartitionSpec = UNPARTITIONED,
     *older: Schema,
     extra: bool = False,
+    order: SortOrder = UNSORTED,
     **properties: str,
 ) -> AdoptionTarget:
     named = {key.replace("__", "."): value for key, value in properties.items()}
-    return AdoptionTarget(schema, (*older, schema), spec, FULL | named, extra)
+    return AdoptionTarget(schema, (*older, schema), spec, order, FULL | named, extra)
 
 
 def adopt(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -43,7 +45,7 @@ PLAIN = schema(optional(1, "id", LongType()), optional(2, "name", StringType()))
 
 def with_mapping(target: AdoptionTarget, text: str) -> AdoptionTarget:
     properties = {**target.properties, NAME_MAPPING_PROPERTY: text}
-    return AdoptionTarget(target.schema, target.schemas, target.spec, properties)
+    return replace(target, properties=properties)
 
 
 def is_adopted(table: pa.Table, kind: IcebergType, **options: object) -> bool:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.schema.table_text import parse_sort_order
 from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
@@ -136,6 +137,19 @@ def test_the_table_may_keep_no_metrics_of_the_column() -> None:
     assert isinstance(outcome, Adopted)
     assert outcome.file.partition == ("long enough to be cut somewhere",)
     assert (outcome.file.lower_bounds, outcome.file.column_sizes) == ({}, {})
+
+
+def test_columns_of_the_tables_sort_order_have_bounds_whatever_the_default() -> None:
+    table = schema(optional(1, "id", LongType()), optional(2, "c", StringType()))
+    target = target_of(
+        table,
+        order=parse_sort_order("c", table),
+        write__metadata__metrics__default="none",
+    )
+    outcome = adopt(pa.table({"id": [1], "c": ["x" * 20]}), target)
+    assert isinstance(outcome, Adopted)
+    assert outcome.file.lower_bounds == {2: b"x" * 16}
+    assert outcome.file.upper_bounds == {2: b"x" * 15 + b"y"}
 
 
 def test_a_field_of_a_struct_may_be_the_source() -> None:

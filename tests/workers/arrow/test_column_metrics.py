@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.schema import Schema, parse_schema
+from committer.iceberg.schema.table_text import parse_sort_order
 from committer.iceberg.values.single_value import decode_value, encode_value
 from committer.iceberg.values.types import (
     BinaryType,
@@ -237,6 +238,38 @@ def test_a_wide_table_has_metrics_of_its_first_hundred_columns(tmp_path: Path) -
     table = schema(*(optional(n, f"c{n}", LongType()) for n in range(1, 151)))
     file = one_file(tmp_path, table, batch_of(table, [[1]] * 150))
     assert set(file.value_counts or {}) == set(range(1, 101))
+
+
+@pytest.mark.parametrize("sorted_by", ["c150", "truncate(10, c150), bucket(4, c149)"])
+def test_columns_of_the_tables_sort_order_have_bounds_however_wide_the_table(
+    tmp_path: Path, sorted_by: str
+) -> None:
+    """Also in a file whose own rows are not sorted, as a compaction writes them."""
+    table = schema(*(optional(n, f"c{n}", LongType()) for n in range(1, 151)))
+    order = parse_sort_order(sorted_by, table)
+    target = Target(f"file:{tmp_path}/t", table, table_order=order)
+    [file] = write_rows(target, batch_of(table, [[1]] * 150))
+    assert file.sort_order_id == 0
+    assert set(file.lower_bounds or {}) == set(file.upper_bounds or {}) == {*range(1, 101), 150}
+
+
+@pytest.mark.parametrize("default", ["none", "counts"])
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_columns_of_the_tables_sort_order_have_bounds_whatever_the_default(
+    tmp_path: Path, default: str, file_format: str
+) -> None:
+    table = schema(optional(1, "id", LongType()), optional(2, "s", StringType()))
+    target = Target(
+        f"file:{tmp_path}/t",
+        table,
+        properties={
+            "write.metadata.metrics.default": default,
+            "write.format.default": file_format,
+        },
+        table_order=parse_sort_order("s", table),
+    )
+    [file] = write_rows(target, batch_of(table, [[1], ["x" * 20]]))
+    assert (file.lower_bounds, file.upper_bounds) == ({2: b"x" * 16}, {2: b"x" * 15 + b"y"})
 
 
 def test_sizes_and_offsets_are_those_of_the_file(tmp_path: Path) -> None:

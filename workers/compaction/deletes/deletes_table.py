@@ -67,8 +67,14 @@ class DeletesTable:
         """How delete files are written."""
         metadata = self.state.metadata
         schema, spec = metadata.current_schema, metadata.default_spec
-        properties = write_properties(metadata)
-        return WriteTarget(metadata.location, schema, spec, properties, self.state.access)
+        return WriteTarget(
+            metadata.location,
+            schema,
+            spec,
+            write_properties(metadata),
+            self.state.access,
+            table_order=metadata.default_sort_order,
+        )
 
 
 @dataclass(frozen=True, slots=True)

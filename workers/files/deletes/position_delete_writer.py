@@ -22,6 +22,7 @@ from committer.iceberg.deletes.position_deletes import (
 )
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
+from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.locations import data_file_location, data_folder
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.deletes.equality_delete_writer import delete_properties
@@ -55,7 +56,7 @@ class PositionDeleteWriter(Discarding):
     ) -> None:
         self._target, self._specs, self._names, self._form = target, specs, names, form
         properties = delete_properties(target.properties)
-        self._format = choose_format(properties, _SCHEMA, POSITION_DELETE_SCHEMA)
+        self._format = choose_format(properties, _SCHEMA, POSITION_DELETE_SCHEMA, UNSORTED)
         folder = data_folder(target.location, target.properties)
         self._files = open_file_system(folder, target.access)
         self._locations: list[str] = []
