@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from committer.iceberg.entry.data_file import DataFile
-from committer.request.request_model import Count, Document, Model, Name
+from committer.request.request_model import Count, Model, Name, finite
 
 # Of each list: as objects a path takes a few hundred bytes.
 FILES_NAMED_MAX = 20_000
@@ -33,7 +33,18 @@ TAKE_DELETES: frozenset[Operation] = frozenset({"row-delta", "rewrite-files"})
 FilePath = Annotated[str, Field(min_length=1, max_length=4096)]
 FilePaths = Annotated[tuple[FilePath, ...], Field(max_length=FILES_NAMED_MAX)]
 SnapshotId = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Filter = Document | bool
+
+
+def _is_filter(value: object) -> object:
+    """Refuse anything else with a sentence: of a union pydantic names each member's problem."""
+    if not isinstance(value, dict | bool):
+        raise ValueError(
+            "expected an expression, which is a JSON object, or `true` or `false` without quotes"
+        )
+    return finite(value)
+
+
+Filter = Annotated[dict[str, JsonValue] | bool, BeforeValidator(_is_filter)]
 
 
 class RemovedDeleteFile(Model):

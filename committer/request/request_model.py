@@ -38,12 +38,12 @@ def _printable(text: str) -> str:
 _CONTAINERS = (dict, list)
 
 
-def _finite(value: JsonValue) -> JsonValue:
+def finite(value: JsonValue) -> JsonValue:
     """Refuse NaN and Infinity, which the parser reads, but no other JSON reader understands."""
     for inner in value.values() if isinstance(value, dict) else _items(value):
         # Most values are integers and text: a call for each would take most of the time.
         if isinstance(inner, _CONTAINERS):
-            _finite(inner)
+            finite(inner)
         elif isinstance(inner, float) and not isfinite(inner):
             raise ValueError("expected numbers that JSON has, found NaN or an infinity")
     return value
@@ -56,4 +56,4 @@ def _items(value: JsonValue) -> list[JsonValue]:
 Printable = AfterValidator(_printable)
 Name = Annotated[str, Field(min_length=1, max_length=255), Printable]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
-Document = Annotated[dict[str, JsonValue], AfterValidator(_finite)]
+Document = Annotated[dict[str, JsonValue], AfterValidator(finite)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from committer.errors import InvalidRequestError
 from committer.request.commit_request import CommitRequest
 from committer.request.needs import FILES_NAMED_MAX, Needs
 from committer.request.request_format import read_request, seal_request
@@ -232,6 +233,32 @@ def test_fields_of_other_operations_are_refused(
 ) -> None:
     with pytest.raises(ValidationError, match=words):
         line_of(operation, {}, adds=operation != "rewrite-manifests", **line)
+
+
+@pytest.mark.parametrize("name", ["row-filter", "conflict-filter"])
+@pytest.mark.parametrize("value", ["true", "id = 1", 1, 1.5, [], [{"type": "true"}]])
+def test_a_filter_that_is_neither_an_expression_nor_a_boolean_is_refused_with_one_sentence(
+    name: str, value: object
+) -> None:
+    assert refusal({name: value}) == (
+        f"needs.{name}: Value error, expected an expression, which is a JSON object, or `true` or"
+        " `false` without quotes"
+    )
+
+
+def test_a_number_in_a_filter_that_json_does_not_have_is_refused_with_one_sentence() -> None:
+    assert refusal({"row-filter": {**EQUAL, "value": [float("nan")]}}) == (
+        "needs.row-filter: Value error, expected numbers that JSON has, found NaN or an infinity"
+    )
+
+
+def refusal(needs: dict[str, object]) -> str:
+    """Return why a request with these needs is refused."""
+    line = json.loads(seal_request(build_line(build_flights())).content)
+    line |= {"operation": "overwrite", "needs": needs}
+    with pytest.raises(InvalidRequestError) as caught:
+        read_request(json.dumps(line).encode() + b"\n")
+    return str(caught.value)
 
 
 def test_the_named_files_are_bounded_in_number() -> None:
