@@ -1,7 +1,8 @@
 """Whether a data file, or a file of a manifest, may hold rows that match a predicate.
 
 Every test says no only where that is proven: an unknown bound (None) or an unreliable one (NaN,
-which compares with nothing) keeps the file.
+which compares with nothing) keeps the file. An upper bound counts beside an unreliable lower one
+for `=`, `>` and `>=` and not for `in`, as in Iceberg Java 1.12.
 """
 
 from __future__ import annotations

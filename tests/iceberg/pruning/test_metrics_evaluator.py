@@ -18,9 +18,11 @@ from committer.iceberg.expressions.expression import (
     EqualTo,
     Expression,
     GreaterThan,
+    GreaterThanOrEqual,
     In,
     IsNull,
     LessThan,
+    LessThanOrEqual,
     Not,
     NotEqualTo,
     NotIn,
@@ -181,8 +183,31 @@ def test_columns_inside_structs_are_never_sure() -> None:
 
 def test_a_lower_bound_of_nan_proves_nothing() -> None:
     """Old writers left NaN where values had been compared with it: who knows what was skipped."""
-    schema = one_column(DoubleType())
-    file = DataFile(
+    schema, file = one_column(DoubleType()), nan_to_nine()
+    for kept in (
+        LessThan(C, -5.0),
+        LessThanOrEqual(C, -5.0),
+        EqualTo(C, -5.0),
+        In(C, (10.0, 11.0)),
+    ):
+        assert inclusive_metrics_evaluator(schema, kept)(file)
+    for unproven in (NotEqualTo(C, 10.0), NotIn(C, (10.0, 11.0)), GreaterThan(C, 1.0)):
+        assert not strict_metrics_evaluator(schema, unproven)(file)
+
+
+def test_an_upper_bound_beside_a_lower_one_of_nan_is_believed_where_java_believes_it() -> None:
+    """`InclusiveMetricsEvaluator` of Java 1.12: `lt`, `ltEq` and `in` stop at a lower bound of NaN,
+    `eq` goes on to the upper bound, `gt` and `gtEq` look at no other."""
+    schema, file = one_column(DoubleType()), nan_to_nine()
+    for filter in (EqualTo(C, 10.0), GreaterThan(C, 9.0), GreaterThanOrEqual(C, 10.0)):
+        assert not inclusive_metrics_evaluator(schema, filter)(file)
+    for filter in (EqualTo(C, 9.0), GreaterThan(C, 8.0), GreaterThanOrEqual(C, 9.0)):
+        assert inclusive_metrics_evaluator(schema, filter)(file)
+
+
+def nan_to_nine() -> DataFile:
+    """Return a file with a lower bound of NaN and an upper one of 9."""
+    return DataFile(
         file_path="f",
         record_count=2,
         file_size_in_bytes=1,
@@ -192,10 +217,6 @@ def test_a_lower_bound_of_nan_proves_nothing() -> None:
         lower_bounds={1: struct.pack("<d", math.nan)},
         upper_bounds={1: struct.pack("<d", 9.0)},
     )
-    for kept in (LessThan(C, -5.0), In(C, (10.0, 11.0))):
-        assert inclusive_metrics_evaluator(schema, kept)(file)
-    for unproven in (NotEqualTo(C, 10.0), NotIn(C, (10.0, 11.0)), GreaterThan(C, 1.0)):
-        assert not strict_metrics_evaluator(schema, unproven)(file)
 
 
 def test_numbers_that_wrap_around_lie_outside_of_their_truncated_bounds() -> None:
