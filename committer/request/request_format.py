@@ -163,6 +163,16 @@ def parse_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
     """Parse a request as `read_request`, without the hashes of the manifests:
     the time is that of the line."""
     _check_size(len(content))
+    sealed = parse_line(content, key=key)
+    _check_ranges(sealed)
+    return sealed
+
+
+def parse_line(content: bytes, *, key: str | None = None) -> EncodedRequest:
+    """Parse the line that a request begins with, whatever is missing behind it.
+
+    Errors: `InvalidRequestError`.
+    """
     newline = content.find(b"\n", 0, LINE_BYTES_MAX + 1)
     if newline < 0:
         _check_line_size(len(content))
@@ -176,7 +186,6 @@ def parse_request(content: bytes, *, key: str | None = None) -> EncodedRequest:
             f"found under the key `{key}`, but its line says `{sealed.request.inbox_key}`",
         )
     _check_attempt(sealed.request)
-    _check_ranges(sealed)
     return sealed
 
 

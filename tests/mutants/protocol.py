@@ -457,6 +457,27 @@ PROTOCOL = (
         ("tests/service/transactions/test_transactions.py -k ordered",),
     ),
     Mutant(
+        "epoch_stops_those_of_other_branches",
+        "committer/service/checks/landing_order.py",
+        "            if gap.branches.get(one.key, branch) == branch:\n",
+        "            if gap.branches.get(one.key, branch):\n",
+        ("tests/service/table/test_ordered_producers.py",),
+    ),
+    Mutant(
+        "object_that_says_no_branch_stops_nothing",
+        "committer/service/checks/landing_order.py",
+        "            if gap.branches.get(one.key, branch) == branch:\n",
+        "            if gap.branches.get(one.key) == branch:\n",
+        ("tests/service/table/test_ordered_producers.py",),
+    ),
+    Mutant(
+        "branches_of_all_epochs_are_read_in_one_look",
+        "committer/service/checks/landing_order.py",
+        " and len(gap.branches) < read_max:\n",
+        ":\n",
+        ("tests/service/table/test_ordered_producers.py",),
+    ),
+    Mutant(
         "quarantined_epoch_stops_nothing",
         "committer/service/requests/inbox_lookup.py",
         "        for place in (self._inbox, self._quarantine, self._inbox):\n"

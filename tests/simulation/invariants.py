@@ -483,7 +483,8 @@ class Invariants:
             one = known.request
             is_own = one.producer.id == request.producer.id
             is_lower = one.epoch < request.epoch and self._order[other] < self._order[key]
-            if is_own and is_lower and one.table_uuid == request.table_uuid:
+            is_there = (one.table_uuid, one.branch) == (request.table_uuid, request.branch)
+            if is_own and is_lower and is_there:
                 yield from (each for each in self._objects(other) if self._is_kept(each))
 
     def _is_kept(self, location: str) -> bool:

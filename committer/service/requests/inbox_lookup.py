@@ -9,8 +9,9 @@ from enum import Enum, auto
 from typing import Self
 from uuid import UUID
 
-from committer.errors import AccessError, FrazilError
+from committer.errors import AccessError, FrazilError, InvalidRequestError, NotFoundError
 from committer.ports.skips import Skips
+from committer.request.request_format import parse_line
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
@@ -25,6 +26,15 @@ class Place(Enum):
     INBOX = auto()
     QUARANTINED = auto()
     NOWHERE = auto()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OutstandingEpoch:
+    """A request of an ordered producer in the inbox, or in quarantine."""
+
+    epoch: int
+    key: str
+    is_quarantined: bool
 
 
 class InboxLookup:
@@ -54,22 +64,37 @@ class InboxLookup:
 
         return await asyncio.gather(*(find(pending) for pending in waiting))
 
-    async def outstanding(self, table_uuid: UUID, producer: str) -> dict[int, bool]:
-        """Return the epochs of a producer that have not ended, and whether each is in quarantine.
+    async def outstanding(self, table_uuid: UUID, producer: str) -> list[OutstandingEpoch]:
+        """Return what a producer has in inbox and quarantine, by epoch.
 
         The inbox once more in the end: a replay moves a request there. Errors: those of the
         storage.
         """
-        found: dict[int, bool] = {}
+        found: dict[str, OutstandingEpoch] = {}
         for place in (self._inbox, self._quarantine, self._inbox):
             async for one in place.list(table_uuid, producer):
                 parts = InboxKey(one.key).parts
-                if parts is None or parts.epoch in found:
+                if parts is None or one.key in found:
                     continue
                 if place is self._quarantine and await self._quarantine.is_told_only(one.key):
                     continue
-                found[parts.epoch] = place is self._quarantine
-        return found
+                found[one.key] = OutstandingEpoch(parts.epoch, one.key, place is self._quarantine)
+        return sorted(found.values())
+
+    async def branch_of(self, one: OutstandingEpoch) -> str | None:
+        """Return the branch of a request; None of an object that does not say, or is gone. One that
+        waits here is not read. Errors: those of the storage.
+        """
+        pending = self._waiting.find(one.key)
+        if pending is not None:
+            return pending.sealed.request.branch
+        place = self._quarantine if one.is_quarantined else self._inbox
+        try:
+            line = await place.line(one.key)
+            sealed = await asyncio.to_thread(parse_line, line, key=one.key)
+        except (NotFoundError, InvalidRequestError):
+            return None
+        return sealed.request.branch
 
     async def _find(self, pending: Pending) -> Place:
         """Look for one request. Quarantine is asked only for a shared one: another committer may

@@ -24,7 +24,7 @@ from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, Storage, create_or_equal
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest
-from committer.request.request_format import EncodedRequest
+from committer.request.request_format import LINE_BYTES_MAX, EncodedRequest
 from committer.request.request_key import is_inbox_key, producer_prefix, published_key
 
 # Of an inbox key: table, producer, epoch, attempt.
@@ -68,6 +68,9 @@ class _Keyed:
         except NotFoundError:
             return False
         return True
+
+    async def _start(self, key: str, length: int) -> bytes:
+        return await self._storage.get(self.location(key), length=length)
 
     async def holds(self, published: str) -> bool:
         """Return whether the request published under this key has an object, replayed or not."""
@@ -127,6 +130,10 @@ class Inbox(_Keyed):
         Errors: `ObjectTooLargeError` for one that has more, before its first byte is read.
         """
         return await self._storage.get(self.location(key), size_bytes_max=size_bytes_max)
+
+    async def line(self, key: str) -> bytes:
+        """Read the first bytes of a request, its line among them. Absent: `NotFoundError`."""
+        return await self._start(key, LINE_BYTES_MAX + 1)
 
     async def size_bytes(self, key: str) -> int:
         """Return the size of a request, without reading it. Absent: `NotFoundError`."""
@@ -207,10 +214,17 @@ class Quarantine(_Keyed):
 
     async def record(self, key: str) -> QuarantineRecord:
         """Read the record alone. Absent: `NotFoundError`."""
-        start = await self._storage.get(self.location(key), length=_RECORD_BYTES)
+        start = await self._start(key, _RECORD_BYTES)
         if b"\n" not in start:
             return (await self.get(key))[0]
         return read_quarantined(start, key)[0]
+
+    async def line(self, key: str) -> bytes:
+        """Read the first bytes of the request, its line among them: none where no request follows.
+
+        Absent: `NotFoundError`. Errors: `InvalidRequestError` where it has no readable record.
+        """
+        return read_quarantined(await self._start(key, _RECORD_BYTES + LINE_BYTES_MAX + 1), key)[1]
 
     async def readable_record(self, key: str) -> QuarantineRecord | None:
         """Read the record alone; None where there is none, or none that can be read."""
