@@ -65,6 +65,7 @@ def test_a_vector_that_replaces_the_one_its_client_read_is_taken_as_it_is() -> N
 
 
 def test_vectors_of_disjoint_rows_are_united() -> None:
+    """Iceberg Java refuses the second one."""
     branch = branch_of("a1", "a2")
     base = branch.base
     branch.land(delta(branch, "v1", base, a1=[1], a2=[7]))

@@ -143,6 +143,19 @@ def test_a_base_that_has_expired_leaves_it_to_the_head() -> None:
     assert world.code(update) == "added"
 
 
+def test_a_vector_without_a_base_lands_where_history_has_expired() -> None:
+    # Java has no start, so it asks for all ancestors: once the oldest has expired, it refuses every
+    # vector, as of a Flink upsert.
+    world = build_world(3)
+    world.land(world.change("row-delta", *world.vectors("v1", a1=[1])))
+    world.append(data_file("a3"))
+    world.expire()
+    change = world.change("row-delta", *world.vectors("v2", a1=[5], a3=[2]), base=Base())
+    assert world.code(change) is None
+    world.land(change)
+    assert (world.positions("a1"), world.positions("a3")) == ([1, 5], [2])
+
+
 @pytest.mark.parametrize(
     "base",
     [
@@ -671,14 +684,13 @@ def test_position_deletes_of_unnamed_files_conflict_with_a_removal_in_their_part
     assert world.code(bound) is None
 
 
-def test_deletes_of_a_file_that_was_deleted_meanwhile_conflict() -> None:
-    # Java does not look at deletes for a DELETE: its vector dangles, and in version 2 under
-    # snapshot a row that an update has moved survives it.
-    world = build_world(3)
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_a_file_that_was_deleted_meanwhile_conflict(version: int) -> None:
+    # Java does not look at deletes for a DELETE: it lands, and its vector or delete file dangles.
+    world = build_world(version)
     base = world.base
-    change = world.change(
-        "row-delta", *world.vectors("d1", a1=[0]), base=base, isolation_level=SNAPSHOT
-    )
+    delete = world.vectors("d1", a1=[0])[0] if version > 2 else position_delete("d1", of="a1")
+    change = world.change("row-delta", delete, base=base, isolation_level=SNAPSHOT)
     world.land(world.change("delete", removed=("a1",)))
     assert world.code(change) == "exist"
 
