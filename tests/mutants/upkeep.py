@@ -318,7 +318,7 @@ UPKEEP = (
         "        if location is None:\n",
         ("tests/service/upkeep/test_expirer.py",),
     ),
-    # --- Leftover files of attempts ---
+    # --- Garbage of attempts ---
     Mutant(
         "doubted_attempt_counts_as_refused",
         "committer/service/table/swap_sender.py",
@@ -327,21 +327,21 @@ UPKEEP = (
         ("tests/service/upkeep/test_attempt_garbage_collector.py",),
     ),
     Mutant(
-        "manifests_of_a_landed_attempt_count_as_left_over",
+        "manifests_of_a_landed_attempt_count_as_garbage",
         "committer/plan/commit/attempt_garbage.py",
         "(_manifests(sure) | set(superseded)) - in_doubt - kept, (), after)",
         "(_manifests(sure) | set(superseded)) - in_doubt, (), after)",
         ("tests/plan/commit/test_attempt_garbage.py",),
     ),
     Mutant(
-        "left_over_files_are_not_looked_for_in_the_table",
+        "garbage_is_not_looked_for_in_the_table",
         "committer/service/upkeep/attempt_garbage_collector.py",
         '        return None if named is None else f"the table names `{named}`"\n',
         "        return None\n",
         ("tests/service/upkeep/test_attempt_garbage_collector.py",),
     ),
     Mutant(
-        "left_over_files_go_without_a_note",
+        "garbage_goes_without_a_note",
         "committer/service/upkeep/attempt_garbage_collector.py",
         "        await self._files.parts.journal.put(entry)\n",
         "",

@@ -87,7 +87,7 @@ def fate_of(attempt: SentAttempt, table: LoadedTable) -> Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOver:
+class GarbageFiles:
     """Files that may be deleted once none of `bases` exists any more (at once, if there are none).
 
     `after_sequence_number`: no snapshot up to it can name one of the manifests.
@@ -107,7 +107,7 @@ class LeftOver:
 class Judgement:
     """The garbage of attempts, and the manifests of those that may have landed."""
 
-    left_over: tuple[LeftOver, ...]
+    garbage: tuple[GarbageFiles, ...]
     in_use: frozenset[str]
 
 
@@ -134,8 +134,8 @@ def judge(
         (one.base_sequence_number for one in attempts), default=sequence_number_of(table.metadata)
     )
     found = (
-        _left_over(sure, (_manifests(sure) | set(superseded)) - in_doubt - kept, (), after),
-        _left_over(doubted, in_doubt - kept, {one.base_location for one in doubted}, after),
+        _garbage_of(sure, (_manifests(sure) | set(superseded)) - in_doubt - kept, (), after),
+        _garbage_of(doubted, in_doubt - kept, {one.base_location for one in doubted}, after),
     )
     return Judgement(tuple(one for one in found if one.files), frozenset(in_use))
 
@@ -144,17 +144,17 @@ def _manifests(attempts: Iterable[SentAttempt]) -> set[str]:
     return {manifest for attempt in attempts for manifest in attempt.manifests}
 
 
-def _left_over(
+def _garbage_of(
     attempts: Iterable[SentAttempt], manifests: set[str], bases: Collection[str], after: int
-) -> LeftOver:
+) -> GarbageFiles:
     own = tuple(file for attempt in attempts for file in attempt.own_files)
-    return LeftOver(own, tuple(sorted(manifests)), tuple(sorted(bases)), after)
+    return GarbageFiles(own, tuple(sorted(manifests)), tuple(sorted(bases)), after)
 
 
 # --- Before the deletion -------------------------------------------------------------------------
 
 
-def named_after_all(left_over: LeftOver, table: LoadedTable) -> Reading[str | None]:
+def named_after_all(garbage: GarbageFiles, table: LoadedTable) -> Reading[str | None]:
     """Return the first of the files that the table names in spite of the proof, or None.
 
     Errors: `InvalidMetadataError` for a manifest list that cannot be read.
@@ -162,16 +162,16 @@ def named_after_all(left_over: LeftOver, table: LoadedTable) -> Reading[str | No
     metadata = table.metadata
     named = {table.metadata_location, *(one.metadata_file for one in metadata.metadata_log)}
     named.update(one.manifest_list for one in metadata.snapshots if one.manifest_list)
-    if left_over.manifests:
-        rows = yield from rows_of_all(_may_name(left_over, metadata), missing_is_error=True)
+    if garbage.manifests:
+        rows = yield from rows_of_all(_may_name(garbage, metadata), missing_is_error=True)
         named.update(rows)
-    return next((file for file in left_over.files if file in named), None)
+    return next((file for file in garbage.files if file in named), None)
 
 
-def _may_name(left_over: LeftOver, metadata: TableMetadata) -> list[Snapshot]:
+def _may_name(garbage: GarbageFiles, metadata: TableMetadata) -> list[Snapshot]:
     """Return snapshots younger than the first base, the last of them;
     and the head of every branch."""
-    after = left_over.after_sequence_number
+    after = garbage.after_sequence_number
     younger = [one for one in metadata.snapshots if one.sequence_number > after][-LISTS_MAX:]
     heads = {ref.snapshot_id for ref in metadata.refs.values()}
     known = {one.snapshot_id for one in younger}

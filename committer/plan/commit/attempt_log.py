@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from committer.plan.commit.attempt_garbage import LeftOver, SentAttempt, judge, sent_attempt
+from committer.plan.commit.attempt_garbage import GarbageFiles, SentAttempt, judge, sent_attempt
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.commit.swap import may_land
 from committer.plan.ledger.state import TableState
@@ -138,7 +138,7 @@ class AttemptLog:
         resolved, self._resolved = self._resolved, Resolved()
         return resolved
 
-    def take_left_over(self, offered: Collection[str]) -> tuple[LeftOver, ...]:
+    def take_garbage(self, offered: Collection[str]) -> tuple[GarbageFiles, ...]:
         """Judge all attempts up to a commit that has landed, and forget them: no batch is in
         flight. `offered`: merged manifests that later attempts may include, perhaps although one
         has landed with them unseen.
@@ -147,14 +147,14 @@ class AttemptLog:
             return ()
         attempts, superseded = list(self._sent.values()), self._superseded
         in_use: Collection[str] = attempts[0].manifests if attempts else ()
-        left_over: tuple[LeftOver, ...] = ()
+        garbage: tuple[GarbageFiles, ...] = ()
         if len(attempts) > 1 or superseded:
             stay = self._stay.union(offered)
             judged = judge(attempts, superseded, self.state.table, stay=stay)
-            left_over, in_use = judged.left_over, judged.in_use
+            garbage, in_use = judged.garbage, judged.in_use
         self._stay = self._stay.union(in_use).intersection(offered)
         self._sent, self._superseded = {}, set()
-        return left_over
+        return garbage
 
 
 def _has_landed(plan: CommitPlan, state: TableState) -> bool:

@@ -49,7 +49,7 @@ from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.reading import answer
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.inbox.inbox import Inbox, Quarantine
-from committer.storage.inbox.journal import ExpiryEntry, Journal, LeftOverEntry
+from committer.storage.inbox.journal import ExpiryEntry, GarbageEntry, Journal
 from committer.storage.inbox.replays import Replays
 
 LOADS_AT_ONCE = 16
@@ -156,7 +156,7 @@ class OrphanFinder:
                     await self._name_snapshots(entry.snapshots, missing_is_error=False)
                     for file in entry.statistics:
                         self._names.add(file.statistics_path)
-                case LeftOverEntry():
+                case GarbageEntry():
                     for location in (*entry.own_files, *entry.manifests):
                         self._names.add(location)
 

@@ -14,21 +14,21 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from committer.plan.cleanup.maintenance import Upkeep
-from committer.plan.commit.attempt_garbage import LeftOver, named_after_all
+from committer.plan.commit.attempt_garbage import GarbageFiles, named_after_all
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
 from committer.ports.storage import exists
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
-from committer.storage.inbox.journal import LeftOverEntry
+from committer.storage.inbox.journal import GarbageEntry
 
 # Beyond these, attempts in doubt are not noted: their files stay.
 NOTED_MAX = 1_000
 
 
 class AttemptGarbageCollector:
-    """The maintenance task that deletes left-over files; one for each table committer."""
+    """The maintenance task that deletes the garbage of attempts; one for each table committer."""
 
     kind = UpkeepKind.DELETE_FILES
 
@@ -36,17 +36,17 @@ class AttemptGarbageCollector:
         self._files = files
         self._table = str(files.table)
         self._attempts = files.attempts
-        self._found: list[LeftOver] = []
-        self._noted: list[LeftOverEntry] = []
+        self._found: list[GarbageFiles] = []
+        self._noted: list[GarbageEntry] = []
         self._is_resumed = False
 
     # --- In the rounds ---
 
     def judge(self, offered: Collection[str]) -> None:
         """Take over garbage after a commit of this committer has landed, while no batch is in
-        flight. `offered`: see `AttemptLog.take_left_over`.
+        flight. `offered`: see `AttemptLog.take_garbage`.
         """
-        self._found += self._attempts.take_left_over(offered)
+        self._found += self._attempts.take_garbage(offered)
 
     def offer(self, upkeep: Upkeep) -> Upkeep:
         """Offer nothing: deletions need no commit."""
@@ -75,16 +75,16 @@ class AttemptGarbageCollector:
             self._noted.remove(entry)
 
     async def _resume(self) -> None:
-        entries = await self._files.unfinished(LeftOverEntry)
+        entries = await self._files.unfinished(GarbageEntry)
         self._noted += entries
         self._is_resumed = True
         if entries:
             log.info("leftovers.resumed", table=self._table, entries=len(entries))
 
-    async def _note(self, found: LeftOver, state: TableState) -> None:
+    async def _note(self, found: GarbageFiles, state: TableState) -> None:
         if found.bases and len(self._noted) >= NOTED_MAX:
             return
-        entry = LeftOverEntry(
+        entry = GarbageEntry(
             entry_id=self._files.parts.world.uuid(),
             table_uuid=self._files.table_uuid,
             proven_in=state.table.metadata_location,
@@ -97,9 +97,9 @@ class AttemptGarbageCollector:
         await self._files.parts.journal.put(entry)
         self._noted.append(entry)
 
-    async def _delete_garbage(self, entry: LeftOverEntry) -> None:
+    async def _delete_garbage(self, entry: GarbageEntry) -> None:
         """Delete the files, if the table names none of them in spite of the proof."""
-        garbage = LeftOver(
+        garbage = GarbageFiles(
             entry.own_files, entry.manifests, entry.bases, entry.after_sequence_number
         )
         for batch in delete_batches(garbage.files):
@@ -112,7 +112,7 @@ class AttemptGarbageCollector:
         await self._files.parts.journal.delete(entry)
         log.info("leftovers.deleted", table=self._table, files=len(garbage.files))
 
-    async def _why_not(self, garbage: LeftOver) -> str | None:
+    async def _why_not(self, garbage: GarbageFiles) -> str | None:
         """Return why the files have to stay; None if they need not."""
         for base in garbage.bases:
             if await exists(self._files.parts.storage, base):
@@ -121,7 +121,7 @@ class AttemptGarbageCollector:
         return None if named is None else f"the table names `{named}`"
 
 
-def _is_ripe(entry: LeftOverEntry, state: TableState) -> bool:
+def _is_ripe(entry: GarbageEntry, state: TableState) -> bool:
     """Return whether every base that the entry waits for may be gone."""
     if not entry.bases:
         return True

@@ -3,7 +3,7 @@
 `plan/cleanup/merge_selection.py` decides which ones, `iceberg/splice/manifest_merge.py` makes the
 bytes of one manifest, `manifest_clusters.py` those of several that are clustered by partition. They
 are written under names of ours, and the next commit lists them instead of those that they replace.
-If another commit wins, the files are left over: an attempt whose answer is lost may still list
+If another commit wins, the files are superseded: an attempt whose answer is lost may still list
 them, so they are never deleted here.
 """
 
@@ -73,7 +73,7 @@ class Merger:
             elif self._is_fresh(since_s) and _still_applies(merged, plan.state):
                 waiting.append((since_s, merged))
             else:
-                self._leave_over(merged)
+                self._supersede(merged)
         self._finished = waiting
 
     def may_have_gone(self, plan: CommitPlan) -> None:
@@ -85,14 +85,14 @@ class Merger:
         waiting, self._finished = self._finished, []
         for since_s, merged in waiting:
             if taken.issuperset(merged.paths):
-                self._leave_over(merged)
+                self._supersede(merged)
             else:
                 self._finished.append((since_s, merged))
 
-    def _leave_over(self, merged: MergedManifests) -> None:
-        for left_over in merged.paths:
-            log.info("merge.superseded", table=str(self._table), left_over=left_over)
-            self._attempts.supersede(left_over)
+    def _supersede(self, merged: MergedManifests) -> None:
+        for path in merged.paths:
+            log.info("merge.superseded", table=str(self._table), path=path)
+            self._attempts.supersede(path)
 
     def _is_fresh(self, since_s: float) -> bool:
         return self._parts.world.monotonic_s() - since_s <= WAITING_S_MAX

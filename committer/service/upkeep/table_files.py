@@ -19,13 +19,13 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.reading import answer
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
-from committer.storage.inbox.journal import Entry, ExpiryEntry, Journal, LeftOverEntry
+from committer.storage.inbox.journal import Entry, ExpiryEntry, GarbageEntry, Journal
 from committer.storage.inbox.replays import Replays
 
 DELETES_AT_ONCE = 1_000
 
 T = TypeVar("T")
-E = TypeVar("E", ExpiryEntry, LeftOverEntry)
+E = TypeVar("E", ExpiryEntry, GarbageEntry)
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ class TableUpkeep:
         if self._deletes:
             self._garbage_collector.judge(offered)
         else:
-            self._attempts.take_left_over(offered)
+            self._attempts.take_garbage(offered)
         if self._task is None and self._world.monotonic_s() >= self._not_before_s:
             due = [task for task in self._maintenance_tasks if task.is_due(state, branch)]
             if due:

@@ -1,6 +1,6 @@
 """A durable note of the files to delete, written before any of them is deleted.
 
-    <root>/upkeep/<table uuid>/<id>     one expiry, or files that attempts have left over
+    <root>/upkeep/<table uuid>/<id>     one expiry, or the garbage of attempts
 
 Once snapshots have left the metadata, nothing else names their files. So the note is written before
 the swap that removes them, the files are deleted once the swap is proven, and the note is deleted
@@ -28,7 +28,7 @@ from committer.iceberg.values.json_reader import Reader
 from committer.ports.storage import NewObject, Storage, create_or_equal
 
 _VERSION = 1
-_LEFT_OVER = "left-over"
+_GARBAGE = "left-over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ExpiryEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOverEntry:
+class GarbageEntry:
     """Files of attempts that did not land.
 
     `proven_in`: the metadata file whose log shows what has replaced each attempt's base. `bases`:
@@ -69,7 +69,7 @@ class LeftOverEntry:
     after_sequence_number: int
 
 
-Entry = ExpiryEntry | LeftOverEntry
+Entry = ExpiryEntry | GarbageEntry
 
 
 class Journal:
@@ -117,8 +117,8 @@ def _print_entry(entry: Entry) -> bytes:
     match entry:
         case ExpiryEntry():
             return orjson.dumps(about | _print_expiry(entry))
-        case LeftOverEntry():
-            return orjson.dumps(about | _print_left_over(entry))
+        case GarbageEntry():
+            return orjson.dumps(about | _print_garbage(entry))
 
 
 def _print_expiry(entry: ExpiryEntry) -> dict[str, object]:
@@ -131,9 +131,9 @@ def _print_expiry(entry: ExpiryEntry) -> dict[str, object]:
     }
 
 
-def _print_left_over(entry: LeftOverEntry) -> dict[str, object]:
+def _print_garbage(entry: GarbageEntry) -> dict[str, object]:
     return {
-        "kind": _LEFT_OVER,
+        "kind": _GARBAGE,
         "proven-in": entry.proven_in,
         "own-files": list(entry.own_files),
         "manifests": list(entry.manifests),
@@ -150,9 +150,9 @@ def _parse_entry(content: bytes, location: str) -> Entry:
         if version != _VERSION:
             raise InvalidMetadataError(f"{where}: version {version}, expected {_VERSION}")
         kind = reader.optional_text("kind")
-        if kind not in (None, _LEFT_OVER):
+        if kind not in (None, _GARBAGE):
             raise InvalidMetadataError(f"{where}: an entry of an unknown kind, `{kind}`")
-        return _parse_expiry(reader) if kind is None else _parse_left_over(reader)
+        return _parse_expiry(reader) if kind is None else _parse_garbage(reader)
     except ValueError as error:
         raise InvalidMetadataError(f"{where}: {error}") from error
 
@@ -170,8 +170,8 @@ def _parse_expiry(reader: Reader) -> ExpiryEntry:
     )
 
 
-def _parse_left_over(reader: Reader) -> LeftOverEntry:
-    return LeftOverEntry(
+def _parse_garbage(reader: Reader) -> GarbageEntry:
+    return GarbageEntry(
         entry_id=UUID(reader.text("entry-id")),
         table_uuid=UUID(reader.text("table-uuid")),
         proven_in=reader.text("proven-in"),

@@ -71,30 +71,30 @@ def test_what_attempts_share_goes_only_with_the_last_of_them() -> None:
     tables = history(3)
     dead, doubted = attempt(tables[0], "a", SHARED), attempt(tables[1], "b", SHARED, may_land=True)
     unproven = attempt(tables[3], "c", SHARED)
-    sure, in_doubt = judge([dead, doubted], (), tables[3]).left_over
+    sure, in_doubt = judge([dead, doubted], (), tables[3]).garbage
     assert (sure.own_files, sure.manifests, sure.bases) == (dead.own_files, (), ())
     assert in_doubt.manifests == (SHARED,)
     assert in_doubt.own_files == doubted.own_files
     assert in_doubt.bases == (tables[1].metadata_location,)
     judged = judge([dead, unproven], (), tables[3])
-    assert [one.manifests for one in judged.left_over] == [()]
+    assert [one.manifests for one in judged.garbage] == [()]
     assert judged.in_use == {SHARED}
-    assert judge([dead], (), tables[3]).left_over[0].manifests == (SHARED,)
+    assert judge([dead], (), tables[3]).garbage[0].manifests == (SHARED,)
 
 
 def test_a_superseded_merge_goes_unless_an_attempt_may_have_landed_with_it() -> None:
     tables = history(3)
-    assert judge([], {MERGED}, tables[3]).left_over[0].manifests == (MERGED,)
-    assert judge([], {MERGED}, tables[3], stay={MERGED}).left_over == ()
+    assert judge([], {MERGED}, tables[3]).garbage[0].manifests == (MERGED,)
+    assert judge([], {MERGED}, tables[3], stay={MERGED}).garbage == ()
     unproven = attempt(tables[3], "a", MERGED)
-    assert judge([unproven], {MERGED}, tables[3]).left_over == ()
+    assert judge([unproven], {MERGED}, tables[3]).garbage == ()
     (in_doubt,) = judge(
         [attempt(tables[0], "a", MERGED, may_land=True)], {MERGED}, tables[3]
-    ).left_over
+    ).garbage
     assert (in_doubt.manifests, in_doubt.bases) == ((MERGED,), (tables[0].metadata_location,))
 
 
 def test_a_merge_that_is_on_offer_stays_although_an_attempt_with_it_is_dead() -> None:
     tables = history(3)
-    (left_over,) = judge([attempt(tables[0], "a", MERGED)], (), tables[3], stay={MERGED}).left_over
-    assert left_over.manifests == ()
+    (garbage,) = judge([attempt(tables[0], "a", MERGED)], (), tables[3], stay={MERGED}).garbage
+    assert garbage.manifests == ()

@@ -141,7 +141,7 @@ def test_a_refused_attempt_leaves_files_without_a_base_to_wait_for() -> None:
         answer(attempts, plan)
         attempts.sending(landed, [landed.swap.metadata_location])
         attempts.landed(landed.state)
-        (left_over,) = attempts.take_left_over(())
-        assert set(left_over.bases) == bases
-        assert plan.snapshot.manifest_list in left_over.own_files
-        assert attempts.take_left_over(()) == ()
+        (garbage,) = attempts.take_garbage(())
+        assert set(garbage.bases) == bases
+        assert plan.snapshot.manifest_list in garbage.own_files
+        assert attempts.take_garbage(()) == ()

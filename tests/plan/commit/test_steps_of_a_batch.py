@@ -152,6 +152,6 @@ def test_all_lists_of_a_dead_attempt_are_garbage_and_the_manifests_that_it_share
     attempts.sending(landing, (landing.swap.metadata_location,))
     table.land(landing)
     attempts.landed(table.state)
-    (left_over,) = attempts.take_left_over(())
+    (garbage,) = attempts.take_garbage(())
     assert len(dead.manifest_lists) == 2
-    assert set(left_over.files) == {*dead.manifest_lists, dead.swap.metadata_location}
+    assert set(garbage.files) == {*dead.manifest_lists, dead.swap.metadata_location}

@@ -20,7 +20,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.orphan_finder import Orphan, OrphanFinder, Sources
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.storage.inbox.inbox import QuarantineRecord
-from committer.storage.inbox.journal import LeftOverEntry
+from committer.storage.inbox.journal import GarbageEntry
 from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import (
     build_file,
@@ -221,7 +221,7 @@ async def test_what_a_note_of_upkeep_names_is_left_to_upkeep() -> None:
     table = await yard.open()
     (path,) = await yard.drop("metadata/noted-m0.avro")
     await yard.harness.journal.put(
-        LeftOverEntry(
+        GarbageEntry(
             entry_id=yard.harness.world.uuid(),
             table_uuid=table.metadata.require_uuid(),
             proven_in="",

@@ -1,4 +1,4 @@
-"""Left-over files of attempts: deleted with a proof, kept without one, never those in use."""
+"""Garbage of attempts: deleted with a proof, kept without one, never those in use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from committer.ports.pointer_swap import Committed, LoadedTable
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.service.table import inflight_batch
-from committer.storage.inbox.journal import LeftOverEntry
+from committer.storage.inbox.journal import GarbageEntry
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.faults.stopping_storage import StoppingStorage
@@ -86,7 +86,7 @@ class Table:
             found |= {location, *(row.manifest_path for row in rows)}
         return found
 
-    async def left_over(self) -> set[str]:
+    async def garbage(self) -> set[str]:
         """Return files below the table that nothing names; check that all it names exist."""
         there, named = await self.there(), await self.named()
         assert named <= there
@@ -115,7 +115,7 @@ async def test_attempts_that_were_refused_leave_nothing_behind_the_next_commit(
         await table.commit()
         table.harness.catalog.plan(*faults)
         await table.commit(3, seconds=40.0)
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
         assert await table.journal() == []
     assert len(await table.harness.live_files()) == 4 - len(await table.harness.quarantined())
 
@@ -127,7 +127,7 @@ async def test_a_batch_that_a_real_conflict_meets_leaves_nothing() -> None:
         await table.commit()
         await table.swap_in(SetProperties({"touched": "by another engine"}))
         await table.commit()
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
     assert len(table.harness.catalog.calls) > 0
     assert len(await table.harness.live_files()) == 2
 
@@ -141,7 +141,7 @@ async def test_a_batch_that_changed_leaves_its_manifests_to_be_deleted_too() -> 
     table.harness.catalog.plan(*[Fault.REJECTED] * 3)
     async with table.harness.running():
         await table.harness.settle(60.0)
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
     assert len(await table.harness.quarantined()) == 1
     deleted = [locations for kind, locations in table.storage.changes if kind == "delete"]
     assert sum("-m0.avro" in one for locations in deleted for one in locations) == 3
@@ -202,7 +202,7 @@ async def test_a_crash_at_any_moment_of_it_is_finished_by_the_next_process(
     table.storage.stop_at = None
     async with table.harness.running():
         await table.commit()
-    left = await table.left_over()
+    left = await table.garbage()
     # Before the note is written only memory knows: an orphan, for the report.
     assert (left == set()) == (stop_at > 0 or applied)
     assert await table.journal() == []
@@ -218,7 +218,7 @@ async def test_a_merge_that_is_of_no_use_goes() -> None:
         await table.swap_in(SetSnapshotRef(MAIN, SnapshotRef(second.snapshot_id, "branch")))
         await table.harness.publish(build_request(table.table, producer="another"))
         await table.harness.settle(10.0)
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
         assert len(await table.harness.live_files()) == 3
 
 
@@ -235,7 +235,7 @@ async def test_a_merge_that_no_attempt_has_taken_along_goes_when_it_is_of_no_use
         await table.harness.settle(10.0)
         await table.harness.publish(build_request(table.table, producer="another"))
         await table.harness.settle(10.0)
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
         assert len(await table.harness.live_files()) == 3
 
 
@@ -259,7 +259,7 @@ async def test_a_merge_that_was_taken_along_in_vain_stays_for_the_next_attempt()
         assert len(await harness.quarantined()) == 1
         assert len(table.storage.changes) > 0
         await table.commit()
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
         head = (await harness.load()).current_snapshot
     assert head is not None
     assert (head.summary or {})["manifests-replaced"] == "4"
@@ -275,19 +275,19 @@ async def test_behind_a_lost_answer_everything_stays_until_its_base_is_gone(faul
         base = (await table.harness.catalog.inner.load(NAME)).metadata_location
         table.harness.catalog.plan(fault)
         await table.commit()
-        left = await table.left_over()
+        left = await table.garbage()
         assert len(left) == (0 if fault is Fault.LOST_REPLY else 2)
         if left:
             (entry,) = await table.journal()
-            assert isinstance(entry, LeftOverEntry)
+            assert isinstance(entry, GarbageEntry)
             assert entry.bases == (base,)
             assert left == {*entry.own_files}
         await table.commit(3)
         assert base in await table.there()
-        assert await table.left_over() == left
+        assert await table.garbage() == left
         await table.commit(3)
         assert base not in await table.there()
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
         assert await table.journal() == []
     assert len(await table.harness.live_files()) == 9
 
@@ -302,7 +302,7 @@ async def test_where_old_metadata_files_are_kept_so_is_what_an_attempt_in_doubt_
         await table.commit(8)
         # Its base has left the log, but the table might be put back to it.
         assert await table.journal() == []
-    files = {one for one in await table.left_over() if not one.endswith(".metadata.json")}
+    files = {one for one in await table.garbage() if not one.endswith(".metadata.json")}
     assert len(files) == 1
 
 
@@ -335,7 +335,7 @@ async def test_of_a_base_that_left_the_log_before_our_commit_nothing_is_believed
         await table.swap_in(SetProperties({"touched": "twice"}))
         await table.harness.settle(10.0)
         assert await table.journal() == []
-    lists = [one for one in await table.left_over() if "/snap-" in one]
+    lists = [one for one in await table.garbage() if "/snap-" in one]
     assert len(lists) >= 1
     assert len(await table.harness.live_files()) == 2
 
@@ -353,7 +353,7 @@ async def test_a_conflict_that_was_our_own_success_costs_no_file() -> None:
         (answer,) = await harness.catalog.land_late()
         assert isinstance(answer, Committed)
         await table.commit(2)
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
     assert len(await harness.live_files()) == 4
 
 
@@ -375,7 +375,7 @@ async def test_what_the_table_names_stays_whatever_a_note_says() -> None:
         ((), (rows[-1].manifest_path,)),
     ):
         await table.harness.journal.put(
-            LeftOverEntry(
+            GarbageEntry(
                 entry_id=table.harness.world.uuid(),
                 table_uuid=table.table.metadata.require_uuid(),
                 proven_in=current.metadata_location,
@@ -388,7 +388,7 @@ async def test_what_the_table_names_stays_whatever_a_note_says() -> None:
         )
     async with table.harness.running():
         await table.commit()
-        assert await table.left_over() == set()
+        assert await table.garbage() == set()
         assert await table.journal() == []
     assert len(await table.harness.live_files()) == 3
 

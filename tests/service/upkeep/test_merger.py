@@ -323,7 +323,7 @@ async def test_a_table_that_does_not_want_it_is_not_clustered() -> None:
     assert set(opened) == {len(await merging.rows())}
 
 
-async def test_clustered_manifests_that_a_lost_race_makes_useless_are_all_left_over() -> None:
+async def test_clustered_manifests_that_a_lost_race_makes_useless_are_all_garbage() -> None:
     merging = Merging()
     await merging.create(CLUSTERED)
     async with merging.running():
@@ -335,5 +335,5 @@ async def test_clustered_manifests_that_a_lost_race_makes_useless_are_all_left_o
         with capture_logs() as events:
             await merging.harness.publish(sealed)
             await merging.harness.settle(5.0)
-    left_over = [one["left_over"] for one in events if one["event"] == "merge.superseded"]
-    assert len(left_over) == len(set(left_over)) >= 2
+    superseded = [one["path"] for one in events if one["event"] == "merge.superseded"]
+    assert len(superseded) == len(set(superseded)) >= 2
