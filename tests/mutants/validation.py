@@ -256,6 +256,13 @@ VALIDATION = (
         "        if False:\n",
         (_TESTS + "above_its_base",),
     ),
+    Mutant(
+        "rewrite_removes_a_file_that_came_back_after_its_base",
+        _PLACE + "rewritten_rows.py",
+        "        if newer:\n",
+        "        if False:\n",
+        (_TESTS + "has_read_the_files",),
+    ),
     # --- Groups of a rewrite ---
     Mutant(
         "each_group_of_a_rewrite_looks_through_the_branch_again",

@@ -1,4 +1,4 @@
-"""Does a rewrite keep the rows of the files that it removes? Code `rows`."""
+"""Does a rewrite keep the rows of the files that it removes? Codes `missing`, `rows`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from committer.iceberg.entry.data_file import ManifestEntry
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.change import Change
-from committer.plan.operations.conflict import Conflict, ConflictCode
+from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.validation.loaded_manifests import Loaded
 from committer.plan.validation.named_files import NamedFiles
 from committer.plan.validation.since import Since
@@ -16,9 +16,11 @@ from committer.plan.validation.since import Since
 
 @dataclass(frozen=True, slots=True)
 class RewrittenRowsCheck:
-    """A rewrite adds no rows. Its sequence number is not below that of a file which it replaces, as
-    older equality deletes would hit the new ones, and not above the base's, as those since the base
-    would not. `added`: the rows of the data files to add, by path; None: they are counted here.
+    """A rewrite has read the files that it removes at its base: one that was adopted again since
+    has rows back that were deleted by then. It adds no rows. Its sequence number is not below that
+    of a file which it replaces, as older equality deletes would hit the new ones, and not above the
+    base's, as those since the base would not. `added`: the rows of the data files to add, by path;
+    None: they are counted here.
     """
 
     change: Change
@@ -31,6 +33,14 @@ class RewrittenRowsCheck:
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
         live = self.removed.find(loaded).values()
+        newer = sorted(one.data_file.file_path for one in live if self.since.is_new(one))
+        if newer:
+            return Conflict(
+                ConflictCode.MISSING,
+                f"{len(newer)} data files that it removes were added after its base, first"
+                f" {newer[0]}: run the job again on the current table",
+                paths=tuple(newer[:PATHS_MAX]),
+            )
         before, after = sum(one.data_file.record_count for one in live), self._rows_after()
         if after > before:
             return _refused(f"it adds {after} rows in the place of {before}")

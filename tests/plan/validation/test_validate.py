@@ -871,6 +871,22 @@ def test_a_rewrite_gives_no_file_a_number_above_its_base() -> None:
     assert world.code(rewrite(world, base, "a1", data_sequence_number=4)) == "rows"
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_rewrite_has_read_the_files_that_it_removes_at_its_base(version: int) -> None:
+    # Java finds the path live: rows that were deleted before the base, and that came back with the
+    # file, are gone without a delete.
+    world = build_world(version)
+    base = world.base
+    world.land(world.change("delete", removed=("a1",)))
+    world.append(data_file("a1"))
+    found = world.validate(rewrite(world, base, "a1", "a2"))
+    assert found is not None
+    assert (found.code, found.paths) == ("missing", (path_of("a1"),))
+    assert "added after its base" in found.message
+    assert world.code(rewrite(world, base, "a2")) is None
+    assert world.code(rewrite(world, world.base, "a1", "a2")) is None
+
+
 # --- What is read --------------------------------------------------------------------------------
 
 
