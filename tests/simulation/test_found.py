@@ -56,6 +56,8 @@ FOUND_SINCE = {
     571: "replayed while its quarantining was cut off: landed, and was quarantined once more",
     1085: "the replays of a transaction were planned again without end, and never sent",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
+    410000290: "a rewrite took a file that was removed and adopted again for the one of its base",
+    410001189: "a doorbell by the shard of another table of its transaction was never acknowledged",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from committer.ports.queue import Delivery
+from committer.ports.queue import Delivery, shard_of
 from committer.service.requests.inbox_keys import InboxKey
 
 # Above this, redelivery and the reconciler find them.
@@ -14,20 +14,28 @@ DEFERRED_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Waiters:
-    """The waiters for a request's end: queue tokens to acknowledge, addresses to answer."""
+    """The waiters for a request's end: queue tokens to acknowledge, addresses to answer. `shards`:
+    those by which the doorbells came.
+    """
 
     tokens: tuple[str, ...] = ()
     reply_to: frozenset[str] = frozenset()
+    shards: frozenset[int] = frozenset()
 
     @classmethod
     def of(cls, delivery: Delivery) -> Waiters:
-        reply_to = delivery.doorbell.reply_to
-        return cls((delivery.token,), frozenset((reply_to,)) if reply_to else frozenset())
+        bell = delivery.doorbell
+        reply_to = frozenset((bell.reply_to,)) if bell.reply_to else frozenset[str]()
+        return cls((delivery.token,), reply_to, frozenset((shard_of(bell.table_uuid),)))
 
     def joined(self, other: Waiters | None) -> Waiters:
         if other is None:
             return self
-        return Waiters(self.tokens + other.tokens, self.reply_to | other.reply_to)
+        return Waiters(
+            self.tokens + other.tokens,
+            self.reply_to | other.reply_to,
+            self.shards | other.shards,
+        )
 
 
 NO_WAITERS = Waiters()
@@ -54,6 +62,9 @@ class DeferredDoorbells:
         return self._waiters.pop(key, None)
 
     def release_shards(self, shards: Collection[int]) -> None:
-        """Forget the doorbells of shards that another committer owns now."""
-        for key in [key for key in self._waiters if key.shard in shards]:
-            del self._waiters[key]
+        """Forget the doorbells of shards that another committer owns now. One that came by the
+        shard of another table of its transaction, which stays, is not delivered to that committer.
+        """
+        for key, waiters in list(self._waiters.items()):
+            if key.shard in shards and waiters.shards.issubset(shards):
+                del self._waiters[key]
