@@ -16,6 +16,7 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
+from tests.integration.beside_model import Model
 from tests.integration.beside_run import Run
 from tests.integration.changing_rows import Changer
 from tests.integration.java_engine import JavaEngine, java_engine
@@ -87,7 +88,7 @@ async def test_dangling_deletes_go_and_positions_become_vectors_and_rows_stay(
     connections = await open_connections(harness.settings)
     try:
         changer = Changer(harness, connections, NAME, "changer")
-        run = Run(harness, java, NAME, changer, random.Random(5))
+        run = Run(harness, java, NAME, changer, Model(random.Random(5)))
         for _ in range(3):
             await run.java_insert()
             await run.frazil_append()
