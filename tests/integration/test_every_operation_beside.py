@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 import pytest
 
 from tests.integration import beside_layout as layout
+from tests.integration import beside_refs as refs
 from tests.integration.beside_model import Model
 from tests.integration.beside_run import Run
 from tests.integration.changing_rows import Changer
@@ -48,6 +49,20 @@ KINDS: tuple[Step, ...] = (
     Run.java_update,
     Run.java_rewrite,
     Run.pyiceberg_append,
+    refs.frazil_stage,
+    refs.frazil_publish_staged,
+    refs.frazil_publish_unmoved,
+    refs.frazil_cherry_pick,
+    refs.java_cherry_pick,
+    refs.frazil_create_branch,
+    refs.frazil_replace_branch,
+    refs.frazil_append_to_branch,
+    refs.frazil_delete_from_branch,
+    refs.frazil_fast_forward,
+    refs.frazil_tag,
+    refs.frazil_rollback,
+    refs.frazil_set_current_snapshot,
+    refs.java_rollback,
     layout.frazil_add_column,
     layout.frazil_widen_column,
     layout.frazil_rename_column,
