@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import pytest
 
+from tests.integration import beside_files as files
 from tests.integration import beside_layout as layout
 from tests.integration import beside_refs as refs
 from tests.integration.beside_model import Model
@@ -73,6 +74,12 @@ KINDS: tuple[Step, ...] = (
     layout.frazil_alter_sort_order,
     layout.frazil_set_property,
     layout.frazil_remove_property,
+    files.frazil_rewrite_manifests,
+    files.frazil_rewrite_named_manifests,
+    files.frazil_join_positions,
+    files.frazil_convert_equality,
+    files.frazil_adopt,
+    files.frazil_transaction,
 )
 MORE_STEPS = 10
 
