@@ -36,6 +36,7 @@ async def frazil_widen_column(run: Run) -> None:
     change = {"action": "update-column-type", "name": columns.names[field_id], "type": "long"}
     await _alter(run, change)
     columns.types[field_id] = "long"
+    await run.frazil_append()
 
 
 async def frazil_rename_column(run: Run) -> None:

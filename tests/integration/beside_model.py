@@ -11,6 +11,8 @@ from tests.integration.changing_state import Row, value_of
 
 REGIONS = ("n", "s", "w")
 OWN_COLUMNS: Mapping[int, str] = {1: "id", 2: "region", 3: "text"}
+# A value of a long column fits into no int.
+_BASE: Mapping[str, int] = {"int": 10, "long": 2**40}
 Content = dict[int, Row]
 
 
@@ -55,7 +57,8 @@ class Columns:
     def _value(self, field_id: int, id: int) -> object:
         if field_id not in self.names:
             return None
-        return f"{self.names[field_id]} of {id}" if self.types[field_id] == "string" else id * 10
+        kind = self.types[field_id]
+        return f"{kind} of {id}" if kind == "string" else id + _BASE[kind]
 
 
 @dataclass(slots=True)

@@ -97,7 +97,7 @@ async def frazil_delete_from_branch(run: Run) -> None:
 
 
 async def frazil_fast_forward(run: Run) -> None:
-    """Let main go on to the branch, which gets a commit and a staged snapshot's rows nowhere."""
+    """Let main go on to the branch, which has two commits more."""
     await frazil_replace_branch(run)
     await frazil_append_to_branch(run)
     await frazil_delete_from_branch(run)

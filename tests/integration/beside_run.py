@@ -217,7 +217,7 @@ class Run:
         expected = self.model.table(ref)
         names = self.model.columns.names if ref == MAIN else OWN_COLUMNS
         if ref == MAIN:
-            assert column_names(table) == list(names.values())
+            assert column_names(table) == list(names.values()), "PyIceberg: columns"
         columns = ["id", *(name for field_id, name in names.items() if field_id != 1)]
         found = await read_by_java(self.java, self.name, ref, columns)
         assert found == expected, f"Java: {ref}"
