@@ -11,7 +11,7 @@ from tests.conformance.__main__ import main, run_group
 from tests.conformance.check import Outcome
 from tests.conformance.operations.case import Answer, Case, live_names, read_cases
 from tests.conformance.operations.checks import operation_checks, operation_files
-from tests.conformance.operations.differences import DIFFERENCES, unused
+from tests.conformance.operations.differences import DIFFERENCES, difference_of, unused
 from tests.conformance.operations.directed_cases import directed_cases
 from tests.conformance.operations.findings import findings, line_findings
 from tests.conformance.operations.frazil_table import frazil_answers, together
@@ -193,6 +193,24 @@ def test_an_answer_that_is_not_java_s_is_a_failure_that_names_line_and_step(
     out = capsys.readouterr().out
     assert "FAILED pairs.txt:1 2|append a|append a|ok append {A,B,a1,a2}: step 5 (append)" in out
     assert out.endswith("0 passed, 1 failed\n")
+
+
+@pytest.mark.parametrize(
+    ("landed", "name"),
+    [
+        ("mor UPDATE a1 snap", "DELETE beside an UPDATE in v2"),
+        ("mor DELETE a1 snap", None),
+        ("upsert eq a", None),
+        ("append a", None),
+    ],
+)
+def test_a_delete_beside_an_update_is_a_difference_of_its_own(
+    landed: str, name: str | None
+) -> None:
+    line = parse_line("one", f"2|{landed}|mor DELETE a1 snap|ok delete {{}}")
+    found = list(line_findings(line, frazil_answers(line.case)))
+    differences = [difference_of(one) for one in found if one.what == "code"]
+    assert [one and one.name for one in differences] == ([] if name is None else [name])
 
 
 def test_an_expected_difference_that_nothing_has_any_more_is_a_failure() -> None:

@@ -208,6 +208,13 @@ VALIDATION = (
         (_TESTS + "unnamed_files",),
     ),
     Mutant(
+        "rows_that_an_update_has_moved_survive_a_delete",
+        _PLACE + "validate.py",
+        "elif change.isolation_level is not None and any(",
+        "elif False and any(",
+        (_TESTS + "has_moved_rows_of_its_file",),
+    ),
+    Mutant(
         "bounds_of_a_position_delete_name_nothing",
         "committer/iceberg/deletes/position_deletes.py",
         "    if lower is None or lower != upper:\n",

@@ -1,12 +1,19 @@
-"""Did others delete rows in scope by delete files? Code `newdel`."""
+"""Did others delete rows in scope by delete files, or move rows of a DELETE? Code `newdel`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
+from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+)
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.snapshot import Snapshot
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head
 from committer.plan.validation.file_deletes import deletes_on
@@ -15,6 +22,10 @@ from committer.plan.validation.named_files import NamedFiles
 from committer.plan.validation.rewrites import without_rewritten
 from committer.plan.validation.scopes import Scope
 from committer.plan.validation.since import Since
+
+_ADDED_DATA = "added-data-files"
+_ADDED_DELETES = "added-delete-files"
+_REMOVED_DELETES = "removed-delete-files"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +67,91 @@ class NewDeletesCheck:
         targets = self.updated.find(loaded).values()
         no_vectors = [one for one in found if not one.data_file.is_deletion_vector]
         return deletes_on(targets, no_vectors, self.head.metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRowsCheck:
+    """An UPDATE deletes a row by its position, and adds it again in a data file of its snapshot.
+
+    A DELETE that has not seen that hits the old position only, and the row survives it. Deletion
+    vectors are compared by their positions instead, where the two are united.
+
+    `targets`: the data files that the change names as those of its position deletes; `unnamed`:
+    the partitions of position deletes of which nothing says whose they are.
+
+    What a retained snapshot has added is told by the counts of its summary, also once its files
+    were rewritten; where it has expired, by its data files that are live. If its files were
+    rewritten too, nothing tells, and the change lands.
+    """
+
+    head: Head
+    since: Since
+    targets: NamedFiles
+    unnamed: frozenset[PartitionKey] = frozenset()
+
+    def rows(self) -> Iterable[ManifestFile]:
+        yield from self._rows(ManifestContent.DELETES)
+        yield from self.targets.rows()
+
+    def _rows(self, content: ManifestContent) -> Iterable[ManifestFile]:
+        return (row for row in self.head.live_rows(content) if self.since.may_hold_new(row))
+
+    def conflict(self, loaded: Loaded) -> Conflict | None:
+        newer = [
+            one
+            for one in loaded.live(self._rows(ManifestContent.DELETES))
+            if self.since.is_new(one) and is_position_delete_file(one.data_file)
+        ]
+        if not newer:
+            return None
+        hit = deletes_on(self.targets.find(loaded).values(), newer, self.head.metadata)
+        paths = {one.data_file.file_path for one in hit}
+        found = [
+            one
+            for one in newer
+            if one.data_file.file_path in paths or partition_of(one.data_file) in self.unnamed
+        ]
+        moved = self._of_updates(without_rewritten(found, self.head, self.since))
+        if not moved:
+            return None
+        what = "position delete files, beside data files, that may have moved rows it deletes"
+        return conflict_with(ConflictCode.NEW_DELETES, moved, "added", what)
+
+    def _of_updates(self, found: list[ManifestEntry]) -> list[ManifestEntry]:
+        """Leave out those whose snapshots have added no data."""
+        told = self._told_by_summaries()
+        untold = [one for one in found if one.snapshot_id not in told]
+        with_data = self._with_live_data() if untold else frozenset[int | None]()
+        return [one for one in found if told.get(one.snapshot_id, one.snapshot_id in with_data)]
+
+    def _told_by_summaries(self) -> Mapping[int | None, bool]:
+        """Return which retained snapshots may have moved rows; not those whose summary has no
+        counts. One that has replaced new delete files may have carried those of any update on.
+        """
+        told: dict[int | None, bool] = {}
+        counted = {one.snapshot_id: _counted(one) for one in self.since.later}
+        any_update = not self.since.is_whole or any(
+            {_ADDED_DATA, _ADDED_DELETES} <= one for one in counted.values()
+        )
+        for snapshot_id, one in counted.items():
+            if _ADDED_DATA in one:
+                told[snapshot_id] = True
+            elif _ADDED_DELETES in one:
+                told[snapshot_id] = _REMOVED_DELETES in one and any_update
+        return told
+
+    def _with_live_data(self) -> frozenset[int | None]:
+        """Return the snapshots of the live data files that are newer than the base."""
+        rows = list(self._rows(ManifestContent.DATA))
+        entries = (one for some in self.head.entries(rows) for one in some if one.is_live)
+        return frozenset(one.snapshot_id for one in entries if self.since.is_new(one))
+
+
+def _counted(snapshot: Snapshot) -> frozenset[str]:
+    """Return which keys of its summary are not zero."""
+    return frozenset(key for key, text in (snapshot.summary or {}).items() if text != "0")
+
+
+def is_position_delete_file(file: DataFile) -> bool:
+    """Return whether it has positions and is no deletion vector."""
+    return file.content is DataFileContent.POSITION_DELETES and not file.is_deletion_vector

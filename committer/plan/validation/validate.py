@@ -24,7 +24,11 @@ from committer.plan.validation.deleted import DeletedCheck
 from committer.plan.validation.file_deletes import FileDeletesCheck
 from committer.plan.validation.loaded_manifests import Check, dealt, load
 from committer.plan.validation.named_files import LiveCheck, MayHold, NamedFiles, PlaceCheck
-from committer.plan.validation.new_deletes import NewDeletesCheck
+from committer.plan.validation.new_deletes import (
+    MovedRowsCheck,
+    NewDeletesCheck,
+    is_position_delete_file,
+)
 from committer.plan.validation.partitions_empty import PartitionsEmptyCheck
 from committer.plan.validation.rewritten_rows import RewrittenRowsCheck, added_rows
 from committer.plan.validation.scopes import (
@@ -140,6 +144,8 @@ def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[C
         if change.updates_rows:
             yield FileDeletesCheck(head, since, removed)
             yield NewDeletesCheck(head, since, scope, _updated(change, referenced))
+        elif change.isolation_level is not None and any(map(is_position_delete_file, deletes)):
+            yield MovedRowsCheck(head, since, referenced, unnamed)
     yield _missing(removed)
 
 

@@ -63,6 +63,21 @@ def _targets(step: Step) -> set[str]:
     return of.union(step.get("exist", ()))
 
 
+def _deletes_beside_update(finding: Finding) -> bool:
+    """Whether a step deletes rows by position delete files, and an update that did came since its
+    start."""
+    step = finding.step
+    if finding.has_vectors or step["do"] != "row-delta" or _updates(finding):
+        return False
+    later = (*finding.steps_before[step.get("from", 0) :],)
+    both = any(_has_positions(one) and one.get("add") for one in later)
+    return both and _has_positions(step) and "level" in step
+
+
+def _has_positions(step: Step) -> bool:
+    return any(one["kind"] == "position" for one in step.get("add-deletes", ()))
+
+
 def _named_is_gone(finding: Finding) -> bool:
     """Whether a file that the step removes by its name is not live."""
     named = {*finding.step.get("remove", ()), *finding.step.get("remove-deletes", ())}
@@ -213,6 +228,12 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Java's DELETE does not look at files that a delete has removed: its vector or position"
         " delete dangles, and a row that an update has moved survives it.",
         _code({OK}, {"exist"}, _target_is_gone),
+    ),
+    Difference(
+        "DELETE beside an UPDATE in v2",
+        "Java's DELETE under `snapshot` does not look at position deletes: a row that an update has"
+        " moved survives it. Frazil refuses it if the update may have moved rows of its files.",
+        _code({OK}, {"newdel"}, _deletes_beside_update),
     ),
     Difference(
         "named file is gone",

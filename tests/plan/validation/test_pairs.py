@@ -62,7 +62,7 @@ V2 = SAME | {
         "added added filedel filedel filedel added added"
         " missing missing added added added missing -"
     ),
-    "mor DELETE a1 snap": "- - - - - - - exist/- exist/- exist - exist exist -",
+    "mor DELETE a1 snap": ("- - - - - newdel/- newdel/- exist/- exist/- exist - exist exist -"),
     "mor DELETE a1 ser": (
         "added added - - - added added exist/- exist/- exist added exist exist -"
     ),

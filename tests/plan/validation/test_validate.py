@@ -483,6 +483,114 @@ def test_an_update_that_does_not_say_which_files_conflicts_with_any_delete_in_sc
     assert world.code(replace(update, conflict_filter=AA)) is None
 
 
+# --- Moved rows ----------------------------------------------------------------------------------
+
+
+def delete_of(world: World, of: str, isolation: str = SNAPSHOT) -> Change:
+    """Build a DELETE by positions in a file, as if its client had read the head."""
+    delete = position_delete("d1", of=of)
+    return world.change("row-delta", delete, base=world.base, isolation_level=isolation)
+
+
+def land_update(world: World, of: str | None = "a1") -> None:
+    """Land an UPDATE of rows of a file, or of any of its partition: `u` deletes, `n` adds."""
+    world.land(world.change("row-delta", position_delete("u", of=of), data_file("n")))
+
+
+@pytest.mark.parametrize("isolation", [SNAPSHOT, SERIALIZABLE])
+def test_a_delete_conflicts_with_an_update_that_has_moved_rows_of_its_file(isolation: str) -> None:
+    # Java looks at added data only, and that under serializable: a row that was moved within the
+    # conflict filter, or out of it, survives its delete.
+    world = build_world()
+    delete = replace(delete_of(world, "a1", isolation), conflict_filter=SMALL_IDS)
+    other = replace(delete_of(world, "a2", isolation), conflict_filter=SMALL_IDS)
+    file = data_file("n", ids=(50, 60))
+    world.land(world.change("row-delta", position_delete("u", of="a1"), file))
+    found = world.validate(delete)
+    assert found is not None
+    assert (found.code, found.paths) == ("newdel", (path_of("u"),))
+    assert found.snapshot_id == world.snapshot.snapshot_id
+    assert "may have moved rows" in found.message
+    assert world.code(other) is None
+    # Without an isolation level only the files that it names count.
+    assert world.code(replace(delete, isolation_level=None)) is None
+
+
+def test_a_delete_lands_beside_deletes_upserts_and_appends() -> None:
+    world = build_world()
+    delete = delete_of(world, "a1")
+    world.land(world.change("row-delta", position_delete("d2", of="a1")))
+    world.land(world.change("row-delta", position_delete("d3")))
+    world.land(world.change("row-delta", bare_equality_delete("e1"), data_file("a3")))
+    world.append(data_file("a4"))
+    assert world.code(delete) is None
+    world.expire()
+    assert world.code(delete) is None
+
+
+def test_an_update_that_does_not_say_which_files_may_have_moved_rows_of_any() -> None:
+    world = build_world()
+    delete = delete_of(world, "a1")
+    needs = {"base": world.base, "isolation_level": SNAPSHOT}
+    bare = world.change("row-delta", position_delete("d1"), **needs)
+    elsewhere = world.change("row-delta", position_delete("d1", "BB"), **needs)
+    land_update(world, of=None)
+    assert world.code(delete) == "newdel"
+    assert world.code(bare) == "newdel"
+    assert world.code(elsewhere) is None
+
+
+def test_a_moved_row_is_known_once_its_snapshot_has_expired() -> None:
+    world = build_world()
+    delete = delete_of(world, "a1")
+    land_update(world)
+    world.append(data_file("b2", "BB"))
+    world.expire()
+    assert world.code(delete) == "newdel"
+    # Once its data file is rewritten, too, nothing tells.
+    world.land(world.change("rewrite-files", data_file("x"), removed=("n",), base=world.base))
+    world.expire()
+    assert world.code(delete) is None
+
+
+def test_a_moved_row_is_known_once_its_files_were_rewritten() -> None:
+    world = build_world()
+    delete = delete_of(world, "a1")
+    land_update(world)
+    world.land(world.change("rewrite-files", data_file("x"), removed=("n",), base=world.base))
+    assert world.code(delete) == "newdel"
+    names = frozenset({world.identity("u")})
+    rewritten = position_delete("u2", of="a1")
+    world.land(
+        world.change("rewrite-files", rewritten, removed_delete_files=names, base=world.base)
+    )
+    found = world.validate(delete)
+    assert found is not None
+    assert (found.code, found.paths) == ("newdel", (path_of("u2"),))
+
+
+def test_rewritten_deletes_without_an_update_have_moved_nothing() -> None:
+    world = build_world()
+    delete = delete_of(world, "a1")
+    world.land(world.change("row-delta", position_delete("d2", of="a1")))
+    names = frozenset({world.identity("d2")})
+    rewritten = position_delete("d3", of="a1")
+    world.land(
+        world.change("rewrite-files", rewritten, removed_delete_files=names, base=world.base)
+    )
+    assert world.code(delete) is None
+
+
+def test_a_delete_on_the_head_reads_nothing_for_rows_that_others_may_have_moved() -> None:
+    world = build_world()
+    land_update(world)
+    delete = delete_of(world, "a1")
+    assert world.code(delete) is None
+    rounds = world.rounds
+    assert world.code(replace(delete, isolation_level=None)) is None
+    assert world.rounds == rounds
+
+
 # --- Deletes of removed files --------------------------------------------------------------------
 
 
