@@ -89,8 +89,9 @@ def _has_no_new_data(finding: Finding) -> bool:
     return finding.live_before() <= finding.live_at_start()
 
 
-def _removes_newer_file(finding: Finding) -> bool:
-    return not finding.live_at_start() >= set(finding.step.get("remove", ()))
+def _rewrites_newer_file(finding: Finding) -> bool:
+    is_newer = not finding.live_at_start() >= set(finding.step.get("remove", ()))
+    return finding.step["do"] == "rewrite" and is_newer
 
 
 def _is_after(*does: str) -> _Steps:
@@ -277,10 +278,10 @@ DIFFERENCES: tuple[Difference, ...] = (
         _code({OK}, {"ancestor"}, _is_after("roll-back", "set-current")),
     ),
     Difference(
-        "file is newer than the start",
-        "Java takes a removed file to be as old as the start, so that deletes which came with it"
-        " seem to hit it. Frazil takes it by its own number.",
-        _code({"filedel"}, {OK}, _removes_newer_file),
+        "rewrite of a file that is newer than the start",
+        "Java takes any live file of that path. Frazil refuses it: the writer has not read it at"
+        " the start, and its path may have been removed and added again.",
+        _code({OK}, {"missing"}, _rewrites_newer_file),
     ),
     Difference(
         "deletes of an empty partition",
