@@ -133,11 +133,16 @@ class ExpiredSnapshots:
         return not any(name in metadata.refs for name in self.refs)
 
 
+def may_delete_files(properties: Mapping[str, str]) -> bool:
+    """Return whether a table lets its files be deleted (`gc.enabled`): others may use them."""
+    return is_true(properties, _GC_PROPERTY, default=True)
+
+
 def may_expire(properties: Mapping[str, str], *, default: bool) -> bool:
     """Return whether Frazil expires snapshots of a table.
     `default`: where the table does not say."""
     said = properties.get(EXPIRE_PROPERTY, "").strip().lower()
-    if not is_true(properties, _GC_PROPERTY, default=True):
+    if not may_delete_files(properties):
         return False
     return said == "true" if said else default
 

@@ -23,6 +23,7 @@ from committer.errors import (
 )
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.values.locations import comparable_location
+from committer.plan.cleanup.expiry import may_delete_files
 from committer.plan.cleanup.orphan_search import (
     Kind,
     Names,
@@ -228,7 +229,7 @@ class OrphanFinder:
         frozen = read_ledger(metadata).frozen
         if frozen:
             return "producers are frozen, and an operator may want their files back: decide first"
-        if metadata.properties.get("gc.enabled", "true").strip().lower() != "true":
+        if not may_delete_files(metadata.properties):
             return "the table forbids it (`gc.enabled=false`)"
         return None
 

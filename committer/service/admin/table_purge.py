@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from committer.errors import NoSuchTableError, UnsupportedError
 from committer.iceberg.values.locations import comparable_location
 from committer.plan.batch.adopted_paths import adopt_locations
+from committer.plan.cleanup.expiry import may_delete_files
 from committer.plan.cleanup.orphan_search import claimed_places, places_of
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
@@ -133,7 +134,7 @@ class TablePurge:
             await self.side.catalog.probe()  # no call of it is made that would refuse a warehouse
         if is_fenced(self.identifier):
             raise self._refused("it is on its way to another catalog, which uses its files")
-        if table.metadata.properties.get("gc.enabled", "true").strip().lower() != "true":
+        if not may_delete_files(table.metadata.properties):
             raise self._refused("its property `gc.enabled` is false: others may use its files")
         uuid = table.metadata.require_uuid()
         note = await self.side.moves.find(uuid)
