@@ -1,4 +1,4 @@
-"""What an operator asks for of a table, as the commands of `frazil table` publish it."""
+"""The requests of an operator for a table, as the commands of `frazil table` publish them."""
 
 from __future__ import annotations
 

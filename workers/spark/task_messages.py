@@ -1,4 +1,4 @@
-"""What the driver and the tasks of one application send one another, as bytes in columns.
+"""The messages between the driver and the tasks of one application, as bytes in columns.
 
 Known to both: format only.
 """

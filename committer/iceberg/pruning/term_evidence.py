@@ -1,4 +1,4 @@
-"""What is known of the values of one term: in a data file, or in the files of a manifest.
+"""Evidence of the values of one term: in a data file, or in the files of a manifest.
 
 Missing metrics prove nothing.
 """

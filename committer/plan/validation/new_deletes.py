@@ -79,9 +79,9 @@ class MovedRowsCheck:
     `targets`: the data files that the change names as those of its position deletes; `unnamed`:
     the partitions of position deletes of which nothing says whose they are.
 
-    What a retained snapshot has added is told by the counts of its summary, also once its files
-    were rewritten; where it has expired, by its data files that are live. If its files were
-    rewritten too, nothing tells, and the change lands.
+    The summary of a retained snapshot counts its additions, also once their files were rewritten.
+    Of an expired one the live data files tell; if these were rewritten too, nothing tells, and the
+    change lands.
     """
 
     head: Head

@@ -27,8 +27,8 @@ BRANCHES_READ_MAX = 32
 
 @dataclass(slots=True)
 class _Gap:
-    """What is known of a producer whose epochs do not follow one another on a branch. `told`: the
-    epoch in quarantine that was logged. `branches`: of outstanding requests, by key.
+    """A producer whose epochs do not follow one another on a branch. `told`: the epoch in
+    quarantine that was logged. `branches`: of outstanding requests, by key.
     """
 
     told: int | None = None
