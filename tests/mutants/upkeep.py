@@ -150,13 +150,28 @@ UPKEEP = (
         "",
         (SEEDS,),
     ),
+    Mutant(
+        "record_of_a_landed_replay_stays",
+        "committer/storage/inbox/ended_requests.py",
+        "        if records:\n",
+        "        if not records:\n",
+        ("tests/storage/inbox/test_ended_requests.py",),
+    ),
+    Mutant(
+        "settler_calls_a_quarantined_replay_landed",
+        "committer/service/settle/settler.py",
+        " for proof in proofs if proof.seen is not None for key in proof.keys]\n",
+        " for proof in proofs for key in proof.keys]\n",
+        ("tests/service/table/test_quarantine_interleavings.py -k refused_once_more",),
+    ),
     # --- The high_water_mark ---
     Mutant(
         "high_water_mark_is_written_after_the_deletion",
         "committer/service/settle/settler.py",
         "            proofs = self.pending_deletes.take()\n",
         "            proofs = self.pending_deletes.take()\n"
-        "            await self.inbox.delete([key for proof in proofs for key in proof.keys])\n",
+        "            keys = [key for proof in proofs for key in proof.keys]\n"
+        "            await self.requests.delete(keys, ())\n",
         ("tests/service/settle/test_high_water_mark.py",),
     ),
     Mutant(

@@ -7,7 +7,6 @@ or that arrived late is seen all the same.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -69,8 +68,6 @@ class History:
     # says, once: from the swap that gives the permission to the one that uses it.
     discarded: set[str] = field(default_factory=set)
     replayed: set[str] = field(default_factory=set)
-    # Replays that have begun and not ended: the request may be in inbox and quarantine.
-    replaying: Counter[str] = field(default_factory=Counter)
     accepted: set[str] = field(default_factory=set)
     # Requests that claim another's files, by inbox key, and the reason why none of them lands.
     claims: dict[str, str] = field(default_factory=dict)

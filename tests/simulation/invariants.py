@@ -516,18 +516,14 @@ class Invariants:
         return f"{ended}, {'known' if key in self._published else 'unknown'} to the onlooker"
 
     def _end_of(self, key: str, sealed: EncodedRequest | None) -> Problem | None:
-        """Check I1: a request is committed, superseded or in quarantine; exactly one of them.
-        A replay that its operator never ends leaves the record of one that lands.
-        """
+        """Check I1: a request is committed, superseded or in quarantine; exactly one of them."""
         landing, own = self._landing(key), self._own_landing(key)
         is_landed = own is not None
         record = self._record(key)
         # An operator let the epoch land again: what landed in its place is all that counts.
         counts = is_landed and landing in (None, own)
-        is_cut_off = self._history.replaying[published_key(key)] > 0
         if (
             counts
-            and not is_cut_off
             and record is not None
             and record.reason not in _MAY_FOLLOW_LANDING
             and not self._was_forgotten(sealed, record.reason)

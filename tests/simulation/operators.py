@@ -62,16 +62,13 @@ class Replayer:
 
     async def replay(self, key: str, ports: Ports) -> None:
         """Move a request back into the inbox, and ring."""
-        if key not in self._begun:
-            self._begun.add(key)
-            ports.history.replaying[published_key(key)] += 1
+        self._begun.add(key)
         ports.history.replayed.add(published_key(key))
         with suppress(InvalidRequestError, NotFoundError):
             sealed = await ports.replays.replay(key, ports.world.uuid())
             ports.history.tell("operator", f"replayed {key}")
             await _announce(sealed, ports)
         self._begun.remove(key)
-        ports.history.replaying[published_key(key)] -= 1
 
     async def finish(self, ports: Ports) -> None:
         """Begin the replays again that were interrupted."""

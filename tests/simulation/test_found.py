@@ -57,6 +57,7 @@ FOUND_SINCE = {
     1085: "the replays of a transaction were planned again without end, and never sent",
     3001755: "landed by a second doorbell that rang late, after it had gone to quarantine",
     410000290: "a rewrite took a file that was removed and adopted again for the one of its base",
+    410002644: "a record of a replay that lands was written once more, and stayed in quarantine",
     410001189: "a doorbell by the shard of another table of its transaction was never acknowledged",
 }
 

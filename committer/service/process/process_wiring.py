@@ -34,6 +34,7 @@ from committer.service.telemetry.metrics import Metrics
 from committer.service.transactions.forwarder import Forwarder
 from committer.service.transactions.gatherings import Transactions
 from committer.settings.service_settings import Settings
+from committer.storage.inbox.ended_requests import EndedRequests
 
 
 class ProcessWiring:
@@ -56,7 +57,7 @@ class ProcessWiring:
         self.foreign_entries = ForeignEntries(parts.inbox, parts.quarantine, world, metrics)
         self.recently_quarantined = RecentlyQuarantined(world)
         self.settler = Settler(
-            inbox=parts.inbox,
+            requests=EndedRequests(parts.inbox, parts.quarantine),
             queue=parts.queue,
             world=world,
             health=health,

@@ -22,7 +22,7 @@ from committer.service.settle.outcome import Outcome
 from committer.service.settle.pending_deletes import PendingDeletes, Proof
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
-from committer.storage.inbox.inbox import Inbox
+from committer.storage.inbox.ended_requests import EndedRequests
 
 # Outcomes that wait are held in memory; above this, redelivery and the reconciler handle the
 # oldest.
@@ -36,7 +36,7 @@ HIGH_WATER_MARKS_AT_ONCE = 32
 class Settler:
     """Collects ended requests of all tables and settles them in groups."""
 
-    inbox: Inbox
+    requests: EndedRequests
     queue: Queue | None
     world: World
     health: Health
@@ -157,10 +157,11 @@ class Settler:
 
     async def _delete_now(self, proofs: Sequence[Proof]) -> bool:
         keys = [key for proof in proofs for key in proof.keys]
+        landed = [key for proof in proofs if proof.seen is not None for key in proof.keys]
         if not keys:
             return True
         try:
-            await self.inbox.delete(keys)
+            await self.requests.delete(keys, landed)
         except FrazilError as error:
             for proof in proofs:
                 self.pending_deletes.requeue(proof)

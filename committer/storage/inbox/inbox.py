@@ -74,9 +74,13 @@ class _Keyed:
 
     async def holds(self, published: str) -> bool:
         """Return whether the request published under this key has an object, replayed or not."""
+        return bool(await self.keys_of(published))
+
+    async def keys_of(self, published: str) -> Sequence[str]:
+        """Return the keys of the request published under this key, as published and as replayed."""
         epoch, _, _ = published.rpartition("/")
         found = [one.key async for one in self._list(f"{epoch}/", None)]
-        return any(published_key(key) == published for key in found)
+        return [key for key in found if published_key(key) == published]
 
     async def delete(self, keys: Sequence[str]) -> None:
         """Remove the objects of these keys; absent ones count as removed."""

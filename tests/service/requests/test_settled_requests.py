@@ -21,6 +21,7 @@ from committer.service.requests.settled_requests import SettledByTable, SettledR
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.outcome import Outcome
 from committer.service.settle.settler import Settler
+from committer.storage.inbox.ended_requests import EndedRequests
 from committer.storage.inbox.inbox import Inbox, skips_of
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
@@ -236,7 +237,7 @@ async def test_what_left_the_inbox_for_the_quarantine_is_not_settled_by_its_dele
     """One committer refused it while another landed it: it may come back."""
     harness, tables = ServiceHarness(), SettledByTable()
     settler = Settler(
-        inbox=harness.inbox,
+        requests=EndedRequests(harness.inbox, harness.quarantine),
         queue=None,
         world=harness.world,
         health=harness.health,

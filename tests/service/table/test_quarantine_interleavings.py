@@ -381,8 +381,7 @@ async def test_a_replayed_request_and_its_old_object_land_once() -> None:
     harness = ServiceHarness()
     table = await add_table(harness, build_flights())
     sealed = build_request(table, partition=("AA",))
-    record = QuarantineRecord(key=sealed.key, reason="x", message="x", quarantined_at_ms=1)
-    await harness.quarantine.put(record, sealed.content)
+    await harness.quarantine.put(_record(sealed.key), sealed.content)
     await harness.inbox.put(sealed)
     replays = Replays(harness.storage.inner, INBOX)
     replayed = await replays.replay(sealed.key, harness.world.uuid())
@@ -395,3 +394,39 @@ async def test_a_replayed_request_and_its_old_object_land_once() -> None:
     assert await harness.quarantined() == []
     assert {one.state for one in await harness.receipts()} == {ReceiptState.COMMITTED}
     assert (await harness.publisher_queue.depth()).waiting == 0
+
+
+@pytest.mark.parametrize("replays", [1, 2])
+async def test_a_record_that_is_back_goes_when_its_replay_lands(replays: int) -> None:
+    """Seed 410002644: a server applied the write of a record once more, behind its replay."""
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
+    sealed = build_request(table, partition=("AA",))
+    neighbor = build_request(table, nonce=harness.world.uuid(), partition=("AA",))
+    await harness.quarantine.put(_record(neighbor.key), neighbor.content)
+    place = Replays(harness.storage.inner, INBOX)
+    for _ in range(replays):
+        await harness.quarantine.put(_record(sealed.key), sealed.content)
+        before, sealed = sealed, await place.replay(sealed.key, harness.world.uuid())
+        await harness.quarantine.put(_record(before.key), before.content)
+    async with harness.running(reconcile_interval_s=20.0):
+        await harness.settle(60.0)
+    assert len(await paths(harness)) == 1
+    assert [record.key for record in await harness.quarantined()] == [neighbor.key]
+
+
+async def test_a_replay_that_is_refused_once_more_stays_in_quarantine() -> None:
+    harness = ServiceHarness()
+    table = await add_table(harness, build_flights())
+    sealed = build_request(table, partition=("AA",), branch="audit")
+    await harness.quarantine.put(_record(sealed.key), sealed.content)
+    replayed = await Replays(harness.storage.inner, INBOX).replay(sealed.key, harness.world.uuid())
+    async with harness.running(reconcile_interval_s=20.0):
+        await harness.settle(60.0)
+    (record,) = await harness.quarantined()
+    assert (record.key, record.reason) == (replayed.key, Reason.BRANCH_UNKNOWN)
+    assert await harness.outstanding() == []
+
+
+def _record(key: str) -> QuarantineRecord:
+    return QuarantineRecord(key=key, reason="x", message="x", quarantined_at_ms=1)
