@@ -112,8 +112,8 @@ ADAPTERS = (
     Mutant(
         "request_in_quarantine_is_found_by_its_first_key_alone",
         "committer/storage/inbox/inbox.py",
-        "        return any(published_key(key) == published for key in found)\n",
-        "        return published in found\n",
+        "        return [key for key in found if published_key(key) == published]\n",
+        "        return [key for key in found if key == published]\n",
         ("tests/storage/inbox/test_replays.py", "tests/workers/requests/test_publisher.py"),
     ),
     Mutant(

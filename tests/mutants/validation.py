@@ -215,6 +215,20 @@ VALIDATION = (
         (_TESTS + "has_moved_rows_of_its_file",),
     ),
     Mutant(
+        "expired_update_has_moved_nothing",
+        _PLACE + "new_deletes.py",
+        "        may_have_moved = is_any_untold and self._has_untold_data()\n",
+        "        may_have_moved = False\n",
+        (_TESTS + "moved_by_an_expired_update",),
+    ),
+    Mutant(
+        "any_retained_snapshot_tells_where_its_rows_are_from",
+        _PLACE + "new_deletes.py",
+        "for one in self.since.later if _only_appends(_counted(one))}\n",
+        "for one in self.since.later}\n",
+        (_TESTS + "moved_row_is_known_once",),
+    ),
+    Mutant(
         "bounds_of_a_position_delete_name_nothing",
         "committer/iceberg/deletes/position_deletes.py",
         "    if lower is None or lower != upper:\n",

@@ -26,6 +26,7 @@ from committer.plan.validation.since import Since
 _ADDED_DATA = "added-data-files"
 _ADDED_DELETES = "added-delete-files"
 _REMOVED_DELETES = "removed-delete-files"
+_OTHER_CHANGES = frozenset({_ADDED_DELETES, _REMOVED_DELETES, "deleted-data-files"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,8 @@ class MovedRowsCheck:
     the partitions of position deletes of which nothing says whose they are.
 
     The summary of a retained snapshot counts its additions, also once their files were rewritten.
-    Of an expired one the live data files tell; if these were rewritten too, nothing tells, and the
-    change lands.
+    Of an expired one nothing tells: it may have moved rows if there is newer data of which no
+    retained snapshot says that it was only appended.
     """
 
     head: Head
@@ -118,11 +119,11 @@ class MovedRowsCheck:
         return conflict_with(ConflictCode.NEW_DELETES, moved, "added", what)
 
     def _of_updates(self, found: list[ManifestEntry]) -> list[ManifestEntry]:
-        """Leave out those whose snapshots have added no data."""
+        """Leave out those whose snapshots have moved no rows."""
         told = self._told_by_summaries()
-        untold = [one for one in found if one.snapshot_id not in told]
-        with_data = self._with_live_data() if untold else frozenset[int | None]()
-        return [one for one in found if told.get(one.snapshot_id, one.snapshot_id in with_data)]
+        is_any_untold = any(one.snapshot_id not in told for one in found)
+        may_have_moved = is_any_untold and self._has_untold_data()
+        return [one for one in found if told.get(one.snapshot_id, may_have_moved)]
 
     def _told_by_summaries(self) -> Mapping[int | None, bool]:
         """Return which retained snapshots may have moved rows; not those whose summary has no
@@ -140,16 +141,25 @@ class MovedRowsCheck:
                 told[snapshot_id] = _REMOVED_DELETES in one and any_update
         return told
 
-    def _with_live_data(self) -> frozenset[int | None]:
-        """Return the snapshots of the live data files that are newer than the base."""
+    def _has_untold_data(self) -> bool:
+        """Return whether live data files hold rows that are newer than the base, which no retained
+        snapshot has appended."""
         rows = list(self._rows(ManifestContent.DATA))
         entries = (one for some in self.head.entries(rows) for one in some if one.is_live)
-        return frozenset(one.snapshot_id for one in entries if self.since.is_new(one))
+        appends = {one.snapshot_id for one in self.since.later if _only_appends(_counted(one))}
+        found = [
+            one for one in entries if self.since.is_new(one) and one.snapshot_id not in appends
+        ]
+        return bool(without_rewritten(found, self.head, self.since))
 
 
 def _counted(snapshot: Snapshot) -> frozenset[str]:
     """Return which keys of its summary are not zero."""
     return frozenset(key for key, text in (snapshot.summary or {}).items() if text != "0")
+
+
+def _only_appends(counted: frozenset[str]) -> bool:
+    return _ADDED_DATA in counted and counted.isdisjoint(_OTHER_CHANGES)
 
 
 def is_position_delete_file(file: DataFile) -> bool:

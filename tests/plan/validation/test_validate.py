@@ -524,8 +524,6 @@ def test_a_delete_lands_beside_deletes_upserts_and_appends() -> None:
     world.land(world.change("row-delta", bare_equality_delete("e1"), data_file("a3")))
     world.append(data_file("a4"))
     assert world.code(delete) is None
-    world.expire()
-    assert world.code(delete) is None
 
 
 def test_an_update_that_does_not_say_which_files_may_have_moved_rows_of_any() -> None:
@@ -547,10 +545,26 @@ def test_a_moved_row_is_known_once_its_snapshot_has_expired() -> None:
     world.append(data_file("b2", "BB"))
     world.expire()
     assert world.code(delete) == "newdel"
-    # Once its data file is rewritten, too, nothing tells.
     world.land(world.change("rewrite-files", data_file("x"), removed=("n",), base=world.base))
+    assert world.code(delete) == "newdel"
+    world.expire()
+    assert world.code(delete) == "newdel"
+
+
+def test_rows_that_may_have_been_moved_by_an_expired_update_are_taken_for_moved() -> None:
+    world = build_world()
+    delete = delete_of(world, "a1")
+    world.land(world.change("row-delta", position_delete("d2", of="a1")))
     world.expire()
     assert world.code(delete) is None
+    # Of rows that were in the table at the base, or were appended by a snapshot that is retained.
+    base = replace(world.base, snapshot_id=None)
+    world.land(world.change("rewrite-files", data_file("x"), removed=("a2",), base=base))
+    world.append(data_file("a4"))
+    assert world.code(delete) is None
+    world.append(data_file("a5"))
+    world.expire()
+    assert world.code(delete) == "newdel"
 
 
 def test_a_moved_row_is_known_once_its_files_were_rewritten() -> None:
