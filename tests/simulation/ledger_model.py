@@ -195,8 +195,11 @@ class LedgerModel:
         request, proof = landing.request, landing.proof
         key = inbox_key(self.table_uuid, request.producer.id, request.epoch, proof.attempt)
         known = self.find(request)
-        if key in accepted:  # it may have landed itself, behind what was rolled back
-            accepted.remove(key)
+        # It may have landed itself: behind what was rolled back, or before that was forgiven; and
+        # its staged snapshot may have been picked since.
+        is_forgiven = known is None and proof.attempt in self.attempts
+        if key in accepted or is_forgiven:
+            accepted.discard(key)
             for path in landing.listed:
                 self.added.pop(path, None)
         elif known is not None:

@@ -11,6 +11,7 @@ from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.ledger_entry import property_key
 from committer.plan.ledger.evidence import COUNT_KEY
 from committer.plan.ledger.high_water_mark import HighWaterMark
+from committer.plan.operations.cherry_pick import WAP_ID
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.request.commit_request import CommitRequest
 from committer.request.needs import RewriteGroup
@@ -103,6 +104,8 @@ class TableView:
     def _may_come_again(self, paths: set[str], metadata: TableMetadata) -> None:
         if paths:
             self.again |= paths & (self.live(metadata) | self._live_deletes(metadata))
+            # A staged snapshot may have been picked by the time its request lands once more.
+            self.again |= paths & self._staged(metadata)
 
     def may_freeze(self, request: CommitRequest) -> bool:
         """Return whether there was a reason to freeze the request's producer."""
@@ -277,6 +280,10 @@ class TableView:
             if snapshot is not None
             for entry in self.contents.of(snapshot).deletes
         }
+
+    def _staged(self, metadata: TableMetadata) -> set[str]:
+        staged = (one for one in metadata.snapshots if WAP_ID in (one.summary or {}))
+        return {path for one in staged for path in self.contents.of(one).added}
 
     def live_on(self, branch: str) -> set[object]:
         """Return the paths of the data files of a branch, and the keys of its delete files."""
