@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from committer.iceberg.manifest.manifest import iter_entries
+from committer.iceberg.metadata.property_values import positive
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_path
 from committer.iceberg.schema.schema import Schema
-from committer.plan.batch.manifest_size import positive
 from committer.plan.batch.submitted_manifest import CheckedManifest
 
 LIMIT_PROPERTY = "write.summary.partition-limit"

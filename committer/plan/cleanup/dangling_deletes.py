@@ -26,8 +26,8 @@ from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.entry.data_file import DataFileContent, ManifestContent, ManifestEntry
 from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile, live_manifests
+from committer.iceberg.metadata.property_values import is_true
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.plan.batch.manifest_size import is_true
 from committer.plan.cleanup.reachability import READS_AT_ONCE, Reading
 from committer.plan.cleanup.stored_manifests import live_data_files, read_manifests
 from committer.plan.operations.change import RemovedDelete, removed_delete

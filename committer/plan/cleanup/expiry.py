@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from committer.iceberg.metadata.property_values import is_true
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, RemoveSnapshots, Update
-from committer.plan.batch.manifest_size import is_true
 from committer.plan.ledger.evidence import SNAPSHOTS_MAX
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.cherry_pick import WAP_ID

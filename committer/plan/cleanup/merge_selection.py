@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.property_values import is_true, positive
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.plan.batch.manifest_size import is_true, positive, target_bytes
+from committer.plan.batch.manifest_size import target_bytes
 
 ENABLED_PROPERTY = "commit.manifest-merge.enabled"
 MIN_COUNT_PROPERTY = "commit.manifest.min-count-to-merge"

@@ -24,12 +24,12 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import ManifestFile, iter_new_rows
 from committer.iceberg.manifest.manifest_paths import NamedFile, iter_named_files
+from committer.iceberg.metadata.property_values import is_true
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.metadata.table_statistics import StatisticsFile
 from committer.iceberg.values.locations import comparable_location
 from committer.plan.batch.data_locations import attempt_named
-from committer.plan.batch.manifest_size import is_true
 from committer.plan.ledger.evidence import is_ours
 
 _CLEAN_PROPERTY = "write.metadata.delete-after-commit.enabled"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError
-from committer.plan.batch.manifest_size import is_true
+from committer.iceberg.metadata.property_values import is_true
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.signature import Keys, verify
