@@ -100,7 +100,7 @@ class RestCatalog:
         self._world = world
         self._seen: OrderedDict[TableIdentifier, _Seen] = OrderedDict()
         self._has_etags = True
-        self._creation = RestCreation(client, storage, self.load, self._keep_registered)
+        self._creation = RestCreation(client, storage, self.load, self._keep_with_credentials)
 
     @property
     def capabilities(self) -> CatalogCapabilities:
@@ -150,9 +150,7 @@ class RestCatalog:
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
         found = await read_table_answer(await self._ask(identifier), identifier)
         self._has_etags = bool(found.etag)
-        self._keep(found)
-        self._credentials.note(found)
-        return found.table
+        return self._keep_with_credentials(found)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         seen = self._seen.get(identifier)
@@ -251,7 +249,8 @@ class RestCatalog:
         await self._namespaces.require(identifier.namespace)
         return await self._creation.register(identifier, metadata_location)
 
-    def _keep_registered(self, found: TableAnswer) -> LoadedTable:
+    def _keep_with_credentials(self, found: TableAnswer) -> LoadedTable:
+        # First, as they may be refused: an ETag would answer for a table that cannot be read.
         self._credentials.note(found)
         return self._keep(found)
 
