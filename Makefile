@@ -39,7 +39,7 @@ test-servers: install install-spark40 jars azurite ## tests that `make test` has
 	@$(RUN)python tools/run_tests.py heavy spark40
 
 .PHONY: trino
-trino: install jars ## Trino 476 reads and writes beside Frazil, through each catalog that both have; needs JDK 25
+trino: install jars ## Trino 476 reads and writes beside Frazil, through each catalog that both have; needs a JDK 24 or newer
 	@$(RUN)python -m tests.support.builders.trino_files
 	@$(RUN)python tools/run_tests.py trino
 

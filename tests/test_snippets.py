@@ -20,6 +20,7 @@ from tests.first_hour.steps import Interrupt, LeftOut, Type
 from tests.first_hour.walks import WALKS
 from tests.support.snippets import (
     PARSERS,
+    call_problems,
     filter_problems,
     mention_problems,
     problems,
@@ -120,6 +121,13 @@ def test_each_command_that_a_text_mentions_exists_with_its_options(page: str) ->
     assert [problem for one in mentioned for problem in mention_problems(one)] == []
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_each_call_that_a_text_mentions_has_its_arguments(page: str) -> None:
+    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(), flags=re.M | re.S)
+    mentioned = (" ".join(one.split()) for one in re.findall(r"`([a-z][^`(]*\([^`]*\))`", text))
+    assert [problem for one in mentioned for problem in call_problems(one)] == []
+
+
 def test_each_extra_that_a_page_installs_exists() -> None:
     text = "".join((ROOT / page).read_text() for page in PAGES)
     project = (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]")[2]
@@ -204,6 +212,19 @@ def test_a_wrong_name_in_python_is_named(text: str, problem: str) -> None:
 )
 def test_a_wrong_command_in_a_text_is_named(mention: str, count: int) -> None:
     assert len(list(mention_problems(mention))) == count
+
+
+@pytest.mark.parametrize(
+    ("mention", "count"),
+    [
+        ('load_table("db.flights", catalog_name="lake", properties={})', 0),
+        ('frazil.load_table("db.flights", …, aws={})', 1),
+        ("rewrite_data_files(…, sorting='sort')", 1),
+        ("table.scan(any_name=1)", 0),
+    ],
+)
+def test_a_wrong_argument_in_a_text_is_named(mention: str, count: int) -> None:
+    assert len(list(call_problems(mention))) == count
 
 
 def test_a_wrong_filter_is_named() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import textwrap
 from collections.abc import Iterator
 from enum import Enum
 from types import ModuleType
@@ -52,10 +53,10 @@ def _section(title: str, module: ModuleType, names: list[str]) -> str:
 
 def _described(name: str, found: Any) -> list[str]:
     if inspect.isfunction(found):
-        return _function("", name, found)
+        return [*_function("", name, found), *_first_paragraph(found)]
     bases = [one.__name__ for one in found.__bases__ if one is not object]
     head = f"class {name}({', '.join(bases)}):" if bases else f"class {name}:"
-    return [head, f"    # {_first_line(found)}", *_members(found)]
+    return [head, *_first_paragraph(found), *_members(found)]
 
 
 def _members(found: Any) -> Iterator[str]:
@@ -100,5 +101,6 @@ def _plain(annotation: object) -> str:
     return re.sub(r"((?:: |-> ))'([^']*)'", r"\1\2", text)
 
 
-def _first_line(found: Any) -> str:
-    return (inspect.getdoc(found) or "").partition("\n")[0]
+def _first_paragraph(found: Any) -> list[str]:
+    paragraph = (inspect.getdoc(found) or "").partition("\n\n")[0]
+    return textwrap.wrap(paragraph, 100, initial_indent="    # ", subsequent_indent="    # ")

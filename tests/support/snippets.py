@@ -35,6 +35,7 @@ from committer.request.commit_request import ManifestReference
 from committer.request.needs import Needs, check_needs
 from committer.request.signature import parse_keys
 from committer.settings.service_settings import load_settings
+from frazil import public, spark
 
 ROOT = Path(__file__).parents[2]
 _COMMAND = typer.main.get_command(app)
@@ -153,6 +154,25 @@ def python_problems(text: str) -> Iterator[str]:
             yield from _attribute_problems(node, imported)
         elif isinstance(node, ast.Call):
             yield from _call_problems(node, imported)
+
+
+def call_problems(mention: str) -> Iterator[str]:
+    """Yield what is wrong with a call of a public function that a text mentions; one that leaves
+    arguments out, by `…` or for brevity, is judged by its keywords alone."""
+    name = mention.partition("(")[0].removeprefix("frazil.").removeprefix("spark.")
+    called = getattr(public, name, getattr(spark, name, None)) if name.isidentifier() else None
+    if called is None or not mention.endswith(")"):
+        return
+    try:
+        call = ast.parse(mention.replace("…", "..."), mode="eval").body
+    except SyntaxError:
+        return
+    known = inspect.signature(called).parameters.values()
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in known)
+    named = {one.name for one in known}
+    for keyword in call.keywords if isinstance(call, ast.Call) and not takes_any else ():
+        if keyword.arg and keyword.arg not in named:
+            yield f"{mention}: no argument `{keyword.arg}`"
 
 
 def _import_problems(node: ast.Import, imported: dict[str, Any]) -> Iterator[str]:

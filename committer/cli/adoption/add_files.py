@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.context.command_session import parse_identifier, run_with_parts
-from committer.cli.context.common_options import AsJson, TableArgument
+from committer.cli.context.common_options import TIMEOUT_OPTION, AsJson, TableArgument, Timeout
 from committer.cli.output.durations import parse_duration_ms
 from committer.cli.output.printing import counted, print_json, print_json_lines, print_table, say
 from committer.extras import named_extra
@@ -40,9 +40,7 @@ def add_files(
             help="Add files with columns that the table does not have: readers do not see them.",
         ),
     ] = False,
-    timeout: Annotated[
-        str, typer.Option(metavar="AGE", help="How long to wait for the committer: 90s, 30min.")
-    ] = "5min",
+    timeout: Timeout = "5min",
     as_json: AsJson = False,
 ) -> None:
     """Add Parquet files that others wrote to a table, where they are: nothing is copied.
@@ -50,7 +48,7 @@ def add_files(
     Types, metrics and partition values come from the footers. All files are added by one commit, or
     none: one that does not fit, or that is in the table already, is named.
     """
-    identifier, timeout_ms = parse_identifier(name), parse_duration_ms(timeout, "--timeout")
+    identifier, timeout_ms = parse_identifier(name), parse_duration_ms(timeout, TIMEOUT_OPTION)
     with named_extra("`frazil table add-files`", "read"):
         from committer.cli.adoption.file_adoption import FileAdoption
 

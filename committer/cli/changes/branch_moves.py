@@ -51,8 +51,11 @@ class _Target:
             help="To the last snapshot before a time: 2026-05-01T12:00:00Z, or milliseconds.",
         ),
     ] = None
-    any_snapshot: Annotated[
-        bool, typer.Option("--any", help="Also to a --snapshot that is no ancestor of the head.")
+    non_ancestor: Annotated[
+        bool,
+        typer.Option(
+            "--allow-non-ancestor", help="Also to a --snapshot that is no ancestor of the head."
+        ),
     ] = False
 
     def change(self) -> dict[str, object]:
@@ -60,11 +63,11 @@ class _Target:
         if (self.snapshot is None) == (self.before is None):
             raise typer.BadParameter("expected one of --snapshot and --before")
         if self.before is not None:
-            if self.any_snapshot:
-                raise typer.BadParameter("--any goes with --snapshot")
+            if self.non_ancestor:
+                raise typer.BadParameter("--allow-non-ancestor goes with --snapshot")
             time_ms = parse_time_ms(self.before)
             return {"action": "rollback-to-timestamp", "timestamp-ms": time_ms}
-        action = "set-current-snapshot" if self.any_snapshot else "rollback-to-snapshot"
+        action = "set-current-snapshot" if self.non_ancestor else "rollback-to-snapshot"
         return {"action": action, "snapshot-id": self.snapshot}
 
 

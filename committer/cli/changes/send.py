@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from committer.cli.context.command_session import parse_identifier, run_with_parts
-from committer.cli.context.common_options import AsJson
+from committer.cli.context.common_options import TIMEOUT_OPTION, AsJson, Timeout
+from committer.cli.output.durations import parse_duration_ms
 from committer.cli.output.printing import print_json, say
 
 if TYPE_CHECKING:
@@ -26,15 +27,15 @@ _PATIENT_S = 3.0
 class WaitOptions:
     """The options of how to wait, and how to answer."""
 
-    timeout_s: Annotated[
-        float,
-        typer.Option(
-            "--timeout",
-            min=0,
-            help="Seconds to wait for a committer. 0: leave the request to it, and do not wait.",
-        ),
-    ] = 60.0
+    timeout: Timeout = "60s"
     as_json: AsJson = False
+
+    def __post_init__(self) -> None:
+        parse_duration_ms(self.timeout, TIMEOUT_OPTION)
+
+    @property
+    def timeout_s(self) -> float:
+        return parse_duration_ms(self.timeout, TIMEOUT_OPTION) / 1_000
 
 
 @dataclass(frozen=True, slots=True)

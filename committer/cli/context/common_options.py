@@ -30,6 +30,15 @@ def complete_table(incomplete: str) -> list[str]:
     return [name for name in map(str, found) if name.startswith(incomplete)]
 
 
+TIMEOUT_OPTION = "--timeout"
+Timeout = Annotated[
+    str,
+    typer.Option(
+        TIMEOUT_OPTION,
+        metavar="DURATION",
+        help="How long to wait for a committer: 90s, 5min. 0s: leave the request to it.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line, for programs.")]
 TableArgument = Annotated[
     str, typer.Argument(help="The table: db.flights.", autocompletion=complete_table)

@@ -1,4 +1,4 @@
-"""Ages as people write them: `90s`, `30min`, `12h`, `3d`."""
+"""Durations as people write them: `90s`, `30min`, `12h`, `3d`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def parse_duration_ms(text: str, option: str | None = None) -> int:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise typer.BadParameter(
-            f"expected an age such as 90s, 30min, 12h or 3d, found `{text}`", param_hint=option
+            f"expected a duration such as 90s, 30min, 12h or 3d, found `{text}`", param_hint=option
         )
     return int(found[1]) * _UNITS_S[found[2]] * 1_000

@@ -10,7 +10,7 @@ from committer.service.process.composition import Parts
 from committer.storage.inbox.inbox import skips_of
 from tests.cli.commands import Answer, Frazil
 
-NOW = ("--timeout", "0")
+NOW = ("--timeout", "0s")
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_evolve_finds_columns_in_any_case_if_it_is_told_to(table: Frazil) -> Non
             {"action": "rollback-to-snapshot", "snapshot-id": 7},
         ),
         (
-            ("rollback", "db.flights", "--snapshot", "7", "--any", "--yes"),
+            ("rollback", "db.flights", "--snapshot", "7", "--allow-non-ancestor", "--yes"),
             {"action": "set-current-snapshot", "snapshot-id": 7},
         ),
         (
@@ -166,7 +166,7 @@ def test_a_pick_is_an_operation_of_its_own(
 
 
 def test_a_request_that_no_committer_takes_waits_and_the_command_says_so(table: Frazil) -> None:
-    answer = table("table", "tag", "create", "db.flights", "t", "--timeout", "0.1", "--json")
+    answer = table("table", "tag", "create", "db.flights", "t", "--timeout", "1s", "--json")
     assert answer.code == 1
     assert answer.object["state"] == "waiting"
     assert "is carried out once a committer gets to it" in answer.err
@@ -182,10 +182,14 @@ def test_a_request_that_no_committer_takes_waits_and_the_command_says_so(table: 
         (("evolve", "db.flights", "--set", "frazil.tags.every=1h"), "Frazil's own"),
         (("evolve", "db.flights", "--set", "x"), "expected `NAME=VALUE`"),
         (("rollback", "db.flights"), "one of --snapshot and --before"),
-        (("rollback", "db.flights", "--before", "1", "--any"), "--any goes with --snapshot"),
+        (
+            ("rollback", "db.flights", "--before", "1", "--allow-non-ancestor"),
+            "--allow-non-ancestor goes with --snapshot",
+        ),
+        (("evolve", "db.flights", "--timeout", "60"), "expected a duration such as 90s"),
         (("rollback", "db.flights", "--before", "soon"), "expected a time"),
         (("tag", "create", "db.flights", "t", "--snapshot", "1", "--ref", "a"), "one of"),
-        (("branch", "create", "db.flights", "t", "--max-ref-age", "soon"), "expected an age"),
+        (("branch", "create", "db.flights", "t", "--max-ref-age", "soon"), "expected a duration"),
     ],
 )
 def test_wrong_usage_publishes_nothing(table: Frazil, arguments: tuple[str, ...], why: str) -> None:
