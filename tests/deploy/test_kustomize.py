@@ -15,6 +15,7 @@ import yaml
 
 from committer.service.process import http
 from committer.settings.service_settings import Settings, load_settings
+from frazil.compaction import parser
 from tests.deploy.manifests import (
     BASE,
     EXAMPLE,
@@ -29,7 +30,6 @@ from tests.deploy.manifests import (
     pod_spec,
     variables,
 )
-from workers.compaction.__main__ import parser
 
 # The oldest that we say works (docs/how-to/run-on-kubernetes.md), and the newest known here.
 RELEASES = ("1.27", kubernetes_validate.latest_version())
@@ -221,7 +221,7 @@ def compaction() -> Manifest:
 
 def test_a_compaction_is_called_as_its_program_is_and_ends() -> None:
     (container,) = compaction()["containers"]
-    assert container["command"] == ["python", "-m", "workers.compaction"]
+    assert container["command"] == ["python", "-m", "frazil.compaction"]
     given = parser().parse_args(container["args"])
     assert given.table == ["db.events"] and given.rounds == 1
 

@@ -1,4 +1,4 @@
-"""`python -m workers.compaction --table db.events`: keeps tables in shape, as a program of its own.
+"""`python -m frazil.compaction --table db.events`: keeps tables in shape, as a program of its own.
 
 The settings come from the environment (`FRAZIL_…`), Spark's from its own.
 """
@@ -18,13 +18,17 @@ _APPLICATION = "frazil-compaction"
 
 def parser() -> argparse.ArgumentParser:
     """Return what reads the arguments."""
-    found = argparse.ArgumentParser("python -m workers.compaction", description=__doc__)
+    found = argparse.ArgumentParser("python -m frazil.compaction", description=__doc__)
     found.add_argument("--table", action="append", required=True, help="db.name; may be repeated")
-    found.add_argument("--small-files", type=int, default=20, help="of a partition, at least")
+    found.add_argument(
+        "--small-file-threshold", type=int, default=20, help="small files of a partition, at least"
+    )
     found.add_argument("--every-s", type=float, default=60.0, help="seconds between two looks")
     found.add_argument("--budget-bytes", type=int, default=10 << 30, help="a round and table")
     found.add_argument(
-        "--equality-deletes", type=int, help="of a partition, at least, to convert them"
+        "--equality-delete-threshold",
+        type=int,
+        help="equality delete files of a partition, at least, to convert them",
     )
     found.add_argument("--rounds", type=int, help="then end; for ever without")
     found.add_argument(
@@ -46,10 +50,10 @@ def main(arguments: Sequence[str]) -> None:
         keep_in_shape(
             spark,
             given.table,
-            small_file_threshold=given.small_files,
+            small_file_threshold=given.small_file_threshold,
             every_s=given.every_s,
             budget_bytes=given.budget_bytes,
-            equality_delete_threshold=given.equality_deletes,
+            equality_delete_threshold=given.equality_delete_threshold,
             rounds=given.rounds,
             options=dict(each.split("=", 1) for each in given.option),
         )
