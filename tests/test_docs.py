@@ -105,8 +105,24 @@ def too_wide(page: str, *, is_generated: bool) -> list[int]:
     ]
 
 
+def long_cells(page: str) -> list[str]:
+    """Return the cells of tables that fill more than two lines of a terminal, links' targets left
+    out."""
+    rows = (line for line in page_without_code(page).splitlines() if line.startswith("|"))
+    cells = (cell for row in rows for cell in re.split(r"(?<!\\)\|", row))
+    shown = (re.sub(r"\]\([^)]*\)", "]", cell).strip() for cell in cells)
+    return [cell for cell in shown if len(cell) > 2 * COLUMNS_MAX]
+
+
 def page_without_code(page: str) -> str:
     return re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), page, flags=re.S)
+
+
+def test_no_cell_of_a_table_is_longer_than_two_lines() -> None:
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    assert [cell for page in pages for cell in long_cells(page.read_text())] == []
+    assert long_cells(f"| a | [b](c) {'d' * 239} |") == [f"[b] {'d' * 239}"]
+    assert long_cells(f"| a | [b]({'c' * 240}) {'d' * 230} |") == []
 
 
 def test_lines_of_pages_wrap_at_120_columns() -> None:

@@ -14,14 +14,12 @@ from types import MappingProxyType
 _GENERAL = {
     "type": "Kind of catalog: `sql` (or `jdbc`), `rest`, `dynamodb`, `hadoop` (tables of a file"
     " system), `glue`, `hive`, `s3tables`. Default: as the scheme of `uri` says.",
-    "uri": "Where the catalog is: the address of a REST catalog,"
-    " a SQLAlchemy URL (`sqlite:…`, `postgresql:…`), a JDBC one"
-    " (`jdbc:…`), `dynamodb://<table>`, or `thrift://<host>:<port>` (several addresses of one Hive"
-    " metastore by commas). Default: `sqlite:///<home>/catalog.db`.",
-    "warehouse": "Location below which new tables are created: `file://…`, `s3://<bucket>/…`,"
-    " `gs://<bucket>/…` or `abfss://<container>@<account>.dfs.core.windows.net/…`."
-    " Default: `file://<home>/warehouse`. A REST catalog's: the name or location that it knows;"
-    " default: none. That of S3 Tables: the ARN of a table bucket.",
+    "uri": "Where the catalog is: a REST catalog's address, a SQLAlchemy URL (`sqlite:…`,"
+    " `postgresql:…`), a JDBC one (`jdbc:…`), `dynamodb://<table>`, or `thrift://<host>:<port>`,"
+    " of Hive several by commas. Default: `sqlite:///<home>/catalog.db`.",
+    "warehouse": "Location of new tables: `file://…`, `s3://<bucket>/…`, `gs://<bucket>/…`,"
+    " `abfss://<container>@<account>.dfs.core.windows.net/…`; default: `file://<home>/warehouse`."
+    " REST: the name that it knows. S3 Tables: the ARN of a table bucket.",
 }
 
 

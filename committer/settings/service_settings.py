@@ -82,9 +82,9 @@ class CommitSettings(_Group):
     """Least time between the starts of two commits of one table; the table property
     `frazil.commit.min-interval-ms` overrides it."""
     yield_to_others_ms: Annotated[int, Field(ge=0, le=60_000)] = 5_000
-    """Pause between commits so that another engine can commit, on tables where one did in the last
-    ten minutes: more than twice what its commit takes. 0: no pause. The table property
-    `frazil.commit.yield-to-others-ms` overrides it, and then the pauses are always made."""
+    """Pause between commits so that another engine can commit, where one did in the last ten
+    minutes: more than twice what its commit takes. 0: none. The table property
+    `frazil.commit.yield-to-others-ms` overrides it; then it pauses always."""
     yield_to_others_period_ms: Annotated[int, Field(ge=1_000, le=3_600_000)] = 30_000
     """Another engine that waits for such a pause gets a whole one within this time."""
     batch_files_max: Annotated[int, Field(ge=1)] = 100_000
