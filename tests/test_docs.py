@@ -125,6 +125,16 @@ def test_no_cell_of_a_table_is_longer_than_two_lines() -> None:
     assert long_cells(f"| a | [b]({'c' * 240}) {'d' * 230} |") == []
 
 
+def test_each_decision_has_its_context_its_decision_and_its_consequence() -> None:
+    missing = [
+        (page.name, part)
+        for page in sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+        for part in ("Context", "Decision", "Consequence")
+        if not re.search(rf"^\*\*{part}", page.read_text(), re.M)
+    ]
+    assert missing == []
+
+
 def test_lines_of_pages_wrap_at_120_columns() -> None:
     generated = documents().keys()
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
