@@ -58,7 +58,7 @@ class Intake:
     async def take(self, arrival: Arrival) -> bool:
         """Take a request by its inbox key. False if it has to wait, or reading it failed."""
         key = arrival.key
-        arrival.waiters = arrival.waiters.joined(self.deferred.take(key))
+        arrival.join(self.deferred.take(key))
         if self.has_to_wait(key):
             return self._defer(arrival)
         if arrival.size_bytes <= LARGE_BYTES_MIN and self.large.find(key) is None:

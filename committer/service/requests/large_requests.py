@@ -54,6 +54,10 @@ class Arrival:
     is_shared: bool = True
     size_bytes: int = 0
 
+    def join(self, waiters: Waiters | None) -> None:
+        """Let these wait for its end as well."""
+        self.waiters = self.waiters.joined(waiters)
+
 
 class LargeRequests:
     """Queues large requests and gives each its turn, as soon as there is room for it.
@@ -89,7 +93,7 @@ class LargeRequests:
         """Queue a request for its turn; another copy of a queued one shares its end."""
         known = self._known.get(request.key)
         if known is not None:
-            known.waiters = known.waiters.joined(request.waiters)
+            known.join(request.waiters)
             known.durable_ms = min(known.durable_ms, request.durable_ms)
             known.is_shared = known.is_shared or request.is_shared
             return

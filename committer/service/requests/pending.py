@@ -190,8 +190,11 @@ class Waiting(Collection[str]):
 
     # --- Arrival ---
 
-    def add(self, pending: Pending) -> None:
-        """Add a request. Another copy of one that waits shares its end."""
+    def add(self, pending: Pending, *, is_passed_on: bool = False) -> None:
+        """Add a request. Another copy of one that waits shares its end. `is_passed_on`: another
+        committer, which owns the table, may have ended the request in the meantime.
+        """
+        pending.is_shared = pending.is_shared or is_passed_on
         known = self.find(pending.key)
         if known is not None:
             known.durable_ms = min(known.durable_ms, pending.durable_ms)

@@ -42,9 +42,10 @@ class TableCommitter:
 
     def submit(self, pending: Pending) -> None:
         """Add a request, or another copy of one that waits."""
-        if pending.sealed.request.transaction is not None:
-            self.rounds.transactions.arrived(pending)
-        self.waiting.add(pending)
+        if pending.sealed.request.transaction is None:
+            self.waiting.add(pending)
+        else:
+            self.rounds.transactions.add(pending)
 
     def stop(self) -> None:
         """End after the current attempt; waiting requests stay unacknowledged."""

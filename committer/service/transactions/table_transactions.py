@@ -64,11 +64,11 @@ class TableTransactions:
         passed them."""
         return self._in_a_row >= IN_A_ROW_MAX
 
-    def arrived(self, pending: Pending) -> None:
-        """Note a request of a transaction that is about to wait. The request of another's table has
-        been passed on: its owner may have ended it in the meantime.
+    def add(self, pending: Pending) -> None:
+        """Add a request of a transaction to those that wait. If another committer owns the table,
+        it has passed the request on.
         """
-        pending.is_shared = pending.is_shared or not self.transactions.owns(self.table_uuid)
+        self.waiting.add(pending, is_passed_on=not self.transactions.owns(self.table_uuid))
         # Other tables wait for this one, which may be early for its next commit.
         self.hurry()
 
