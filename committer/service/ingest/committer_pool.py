@@ -9,6 +9,7 @@ from uuid import UUID
 from committer.ports.queue import shard_of
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
+from committer.service.requests.inbox_keys import table_folder_of
 from committer.service.requests.pending import Pending
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.table.table_committer import TableCommitter
@@ -86,7 +87,8 @@ class TableCommitters:
         )
 
     def _of_key(self, key: str) -> Iterable[TableCommitter]:
-        return self._by_uuid.get(key.partition("/")[0], {}).values()
+        # Of the many keys of a listing none is parsed for this.
+        return self._by_uuid.get(table_folder_of(key), {}).values()
 
     def submit(self, pending: Pending) -> None:
         """Hand a request to its table's committer."""

@@ -15,7 +15,7 @@ from committer.errors import FrazilError
 from committer.ports.skips import SkipKind, Skips
 from committer.ports.world import World
 from committer.reason import Reason
-from committer.service.requests.inbox_keys import InboxKey, parsed, printable
+from committer.service.requests.inbox_keys import InboxKey, printable
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
@@ -41,16 +41,16 @@ class ForeignEntries:
         named: set[str] = set()
         for one in skips.first:
             # The folder of the inbox itself has no key.
-            key = self.inbox.key_of(one.location) or one.location
-            if key in self._named:
-                named.add(key)
-            elif is_ours(InboxKey(key)):
+            name = self.inbox.key_of(one.location) or one.location
+            if name in self._named:
+                named.add(name)
+            elif is_ours(key := InboxKey(name)):
                 await self._name(key, one.kind)
                 named.add(key)
         # An entry that was removed is logged again if it reappears.
         self._named = named
 
-    async def _name(self, key: str, kind: SkipKind) -> None:
+    async def _name(self, key: InboxKey, kind: SkipKind) -> None:
         if not _claims_a_place(key, kind):
             _tell(key, kind, kind.text)
             return
@@ -96,13 +96,13 @@ def _count(folder: str, skips: Skips, metrics: Metrics) -> None:
     metrics.show_foreign_entries(folder, counts)
 
 
-def _claims_a_place(key: str, kind: SkipKind) -> bool:
+def _claims_a_place(key: InboxKey, kind: SkipKind) -> bool:
     """Return whether it occupies the place of a request:
     under a request's name, or as an unreadable file.
     """
     if kind is SkipKind.OVERSIZED:
         return True
-    return kind is not SkipKind.NO_ACCESS and parsed(key) is not None
+    return kind is not SkipKind.NO_ACCESS and key.parts is not None
 
 
 def _tell(key: str, kind: SkipKind, text: str) -> None:

@@ -18,6 +18,11 @@ def parsed(key: str) -> RequestKey | None:
         return None
 
 
+def table_folder_of(key: str) -> str:
+    """Return the folder of a key's table: the table's uuid."""
+    return key.partition("/")[0]
+
+
 def folder_of(key: str) -> str:
     """Return the folder of a key's producer: `committer.request.request_key.producer_prefix`."""
     return "/".join(key.split("/", 2)[:2])
