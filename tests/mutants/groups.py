@@ -85,9 +85,9 @@ GROUPS = (
     ),
     Mutant(
         "swaps_of_a_transaction_are_sent_one_by_one",
-        "committer/service/transactions/table_transactions.py",
-        "        if key is None:\n            self._in_a_row = 0\n",
-        "        if key or key is None:\n            self._in_a_row = 0\n",
+        "committer/service/table/batch_committer.py",
+        "        if key is None:\n            self.transactions.passed()\n",
+        "        if key or key is None:\n            self.transactions.passed()\n",
         (f"{_SERVICE} -k by_one_swap",),
     ),
     Mutant(

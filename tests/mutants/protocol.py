@@ -334,7 +334,7 @@ PROTOCOL = (
     ),
     Mutant(
         "files_are_deleted_on_unknown",
-        "committer/service/table/swap_sender.py",
+        "committer/service/table/batch_committer.py",
         "        self._note(answer, inflight, plan)\n",
         "        self._note(answer, inflight, plan)\n"
         "        if isinstance(answer, Unknown):\n"
@@ -380,7 +380,7 @@ PROTOCOL = (
     ),
     Mutant(
         "crashed_swap_is_not_reported",
-        "committer/service/table/swap_sender.py",
+        "committer/service/table/batch_committer.py",
         "                if crash is not None:\n",
         "                if False:\n",
         ("tests/service/table/test_table_committer.py",),

@@ -336,7 +336,7 @@ UPKEEP = (
     # --- Garbage of attempts ---
     Mutant(
         "doubted_attempt_counts_as_refused",
-        "committer/service/table/swap_sender.py",
+        "committer/service/table/batch_committer.py",
         "                self.attempts.lost(plan)\n",
         "                self.attempts.lost(plan)\n                self.attempts.refused(plan)\n",
         ("tests/service/upkeep/test_attempt_garbage_collector.py",),

@@ -16,14 +16,13 @@ from committer.service.requests.moved_table import MovedTable
 from committer.service.requests.pending import Waiting
 from committer.service.settle.high_water_check import HighWaterCheck
 from committer.service.table.admission import Admission
-from committer.service.table.batch_committer import BatchCommitter
+from committer.service.table.batch_committer import BatchCommitter, SwapSender
 from committer.service.table.cached_table import CachedTable
 from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.commit_planner import CommitPlanner
 from committer.service.table.content_checks import ContentChecks
 from committer.service.table.eviction import Eviction
 from committer.service.table.inflight_batch import BatchSelector
-from committer.service.table.swap_sender import SwapSender
 from committer.service.table.table_committer import TableCommitter
 from committer.service.table.table_rounds import TableRounds
 from committer.service.table.verdicts import Verdicts
@@ -106,11 +105,11 @@ class TableWiring:
         )
         sender = SwapSender(
             identifier,
+            catalog,
             transactions,
             storage=parts.storage,
             attempts=attempts,
             condition=condition,
-            metrics=metrics,
             objects=objects,
         )
         report = CommitReport(identifier, metrics, world)

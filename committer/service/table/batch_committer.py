@@ -12,21 +12,113 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from committer.errors import CatalogUnavailableError
+from committer.plan.batch.request_check import CheckedRequest
+from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.commit.landed_commit import CommitObserver, LandedCommit
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.ledger.state import TableState
-from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Unknown
+from committer.ports.catalog import Catalog
+from committer.ports.pointer_swap import (
+    Committed,
+    Conflict,
+    LoadedTable,
+    Rejected,
+    Swap,
+    SwapAnswer,
+    Unknown,
+)
+from committer.ports.storage import Storage
 from committer.reason import Reason
+from committer.request.table_identifier import TableIdentifier
 from committer.service.table.cached_table import CachedTable
 from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.commit_planner import CommitPlanner, PlanCrashedError
 from committer.service.table.inflight_batch import BatchSelector, InflightBatch
-from committer.service.table.swap_sender import SwapSender
+from committer.service.tasks.recent_objects import TableObjects
+from committer.service.tasks.steps import create_all, send_swap
+from committer.service.telemetry.log import log
+from committer.service.telemetry.table_condition import TableCondition
+from committer.service.transactions.table_transactions import (
+    TableTransactions,
+    part_of_transaction,
+)
 
 # So many equal answers that tell nothing, on a table that has not moved, may be the batch's fault:
 # some servers fail where they should refuse.
 EQUAL_UNKNOWNS_MAX = 5
+# An answer that is lost now and then is no condition to report; a catalog that never answers is.
+UNKNOWN_SHOWN_AFTER = 3
+
+
+@dataclass(eq=False)
+class SwapSender:
+    """Sends for one table, and tells the attempt log."""
+
+    identifier: TableIdentifier
+    catalog: Catalog
+    transactions: TableTransactions
+    storage: Storage
+    attempts: AttemptLog
+    condition: TableCondition
+    objects: TableObjects
+
+    async def send(self, inflight: InflightBatch, plan: CommitPlan) -> SwapAnswer:
+        """Write what is not there yet, then swap.
+        Errors: those of the ports, where nothing was swapped.
+        """
+        await self._write(inflight, plan)
+        answer = await self._swap(inflight.batch.requests, plan.swap)
+        self.condition.answered(answer)
+        self._note(answer, inflight, plan)
+        return answer
+
+    async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
+        """Write manifests that are not there yet,
+        the list and the metadata file in one parallel round."""
+        before = self.catalog.objects_before(plan.swap)
+        self.attempts.sending(plan, [created.location for created in before])
+        fresh = [one for one in plan.objects if one.location not in inflight.written]
+        await create_all(self.storage, (*fresh, *before))
+        self.objects.written(fresh)
+        inflight.written.update(one.location for one in fresh)
+        inflight.metadata_bytes = sum(len(one.content) for one in before) or None
+
+    async def _swap(self, requests: Sequence[CheckedRequest], swap: Swap) -> SwapAnswer:
+        """Swap for a batch of these: with the other tables of its transaction, if it is part of
+        one. Errors: as `Catalog.swap`.
+        """
+        key = part_of_transaction(requests)
+        if key is None:
+            self.transactions.passed()
+            return await send_swap(self.catalog, swap)
+        return await self.transactions.swap(key, swap)
+
+    def _note(self, answer: SwapAnswer, inflight: InflightBatch, plan: CommitPlan) -> None:
+        about: dict[str, object] = {
+            "table": str(self.identifier),
+            "snapshot_id": plan.snapshot_id,
+            "attempt": inflight.attempts,
+            "requests": len(inflight.batch.requests),
+        }
+        match answer:
+            case Committed():
+                pass
+            case Conflict():
+                self.attempts.refused(plan)
+                log.info("commit.conflicted", **about)
+            case Unknown(cause, crash):
+                self.attempts.lost(plan)
+                if crash is not None:
+                    self.condition.swap_crashed(crash)
+                log.warning("commit.unknown", cause=cause, **about)
+                if inflight.attempts >= UNKNOWN_SHOWN_AFTER:
+                    self.condition.unanswered(cause)
+            case Rejected(reason):
+                self.attempts.refused(plan)
+                log.warning("commit.rejected", reason=reason, **about)
+            case _:
+                assert_never(answer)
 
 
 @dataclass(eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from committer.errors import reason_of
+from committer.ports.pointer_swap import SwapAnswer
 from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
@@ -41,6 +42,15 @@ class TableCondition:
         log.exception("table.crashed", table=str(self._identifier))
         self._metrics.crashed("table")
         self.failed("crashed", error)
+
+    def answered(self, answer: SwapAnswer) -> None:
+        """Count the answer to a swap."""
+        self._metrics.swap_answered(self._identifier, answer)
+
+    def swap_crashed(self, crash: Exception) -> None:
+        """Note a bug of ours, or of a catalog's client, that has hidden the answer to a swap."""
+        log.exception("swap.crashed", table=str(self._identifier), exc_info=crash)
+        self._metrics.crashed("swap")
 
     def unanswered(self, cause: str) -> None:
         """Note that the catalog does not answer swaps."""

@@ -13,7 +13,6 @@ from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest
 from committer.service.requests.pending import Pending, Stage, Waiting
-from committer.service.tasks.steps import send_swap
 from committer.service.transactions.gatherings import Gathering, Transactions
 from committer.service.transactions.refusals import Refusal
 
@@ -210,14 +209,14 @@ class TableTransactions:
 
     # --- The swap ---
 
-    async def swap(self, requests: Sequence[CheckedRequest], swap: Swap) -> SwapAnswer:
-        """Swap for a batch of these: with the other tables of its transaction, if it is part of
-        one. Errors: as `Catalog.swap`.
+    def passed(self) -> None:
+        """Note that a batch of no transaction has its turn."""
+        self._in_a_row = 0
+
+    async def swap(self, key: str, swap: Swap) -> SwapAnswer:
+        """Swap for this request, with the other tables of its transaction.
+        Errors: as `Catalog.swap_together`.
         """
-        key = _part_of_transaction(requests)
-        if key is None:
-            self._in_a_row = 0
-            return await send_swap(self.catalog, swap)
         gathering = self._joined.get(key)
         if gathering is None or self._called != key:
             return Conflict()  # called off before anything was sent
@@ -237,7 +236,7 @@ class TableTransactions:
                 self._leave(key)
 
 
-def _part_of_transaction(requests: Sequence[CheckedRequest]) -> str | None:
+def part_of_transaction(requests: Sequence[CheckedRequest]) -> str | None:
     """Return the key, of a replay its own, of the one request that is part of a transaction."""
     if len(requests) != 1 or requests[0].request.transaction is None:
         return None
