@@ -636,7 +636,7 @@ PROTOCOL = (
     # --- Doorbells and requests ---
     Mutant(
         "acknowledged_before_the_commit",
-        "committer/service/ingest/doorbells.py",
+        "committer/service/ingest/intake.py",
         "        self.intake.submit(arrival, sealed, is_inline=True)\n",
         "        self.settler.settle([Outcome(None, arrival.waiters)])\n"
         "        self.intake.submit(arrival, sealed, is_inline=True)\n",
@@ -701,7 +701,7 @@ PROTOCOL = (
     ),
     Mutant(
         "what_was_just_quarantined_is_taken_from_its_doorbell",
-        "committer/service/ingest/doorbells.py",
+        "committer/service/ingest/intake.py",
         "        is_shared = is_old or key in self.recently_quarantined\n",
         "        is_shared = is_old\n",
         ("tests/service/table/test_quarantine_interleavings.py",),

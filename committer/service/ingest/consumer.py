@@ -9,8 +9,7 @@ from committer.errors import AccessError, QueueUnavailableError
 from committer.plan.scheduling.backoff import retry_s
 from committer.ports.queue import Delivery, Queue, shard_of
 from committer.ports.world import World
-from committer.service.ingest.doorbells import Doorbells
-from committer.service.ingest.intake import Intake
+from committer.service.ingest.intake import Doorbells, Intake
 from committer.service.ingest.ownership import QueueProgress
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health

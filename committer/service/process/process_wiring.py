@@ -10,11 +10,10 @@ from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.service.checks.checks import Checks
 from committer.service.ingest.committer_pool import MakeTable, TableCommitters
 from committer.service.ingest.consumer import Consumer
-from committer.service.ingest.doorbells import Doorbells
 from committer.service.ingest.hand_over import TableHandOver
 from committer.service.ingest.inbox_reader import InboxReader
 from committer.service.ingest.inbox_scan import InboxScan
-from committer.service.ingest.intake import Intake
+from committer.service.ingest.intake import Doorbells, Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
 from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.reconciler import Reconciler

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from committer.ports.world import World
 
-# A doorbell is taken for what it says no longer, whichever way a clock is wrong (`doorbells.py`).
+# A doorbell is taken for what it says no longer, whichever way a clock is wrong (`intake.py`).
 KEPT_S = 120.0
 # Beyond this the oldest are forgotten.
 JUDGED_MAX = 20_000

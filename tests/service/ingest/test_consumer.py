@@ -13,8 +13,7 @@ from committer.ports.queue import Delivery, QueueDepth, shard_of
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.service.ingest.consumer import Consumer
-from committer.service.ingest.doorbells import Doorbells
-from committer.service.ingest.intake import Intake
+from committer.service.ingest.intake import Doorbells, Intake
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request

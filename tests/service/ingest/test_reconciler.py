@@ -14,7 +14,7 @@ from committer.ports.queue import ALL_SHARDS, Delivery
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.service.ingest import committer_pool
-from committer.service.ingest.doorbells import TRUSTED_MS
+from committer.service.ingest.intake import TRUSTED_MS
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import build_request

@@ -18,9 +18,9 @@ from committer.service.requests.pending import ENDS, TRANSITIONS, Pending, Stage
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
+from tests.support.life_of_a_request import page_rows
 
 ROOT = Path(__file__).parents[3]
-PAGE = ROOT / "docs/life-of-a-request.md"
 SERVICE = ROOT / "committer/service"
 # The ways from arrival to an end; each stage is on one of them.
 WAYS = [
@@ -30,13 +30,6 @@ WAYS = [
     [Stage.DEFERRED, Stage.RECEIVED, Stage.LEFT_BEFORE],
     [Stage.CHECKED, Stage.IN_FLIGHT, Stage.DUPLICATE],
 ]
-
-
-def rows(heading: str) -> list[list[str]]:
-    """Return the rows of the first table below a heading of the page, without code marks."""
-    text = PAGE.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
-    found = [line for line in text.splitlines() if line.startswith("| ")][1:]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in found]
 
 
 def waiting_one(stage: Stage = Stage.RECEIVED) -> tuple[Waiting, Pending]:
@@ -81,17 +74,10 @@ def test_nothing_in_flight_is_returned_and_nothing_else_lands() -> None:
 def test_the_page_has_the_table_of_transitions() -> None:
     told = {
         stage.strip("`"): set(re.findall(r"`([^`]+)`", following))
-        for stage, _, following in rows("Stages")
+        for stage, _, following in page_rows("Stages")
     }
     known = {one.value: {after.value for after in TRANSITIONS[one]} for one in Stage}
     assert told == known
-
-
-def test_the_page_leads_through_twelve_modules_that_exist() -> None:
-    modules = [cells[1].strip("`") for cells in rows("The twelve modules")]
-    assert len(modules) == 12
-    service = ROOT / "committer/service"
-    assert [name for name in modules if not (service / name).is_file()] == []
 
 
 def test_only_its_owner_changes_a_request() -> None:

@@ -192,7 +192,7 @@ async def test_an_object_that_crashes_the_intake_does_not_end_the_service(
             raise RecursionError
         return read_request(content, key=key)
 
-    for module in ("inbox_reader", "doorbells"):
+    for module in ("inbox_reader", "intake"):
         monkeypatch.setattr(f"committer.service.ingest.{module}.read_request", trips)
     harness = ServiceHarness()
     table = await harness.create_table()
