@@ -21,7 +21,7 @@ from bench.profiles import Profile, recording
 from bench.runs import Compacting, Contention, Operating, Outcome, compacted_of
 from bench.statistics import median, percentile
 from bench.tables import NAMESPACE, Live, Tables
-from tests.integration.real_harness import CATALOG, ROOT, RealHarness, until
+from tests.support.integration.real_harness import CATALOG, ROOT, RealHarness, until
 
 PUBLISHERS = 2
 _HEAD_START_S = 0.2

@@ -34,9 +34,9 @@ from committer.queue.redis_stream import RedisQueue
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.request_format import line_digest
 from committer.storage.disk.durable_writes import create_groups
-from tests.integration.processes import session_members
-from tests.integration.real_harness import RealHarness, real_harness
 from tests.support.builders.request_builders import build_file
+from tests.support.integration.processes import session_members
+from tests.support.integration.real_harness import RealHarness, real_harness
 from workers.requests.connections import Connections, open_connections
 from workers.requests.publisher import PublishPolicy
 from workers.requests.written_epoch import WrittenEpoch

@@ -15,7 +15,7 @@ from bench.records import Record, Recorder, Value
 from bench.runs import Outcome
 from bench.statistics import median
 from bench.systems import PYICEBERG, load_average, open_systems
-from tests.integration.real_harness import ROOT
+from tests.support.integration.real_harness import ROOT
 
 _FIRST = 10_000_000  # a file beyond all others
 _PEER_LIMIT_S = 90.0

@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.integration.readers import expected, seen_by_all
-from tests.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.readers import expected, seen_by_all
+from tests.support.integration.real_harness import RealHarness, real_harness, until
 from tools.make_docs import documents
 
 ROOT = Path(__file__).parent.parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.integration.written_features import DUCKDB, FEATURES, JAVA, PYICEBERG
+from tests.support.integration.written_features import DUCKDB, FEATURES, JAVA, PYICEBERG
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/format.md").read_text()

@@ -90,11 +90,42 @@ def test_a_package_has_at_most_14_files(layer: str) -> None:
 
 def test_no_test_imports_another_test() -> None:
     """Shared helpers live in `tests/support`."""
-    importing = re.compile(r"^\s*(?:from|import) tests\.[\w.]*\btest_\w+", re.MULTILINE)
+    importing = re.compile(
+        r"^\s*(?:from|import) tests\.[\w.]*\btest_\w+|^\s*from tests\.[\w.]* import [\w, ]*\btest_",
+        re.MULTILINE,
+    )
     tests = sorted((ROOT / "tests").rglob("*.py"))
     assert [
         str(path.relative_to(ROOT)) for path in tests if importing.search(path.read_text())
     ] == []
+
+
+def test_a_helper_that_another_test_folder_imports_lies_in_the_support_folder() -> None:
+    """A program, a folder that `python -m` runs, has modules of its own, which tests may import."""
+    importing = re.compile(
+        r"^\s*(?:from|import) (tests(?:\.\w+)+)(?: import ([\w, ]+))?", re.MULTILINE
+    )
+    found = set()
+    for importer in (one for one in tracked_files() if one.suffix == ".py"):
+        for match in importing.finditer(importer.read_text()):
+            for helper in _modules(*match.groups()):
+                if not importer.is_relative_to(helper.parent) and not _is_shared(helper):
+                    found.add(f"{importer.relative_to(ROOT)} imports {helper.relative_to(ROOT)}")
+    assert sorted(found) == []
+
+
+def _modules(imported: str, names: str | None) -> list[Path]:
+    path = ROOT / imported.replace(".", "/")
+    if not path.is_dir():
+        return [path.with_suffix(".py")]
+    return [path / f"{name}.py" for name in (names or "").replace(",", " ").split()]
+
+
+def _is_shared(helper: Path) -> bool:
+    within = list(helper.relative_to(ROOT).parents)[:-2]
+    return Path("tests/support") in within or any(
+        (ROOT / folder / "__main__.py").is_file() for folder in within
+    )
 
 
 # Adapters of different ports are beside one another, not along one chain.

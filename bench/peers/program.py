@@ -13,8 +13,8 @@ from bench.child import Child, Message, StoppedError
 from bench.profiles import Profile
 from bench.runs import Compacting, Contention, Operating, Outcome, compacted_of
 from bench.tables import NAMESPACE, Live, Tables
-from tests.integration.real_harness import ROOT
 from tests.support.builders.java_programs import java_program
+from tests.support.integration.real_harness import ROOT
 
 CATALOG = "bench"
 _JAVA_HEAP = "-Xmx4g"

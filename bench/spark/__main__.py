@@ -19,7 +19,7 @@ from bench.spark.systems import Frazil, open_systems
 from bench.spark.writes import CASES, Write, measure_writes
 from bench.statistics import ratio
 from bench.targets import Target
-from tests.integration.real_harness import real_harness
+from tests.support.integration.real_harness import real_harness
 
 _LOCAL_PARTS = ("writes", "batches", "streams")
 

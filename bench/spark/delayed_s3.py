@@ -21,9 +21,9 @@ from bench.spark.micro_batches import Streams, measure_together
 from bench.spark.systems import open_systems
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.settings.setting_names import variable_of
-from tests.integration.java_engine import JavaCatalog, jdbc_catalog
-from tests.integration.real_harness import CATALOG, RealHarness, living_in
 from tests.support.builders.jars import AWS_BUNDLE, fetch_jars
+from tests.support.integration.java_engine import JavaCatalog, jdbc_catalog
+from tests.support.integration.real_harness import CATALOG, RealHarness, living_in
 from tests.support.servers.http_proxy import HttpProxy
 from tests.support.servers.s3_server import S3Server, running_s3_server
 from workers.files.s3_files import S3Access, s3_path

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 from bench.spark.landings import LandingWatch
 from frazil.spark import configure, create_table
-from tests.integration.java_engine import JavaCatalog, jdbc_catalog
-from tests.integration.real_harness import CATALOG, RealHarness
 from tests.support.builders.jars import JAVA_OPTIONS
+from tests.support.integration.java_engine import JavaCatalog, jdbc_catalog
+from tests.support.integration.real_harness import CATALOG, RealHarness
 from workers.spark.java import find_java_home
 
 NAMESPACE = "bench"

@@ -8,7 +8,7 @@ from bench.hostile_kinds import KINDS, hostile_request
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_key import parse_inbox_key
 from committer.request.table_identifier import TableIdentifier
-from tests.integration.real_harness import flights
+from tests.support.integration.real_harness import flights
 
 
 @pytest.mark.thorough

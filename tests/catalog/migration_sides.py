@@ -18,7 +18,7 @@ from committer.ports.storage import Storage
 from committer.real_world import RealWorld
 from committer.service.admin.catalog_side import CatalogSide
 from committer.storage.disk.local import LocalStorage
-from tests.contract.hive_harness import empty
+from tests.support.catalogs.hive_harness import empty
 
 KINDS = ("sqlite", "postgres", "dynamodb", "rest", "hive", "glue")
 

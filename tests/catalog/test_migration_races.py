@@ -25,9 +25,9 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.catalog_side import CatalogSide
 from committer.service.admin.table_migration import TableMigration
 from tests.catalog.migration_sides import KINDS, drop_all, open_sides
-from tests.service.admin.migration_steps import CrashError, Steps
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_head_swap, build_table
+from tests.support.faults.migration_steps import CrashError, Steps
 
 FLIGHTS = TableIdentifier.parse("db.flights")
 WRITERS = 3

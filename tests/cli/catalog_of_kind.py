@@ -17,8 +17,8 @@ import boto3  # type: ignore[import-untyped]  # it has no types
 from committer.catalog.hive.thrift_connection import Connection
 from committer.catalog.hive.thrift_values import Struct, get_struct, struct, structs, text, text_map
 from committer.settings.setting_names import variable_of
-from tests.contract.hive_harness import empty
-from tests.contract.rest_harness import RestHarness
+from tests.support.catalogs.hive_harness import empty
+from tests.support.catalogs.rest_harness import RestHarness
 from tests.support.servers.dynamodb_server import DynamoDbServer
 from tests.support.servers.hive_server import HiveServer
 from tests.support.servers.mariadb_server import MariaDbServer

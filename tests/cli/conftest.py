@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from tests.cli.commands import Frazil
+from tests.support.cli.commands import Frazil
 
 
 @pytest.fixture(autouse=True, scope="session")

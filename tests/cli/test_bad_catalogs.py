@@ -17,8 +17,8 @@ from threading import Thread
 
 import pytest
 
-from tests.cli.commands import Answer, Frazil
-from tests.cli.serving import DEADLINE_S, serving
+from tests.support.cli.commands import Answer, Frazil
+from tests.support.cli.serving import DEADLINE_S, serving
 from tests.support.servers.postgres_server import PostgresServer
 
 CREATE = ("table", "create", "db.t", "--schema", "id long")

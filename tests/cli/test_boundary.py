@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from committer.errors import InvariantError
-from tests.cli.commands import Frazil
-from tests.cli.serving import REPOSITORY
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import REPOSITORY
 
 
 def fail_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:

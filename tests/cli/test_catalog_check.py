@@ -11,7 +11,7 @@ import pytest
 
 from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.catalog_capabilities import CatalogCapabilities
-from tests.cli.commands import Frazil
+from tests.support.cli.commands import Frazil
 
 
 def everything(folder: Path) -> set[Path]:

@@ -16,9 +16,9 @@ from committer.request.request_format import EncodedRequest, seal_request
 from committer.request.request_key import published_key
 from committer.storage.scheme import SchemeStorage
 from committer.table_defaults import NEW_TABLE_PROPERTIES
-from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request, changed_line
-from tests.support.cli_commands import create, request
+from tests.support.cli.cli_commands import create, request
+from tests.support.cli.commands import Frazil
 
 # --- Tables --------------------------------------------------------------------------------------
 

@@ -11,12 +11,12 @@ import pytest
 from committer.ports.storage import NewObject
 from committer.request.request_key import published_key
 from committer.service.process.composition import Parts
-from tests.cli.commands import Frazil
 from tests.cli.reading import ASKING_THE_CATALOG, READING
 from tests.support.builders.request_builders import build_file, build_request
+from tests.support.cli.commands import Frazil
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
-from tests.workers.adoption.parquet_files import parquet_bytes
+from tests.support.workers.parquet_files import parquet_bytes
 
 pytestmark = pytest.mark.server
 

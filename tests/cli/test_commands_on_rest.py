@@ -18,8 +18,8 @@ from committer.catalog.rest.client.rest_paths import DEFAULT_ENDPOINTS, REGISTER
 from committer.catalog.rest.rest_swap import commit_body
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
-from tests.cli.commands import Frazil
 from tests.support.builders.table_builders import build_head_swap
+from tests.support.cli.commands import Frazil
 from tests.support.servers.fake_rest import FakeRest
 
 FLIGHTS = TableIdentifier(("db",), "flights")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Frazil
-from tests.cli.serving import REPOSITORY
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import REPOSITORY
 
 
 def completed(home: Path, line: str, shell: str = "bash") -> list[str]:

@@ -7,7 +7,7 @@ from importlib.machinery import ModuleSpec
 
 import pytest
 
-from tests.cli.commands import Frazil
+from tests.support.cli.commands import Frazil
 
 
 def test_more_applications_than_streams_are_refused(frazil: Frazil) -> None:

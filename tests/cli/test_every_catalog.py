@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.catalog_of_kind import CatalogOfKind, catalog_of_kind
-from tests.cli.commands import Answer, Frazil
+from tests.support.cli.commands import Answer, Frazil
 
 _HEAVY = ("postgres", "mariadb", "dynamodb", "glue", "hive", "rest")
 KINDS = [

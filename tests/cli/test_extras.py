@@ -16,7 +16,7 @@ from typing import Any, get_args
 import pytest
 
 from committer.extras import Extra
-from tests.cli.serving import REPOSITORY
+from tests.support.cli.serving import REPOSITORY
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
 COMMANDS: Sequence[Sequence[str]] = (
@@ -56,7 +56,7 @@ def run(
     """Return the answers of an installation with these extras."""
     asked = {"extras": extras, "with": shown, "without": without, "program": program}
     ended = subprocess.run(
-        [sys.executable, "-m", "tests.cli.installation", json.dumps(asked)],
+        [sys.executable, "-m", "tests.support.cli.installation", json.dumps(asked)],
         cwd=REPOSITORY,
         env={
             **os.environ,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Frazil
+from tests.support.cli.commands import Frazil
 
 CREATE = ("table", "create", "db.t", "--schema", "id long")
 

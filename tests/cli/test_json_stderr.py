@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.serving import REPOSITORY, serving
+from tests.support.cli.serving import REPOSITORY, serving
 from tests.support.servers.free_port import free_port
 
 pytestmark = pytest.mark.server

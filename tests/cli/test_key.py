@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from committer.request.signature import parse_keys
-from tests.cli.commands import Frazil
+from tests.support.cli.commands import Frazil
 
 
 def test_new_keys_appended_to_one_file_are_read_back(frazil: Frazil) -> None:

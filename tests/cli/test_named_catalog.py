@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import Frazil
+from tests.support.cli.commands import Frazil
 
 
 @pytest.fixture

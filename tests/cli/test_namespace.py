@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Frazil
+from tests.support.cli.commands import Frazil
 
 
 def names(frazil: Frazil) -> list[str]:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Frazil
-from tests.cli.serving import serving, wait_until
 from tests.support.builders.request_builders import build_request
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import serving, wait_until
 
 pytestmark = pytest.mark.server
 

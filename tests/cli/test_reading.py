@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Frazil
 from tests.cli.reading import ASKING_THE_CATALOG, READING
+from tests.support.cli.commands import Frazil
 
 
 @pytest.mark.parametrize(

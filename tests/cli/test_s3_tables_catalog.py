@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Frazil
-from tests.cli.serving import DEADLINE_S, serving
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import DEADLINE_S, serving
 from tests.support.servers.moto_server import MotoServer, TableBucket
 
 pytestmark = pytest.mark.server

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.serving import REPOSITORY, wait_until
+from tests.support.cli.serving import REPOSITORY, wait_until
 from tests.support.servers.free_port import free_port
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]

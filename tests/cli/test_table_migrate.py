@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
-from tests.support.cli_commands import answer
+from tests.support.cli.cli_commands import answer
+from tests.support.cli.commands import Frazil
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
-from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
-from tests.support.cli_commands import answer, set_property
+from tests.support.cli.cli_commands import answer, set_property
+from tests.support.cli.commands import Frazil
 
 
 def create(frazil: Frazil, name: str = "db.flights", *more: str) -> Path:

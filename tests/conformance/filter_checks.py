@@ -61,9 +61,9 @@ from committer.iceberg.values.types import (
     UUIDType,
 )
 from tests.conformance.check import Mismatch, as_floats, same, same_value
-from tests.iceberg.expression_builders import printed, sets_in_order, unbound, vector_schema
-from tests.iceberg.random_metrics import manifest_with
-from tests.iceberg.vector_values import json_text, vector_type
+from tests.support.iceberg.expression_builders import printed, sets_in_order, unbound, vector_schema
+from tests.support.iceberg.random_metrics import manifest_with
+from tests.support.iceberg.vector_values import json_text, vector_type
 
 Case = dict[str, Any]
 

@@ -49,7 +49,7 @@ from tests.conformance.forms import (
 from tests.conformance.rows import NAME_MAPPING, count_rows, java_json, read_rows
 from tests.conformance.scan_checks import check_scan, plan_all
 from tests.conformance.table import ListedEntry, Table
-from tests.iceberg.manifest_builders import as_text
+from tests.support.iceberg.manifest_builders import as_text
 
 Facts = Callable[[Table], object]
 TableCheck = Callable[[Table], None]

@@ -53,7 +53,7 @@ from tests.conformance.filter_checks import (
     check_projection,
     check_residual,
 )
-from tests.iceberg.vector_values import json_text, vector_type
+from tests.support.iceberg.vector_values import json_text, vector_type
 
 Case = dict[str, Any]
 CaseCheck = Callable[[Case], None]

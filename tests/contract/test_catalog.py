@@ -33,7 +33,9 @@ from committer.ports.pointer_swap import (
 from committer.ports.storage import NewObject
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.scheme import scheme_of
-from tests.contract.catalogs import (
+from tests.support.builders.table_builders import build_head_swap as build_swap
+from tests.support.builders.table_builders import build_table
+from tests.support.catalogs.catalogs import (
     ADAPTERS,
     COMPRESSING,
     FENCED,
@@ -53,9 +55,7 @@ from tests.contract.catalogs import (
     CatalogHarness,
     open_harness,
 )
-from tests.contract.files_harness import OWN_FILES
-from tests.support.builders.table_builders import build_head_swap as build_swap
-from tests.support.builders.table_builders import build_table
+from tests.support.catalogs.files_harness import OWN_FILES
 from tests.support.faults.faulty_catalog import Fault
 
 FLIGHTS = TableIdentifier(("db",), "flights")

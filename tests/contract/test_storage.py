@@ -27,12 +27,12 @@ from committer.storage.gcs.open_gcs import open_gcs
 from committer.storage.probe import prove_conditions
 from committer.storage.s3.s3_storage import S3Storage
 from committer.storage.scheme import SchemeStorage
-from tests.storage.guarded_storage import FOLDER, Vending
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.azurite import TEST_S_MAX, Azurite
 from tests.support.servers.gcs_server import GcsServer
 from tests.support.servers.s3_server import BUILT_S_MAX, S3Server
+from tests.support.storages.guarded_storage import FOLDER, Vending
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,9 @@ from committer.ports.pointer_swap import (
     Swap,
     Unknown,
 )
-from tests.contract.catalogs import (
+from tests.support.builders.table_builders import build_head_swap as build_swap
+from tests.support.builders.table_builders import build_table
+from tests.support.catalogs.catalogs import (
     FENCED,
     JUDGING,
     NOT_TOGETHER,
@@ -33,8 +35,6 @@ from tests.contract.catalogs import (
     CatalogHarness,
     open_harness,
 )
-from tests.support.builders.table_builders import build_head_swap as build_swap
-from tests.support.builders.table_builders import build_table
 from tests.support.faults.faulty_catalog import Fault
 
 NAMES = ("flights", "ships", "trains")

@@ -13,8 +13,8 @@ from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest, seal_request
 from tests.corpus.hostile import Hostile, Sent, short
 from tests.corpus.tables import COLUMN_IDS, TYPES
-from tests.iceberg.bounds_by_type import FORMS
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
+from tests.support.iceberg.bounds_by_type import FORMS
 
 FORM_NAMES = ("manifest", "files")
 _LAST_ID = max(COLUMN_IDS.values())

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.service.conftest import plain_logs, pytest_asyncio_loop_factories
+from tests.support.clock.loop_by_module import plain_logs, pytest_asyncio_loop_factories
 
 __all__ = ["plain_logs", "pytest_asyncio_loop_factories"]

@@ -10,8 +10,8 @@ from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import NestedField
 from committer.ports.pointer_swap import LoadedTable
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
-from tests.iceberg.bounds_by_type import FORMS
 from tests.support.builders.flights import build_codes, build_flights
+from tests.support.iceberg.bounds_by_type import FORMS
 
 FLIGHTS = "flights"
 TYPES = "types"

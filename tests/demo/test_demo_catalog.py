@@ -17,8 +17,8 @@ from committer.demo.demo_stack import open_stack
 from committer.demo.demo_table import create_table, flights_table
 from committer.errors import SettingsError, TableAlreadyExistsError
 from committer.settings.service_settings import Settings
-from tests.cli.commands import Frazil
 from tests.demo import __main__ as on_a_server
+from tests.support.cli.commands import Frazil
 
 ROOT = Path(__file__).parents[2]
 HOME = Path("/demo")

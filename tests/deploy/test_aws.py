@@ -38,7 +38,7 @@ from tests.support.builders.table_builders import build_table
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
-from tests.workers.publishing import build_bench
+from tests.support.workers.publishing import build_bench
 from workers.requests.publisher import Publisher, PublishPolicy
 from workers.requests.table_cache import TableCache, opened
 

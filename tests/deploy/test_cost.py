@@ -15,7 +15,7 @@ from committer.storage.inbox.inbox import Inbox, Quarantine
 from tests.deploy.bills import Bill
 from tests.support.builders.request_builders import build_request
 from tests.support.service.service_harness import ServiceHarness
-from tests.workers.publishing import build_bench
+from tests.support.workers.publishing import build_bench
 from tools import cost
 from tools.cost import Calls
 from workers.requests.publisher import Publisher, PublishPolicy

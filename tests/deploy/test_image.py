@@ -15,9 +15,9 @@ from urllib.request import urlopen
 import pytest
 
 from committer.settings.service_settings import Settings
-from tests.cli.serving import wait_until
 from tests.deploy.dockerfile import DOCKERFILE, ROOT, copied, stages
 from tests.deploy.image import Image, image
+from tests.support.cli.serving import wait_until
 from tests.support.servers.free_port import free_port
 
 STAGES = stages(DOCKERFILE.read_text())

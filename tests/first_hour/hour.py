@@ -32,7 +32,7 @@ from tests.first_hour.steps import (
     Walk,
 )
 from tests.first_hour.transcript import kept, masked, settled
-from tests.integration.processes import kill_session
+from tests.support.integration.processes import kill_session
 
 COLUMNS = 80
 # Where the page that readers find shows Spark's settings for Iceberg's own runtime.

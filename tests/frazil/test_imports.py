@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.cli.serving import REPOSITORY
+from tests.support.cli.serving import REPOSITORY
 
 MODULES = ("frazil", "frazil.spark")
 LOADED = """
@@ -24,7 +24,7 @@ OF_EXTRAS = {"aiobotocore", "aiohttp", "numpy", "orjson", "pyarrow", "pydantic",
 
 @pytest.mark.parametrize("module", MODULES)
 def test_it_is_imported_where_only_the_base_is_installed(module: str) -> None:
-    ended = _run(["-m", "tests.cli.installation", _asked(LOADED.replace("MODULE", module))])
+    ended = _run(["-m", "tests.support.cli.installation", _asked(LOADED.replace("MODULE", module))])
     assert "frazil" in json.loads(ended)
 
 

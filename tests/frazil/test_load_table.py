@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import frazil
-from tests.cli.serving import REPOSITORY
 from tests.frazil.lake import NAME, make_table
+from tests.support.cli.serving import REPOSITORY
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def read_with(home: Path, extras: Sequence[str], *without: str) -> list[Any]:
     """Return the output of an installation with these extras."""
     program = READ.replace("HOME", repr(str(home)))
     asked = {"extras": extras, "with": [], "without": without, "program": program}
-    command = [sys.executable, "-m", "tests.cli.installation", json.dumps(asked)]
+    command = [sys.executable, "-m", "tests.support.cli.installation", json.dumps(asked)]
     ended = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     return [json.loads(line) for line in ended.stdout.splitlines()]

@@ -10,7 +10,7 @@ from committer.iceberg.entry.data_file import (
     ManifestEntryStatus,
     added_entry,
 )
-from tests.iceberg.manifest_builders import data_file
+from tests.support.iceberg.manifest_builders import data_file
 
 _COUNT = st.integers(0, 2**62)
 _BOUND = st.one_of(

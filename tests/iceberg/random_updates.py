@@ -49,8 +49,8 @@ from committer.iceberg.values.types import (
     StringType,
     TimestampNanoType,
 )
-from tests.iceberg.metadata_builders import START_MS, TABLE_UUID, build_statistics
 from tests.iceberg.table_model import Refused, TableModel
+from tests.support.iceberg.metadata_builders import START_MS, TABLE_UUID, build_statistics
 
 _COLUMNS: tuple[tuple[int, str, IcebergType], ...] = (
     (1, "id", LongType()),

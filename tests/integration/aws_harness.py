@@ -11,9 +11,9 @@ from pyarrow import fs
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.service.process.redis_server import private_server_url
 from committer.settings.setting_names import variable_of
-from tests.integration.java_engine import JavaCatalog
-from tests.integration.real_harness import CATALOG, RealHarness, living_in
 from tests.support.builders.jars import iceberg_aws_jars
+from tests.support.integration.java_engine import JavaCatalog
+from tests.support.integration.real_harness import CATALOG, RealHarness, living_in
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
 from workers.files.s3_files import S3Access, s3_path

@@ -14,9 +14,9 @@ from committer.iceberg.schema.schema import Schema
 from tests.integration.beside_run import Run
 from tests.integration.changing_deletes import convert_equality, join_positions
 from tests.integration.changing_state import Rows, manifests_of, value_of
-from tests.integration.readers import local
 from tests.integration.table_orders import run_frazil
 from tests.support.builders.transactions import build_transaction
+from tests.support.integration.readers import local
 from workers.arrow.arrow_schema import arrow_schema
 
 # --- Manifests and delete files ------------------------------------------------------------------

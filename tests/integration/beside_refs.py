@@ -8,8 +8,8 @@ from committer.ledger_entry import MAIN
 from tests.integration.beside_model import Staged
 from tests.integration.beside_run import Run
 from tests.integration.changing_rows import Changer
-from tests.integration.real_harness import CATALOG
 from tests.integration.table_orders import Orders
+from tests.support.integration.real_harness import CATALOG
 
 BRANCH = "audit"
 

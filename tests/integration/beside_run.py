@@ -27,8 +27,8 @@ from tests.integration.beside_readers import (
 )
 from tests.integration.changing_rows import Changer
 from tests.integration.changing_state import Row, Rows, value_of
-from tests.integration.java_engine import JavaEngine
-from tests.integration.real_harness import CATALOG, RealHarness
+from tests.support.integration.java_engine import JavaEngine
+from tests.support.integration.real_harness import CATALOG, RealHarness
 from workers.requests.written_epoch import WrittenEpoch
 
 

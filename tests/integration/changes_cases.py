@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from frazil.spark import delete_from, merge_into, update
 from tests.integration.changes_harness import ChangesHarness
-from tests.integration.real_harness import CATALOG
+from tests.support.integration.real_harness import CATALOG
 
 COLUMNS = "id INT, region STRING, amount BIGINT, price DECIMAL(9,2), at DATE, place STRUCT<x: INT>"
 ROWS = (

@@ -12,7 +12,7 @@ from committer.iceberg.scan.plan_files import plan_files
 from committer.request.needs import RemovedDeleteFile
 from tests.integration.changing_rows import Changer
 from tests.integration.changing_state import ChangingState, positions_of, read, vector_of
-from tests.integration.readers import local
+from tests.support.integration.readers import local
 from workers.requests.written_epoch import WrittenEpoch
 
 Positions = Mapping[str, set[int]]

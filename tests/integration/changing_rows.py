@@ -16,7 +16,7 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.needs import Needs, Operation
 from committer.request.receipt_model import Receipt
 from tests.integration.changing_state import ChangingState, Rows
-from tests.integration.real_harness import RealHarness
+from tests.support.integration.real_harness import RealHarness
 from workers.requests.connections import Connections
 from workers.requests.publisher import PublishPolicy
 from workers.requests.written_epoch import WrittenEpoch

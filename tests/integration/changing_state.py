@@ -26,8 +26,8 @@ from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.needs import Needs, RemovedDeleteFile
-from tests.integration.readers import local
-from tests.integration.traffic import write_rows
+from tests.support.integration.readers import local
+from tests.support.integration.traffic import write_rows
 from workers.arrow.arrow_schema import arrow_schema
 from workers.requests.written_epoch import WrittenEpoch
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration import dying_committer
-from tests.integration.real_harness import RealHarness, living_in
+from tests.support.integration.real_harness import RealHarness, living_in
 
 # Each commit merges manifests, expires the snapshots before it and drops old metadata files.
 PROPERTIES = {

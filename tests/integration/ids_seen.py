@@ -16,7 +16,7 @@ import frazil
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
-from tests.integration.real_harness import CATALOG, RealHarness
+from tests.support.integration.real_harness import CATALOG, RealHarness
 
 
 def ids_by_pyiceberg(properties: Mapping[str, str], name: str) -> list[int]:

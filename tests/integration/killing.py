@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import closing
 
 from committer.request.receipt_model import ReceiptState
-from tests.integration.readers import LiveFile
-from tests.integration.real_harness import RealHarness, until
-from tests.integration.traffic import RealProducer
+from tests.support.integration.readers import LiveFile
+from tests.support.integration.real_harness import RealHarness, until
+from tests.support.integration.traffic import RealProducer
 
 EPOCHS_A_ROUND = 3
 DELAY_S_MAX = 0.4

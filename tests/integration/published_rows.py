@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 from pyiceberg.io import FileIO
 
 from committer.service.process.composition import Parts
-from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
+from tests.support.cli.commands import Frazil
 
 ROWS = 10
 COLUMNS = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])

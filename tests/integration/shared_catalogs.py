@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.integration.java_engine import JavaCatalog
 from tests.support.builders.jars import (
     hive_client,
     iceberg_aws_jars,
     iceberg_jars,
     iceberg_postgres_jars,
 )
+from tests.support.integration.java_engine import JavaCatalog
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
 from tests.support.servers.postgres_server import USER
 

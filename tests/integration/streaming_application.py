@@ -18,10 +18,10 @@ from os import utime
 from pathlib import Path
 from typing import Any
 
-from tests.integration.processes import kill_session
-from tests.integration.real_harness import RealHarness
-from tests.integration.spark_program import spark_program
 from tests.support.builders.jars import JAVA_OPTIONS
+from tests.support.integration.processes import kill_session
+from tests.support.integration.real_harness import RealHarness
+from tests.support.integration.spark_program import spark_program
 
 _EARLIER_S = 1_700_000_000
 _INTERRUPTED_S = 1.0

@@ -20,7 +20,7 @@ from committer.service.admin.operator_requests import OperatorRequests
 from committer.service.upkeep.own_requests import OwnRequests
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from tests.integration.changing_rows import Changer
-from tests.integration.real_harness import CATALOG, RealHarness
+from tests.support.integration.real_harness import CATALOG, RealHarness
 
 _CHANGES: TypeAdapter[TableChanges] = TypeAdapter(TableChanges)
 

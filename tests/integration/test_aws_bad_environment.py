@@ -17,9 +17,9 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject
 from committer.storage.inbox.inbox import Inbox
 from tests.integration.aws_harness import AwsHarness, aws_harness
-from tests.integration.readers import live_files
-from tests.integration.real_harness import until
-from tests.integration.traffic import RealProducer, producers
+from tests.support.integration.readers import live_files
+from tests.support.integration.real_harness import until
+from tests.support.integration.traffic import RealProducer, producers
 from tests.support.servers.dynamodb_server import DynamoDbServer
 from tests.support.servers.s3_server import S3Server
 

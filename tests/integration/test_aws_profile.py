@@ -23,10 +23,10 @@ from pyiceberg.table import StaticTable
 
 from committer.iceberg.metadata.snapshot import Snapshot
 from tests.integration.aws_harness import AwsHarness, aws_harness
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.readers import Contents, expected
-from tests.integration.real_harness import ROOT, until
 from tests.integration.streaming_application import Driver, Stream, spark_driver
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.readers import Contents, expected
+from tests.support.integration.real_harness import ROOT, until
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.s3_server import S3Server
 from workers.files.s3_files import s3_path

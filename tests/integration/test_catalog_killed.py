@@ -17,11 +17,11 @@ import pytest
 from pyarrow.fs import S3FileSystem
 
 from committer.errors import CatalogUnavailableError
-from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
-from tests.integration.exactness import check_exactly_once, check_files
-from tests.integration.real_harness import until
-from tests.integration.traffic import POLICIES, RealProducer, producers
 from tests.support.faults.fault_proxy import FaultProxy
+from tests.support.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.support.integration.exactness import check_exactly_once, check_files
+from tests.support.integration.real_harness import until
+from tests.support.integration.traffic import POLICIES, RealProducer, producers
 from tests.support.servers.free_port import free_port
 from tests.support.servers.hive_server import running_hive
 from tests.support.servers.mariadb_server import running_mariadb

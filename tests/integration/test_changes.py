@@ -27,7 +27,7 @@ from tests.integration.changes_cases import (
     create_pair,
 )
 from tests.integration.changes_harness import ChangesHarness, changes_harness
-from tests.integration.real_harness import CATALOG
+from tests.support.integration.real_harness import CATALOG
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import Command, parse_change_options
 from workers.changes.change_run import ChangeRun, kind_of, with_places

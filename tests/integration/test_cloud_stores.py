@@ -21,16 +21,16 @@ from pyiceberg.catalog.sql import SqlCatalog
 from committer.ports.storage import NewObject
 from committer.request.request_key import published_key
 from committer.service.process.composition import Parts
-from tests.cli.commands import Frazil
-from tests.cli.serving import serving, wait_until
-from tests.storage.http_harness import gcs_refusal
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import serving, wait_until
 from tests.support.servers.azurite import ACCOUNT, KEY, TEST_S_MAX, Azurite
 from tests.support.servers.dynamodb_server import CREDENTIALS
 from tests.support.servers.fake_rest_access import s3_keys
 from tests.support.servers.gcs_server import GcsServer
 from tests.support.servers.http_proxy import HttpProxy
 from tests.support.servers.s3_server import BUILT_S_MAX, S3Server
+from tests.support.storages.http_harness import gcs_refusal
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
 EPOCHS = 3

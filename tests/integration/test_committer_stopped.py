@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.dying_harness import PROPERTIES, SETTINGS, DyingHarness, dying_harness
-from tests.integration.exactness import check_exactly_once
-from tests.integration.real_harness import until
-from tests.integration.traffic import RealProducer, producers
+from tests.support.integration.exactness import check_exactly_once
+from tests.support.integration.real_harness import until
+from tests.support.integration.traffic import RealProducer, producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.heavy, pytest.mark.timeout(300)]
 

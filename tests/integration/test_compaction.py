@@ -18,7 +18,7 @@ from committer.iceberg.values.single_value import decode_value
 from committer.iceberg.values.types import IntegerType
 from frazil.spark import keep_in_shape, rewrite_data_files
 from tests.integration.changes_harness import ChangesHarness, changes_harness
-from tests.integration.real_harness import CATALOG
+from tests.support.integration.real_harness import CATALOG
 from workers.compaction import rewrite_data_files as rewriting
 from workers.compaction.group_job import GroupJob
 from workers.compaction.rewrite_result import RewriteResult

@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 
 from tests.corpus.cases import REFUSED
 from tests.corpus.signatures import KNOWN, SIGNATURES
-from tests.integration.real_harness import RealHarness, real_harness
 from tests.support.builders.signing import print_keys
+from tests.support.integration.real_harness import RealHarness, real_harness
 
 pytestmark = pytest.mark.server
 

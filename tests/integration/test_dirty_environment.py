@@ -12,9 +12,9 @@ import pytest
 
 from committer.service.telemetry.health import REQUIRED
 from tests.integration.mounts import full, read_only, read_only_file, tmpfs
-from tests.integration.readers import live_files
-from tests.integration.real_harness import RealHarness, real_harness, until
-from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+from tests.support.integration.readers import live_files
+from tests.support.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.traffic import RealProducer, all_ids, all_paths, producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]
 

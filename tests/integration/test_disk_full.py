@@ -14,10 +14,10 @@ import pytest
 
 from committer.errors import FrazilError
 from tests.integration.dying_harness import DyingHarness
-from tests.integration.exactness import check_exactly_once
 from tests.integration.mounts import full, read_only, tmpfs
-from tests.integration.real_harness import living_in, until
-from tests.integration.traffic import RealProducer, producers
+from tests.support.integration.exactness import check_exactly_once
+from tests.support.integration.real_harness import living_in, until
+from tests.support.integration.traffic import RealProducer, producers
 from workers.requests.publisher import PublishPolicy
 from workers.requests.written_epoch import WrittenEpoch
 

@@ -15,7 +15,7 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.scan.plan_files import plan_files
 from frazil.spark import distribute
 from tests.integration.changes_harness import ChangesHarness, changes_harness
-from tests.integration.real_harness import CATALOG
+from tests.support.integration.real_harness import CATALOG
 from workers.files.file_system import local_path
 
 pytestmark = [

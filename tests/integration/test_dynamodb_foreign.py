@@ -20,11 +20,11 @@ from committer.ports.pointer_swap import Committed, Conflict, LoadedTable
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
-from tests.catalog.dynamodb_items import open_items
-from tests.integration.java_engine import JavaCatalog, JavaEngine, java_engine
-from tests.integration.real_harness import RealHarness
 from tests.support.builders.jars import iceberg_aws_jars
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.dynamodb_items import open_items
+from tests.support.integration.java_engine import JavaCatalog, JavaEngine, java_engine
+from tests.support.integration.real_harness import RealHarness
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 
 pytestmark = [

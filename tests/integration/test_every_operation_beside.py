@@ -19,8 +19,8 @@ from tests.integration import beside_refs as refs
 from tests.integration.beside_model import Model
 from tests.integration.beside_run import Run
 from tests.integration.changing_rows import Changer
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.real_harness import CATALOG, RealHarness, real_harness
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness
 from workers.requests.connections import Connections, open_connections
 
 pytestmark = [

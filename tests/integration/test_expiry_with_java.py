@@ -15,10 +15,10 @@ import pytest
 
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports.pointer_swap import LoadedTable
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.readers import expected, live_files, local, seen_by_all
-from tests.integration.real_harness import RealHarness, real_harness, until
-from tests.integration.traffic import producers
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.readers import expected, live_files, local, seen_by_all
+from tests.support.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.traffic import producers
 
 pytestmark = [
     pytest.mark.server,

@@ -10,9 +10,9 @@ import asyncio
 
 import pytest
 
-from tests.integration.readers import expected, live_files, seen_by_all
-from tests.integration.real_harness import RealHarness, real_harness, until
-from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+from tests.support.integration.readers import expected, live_files, seen_by_all
+from tests.support.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.traffic import RealProducer, all_ids, all_paths, producers
 from tests.support.pyiceberg_expiry import expire_all_old, pyiceberg_table
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(240)]

@@ -18,12 +18,12 @@ import pytest
 
 from committer.storage.inbox.inbox import Inbox
 from tests.integration.aws_harness import AwsHarness, aws_harness
-from tests.integration.exactness import check_files
-from tests.integration.readers import seen_by_pyiceberg
-from tests.integration.real_harness import until
-from tests.integration.traffic import RealProducer, producers
 from tests.support.faults import fault_proxy
 from tests.support.faults.fault_proxy import FaultProxy
+from tests.support.integration.exactness import check_files
+from tests.support.integration.readers import seen_by_pyiceberg
+from tests.support.integration.real_harness import until
+from tests.support.integration.traffic import RealProducer, producers
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.http_proxy import Answer, Fault, HttpProxy
 from tests.support.servers.s3_server import S3Server

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from pyiceberg.table import StaticTable
 
-from tests.integration.catalog_real_harness import catalog_real_harness
-from tests.integration.readers import (
+from tests.support.integration.catalog_real_harness import catalog_real_harness
+from tests.support.integration.readers import (
     duckdb_with_iceberg,
     expected,
     seen_by_all,
 )
-from tests.integration.real_harness import until
-from tests.integration.traffic import all_ids, all_paths, producers
+from tests.support.integration.real_harness import until
+from tests.support.integration.traffic import all_ids, all_paths, producers
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 NAME = "db.flights"

@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
 from tests.integration.ids_seen import check_history, ids_by_frazil
-from tests.integration.java_engine import JavaCatalog, JavaEngine, java_engine
-from tests.integration.real_harness import CATALOG, until
-from tests.integration.traffic import all_ids, producers, publish_until
 from tests.support.builders.jars import iceberg_hadoop_s3_jars
+from tests.support.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.support.integration.java_engine import JavaCatalog, JavaEngine, java_engine
+from tests.support.integration.real_harness import CATALOG, until
+from tests.support.integration.traffic import all_ids, producers, publish_until
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION
 from tests.support.servers.s3_server import S3Server
 

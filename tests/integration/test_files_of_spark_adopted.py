@@ -15,8 +15,8 @@ from contextlib import contextmanager
 import pytest
 from pyiceberg.table import StaticTable
 
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.real_harness import ROOT, RealHarness, real_harness
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.real_harness import ROOT, RealHarness, real_harness
 
 pytestmark = [
     pytest.mark.server,

@@ -19,10 +19,10 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
 from committer.request.request_format import EncodedRequest
 from committer.storage.inbox.inbox import Inbox
-from tests.integration.real_harness import RealHarness, real_harness, until
 from tests.support.builders.bad_requests import refer
 from tests.support.builders.request_builders import build_line, build_request, seal
 from tests.support.builders.table_builders import build_table
+from tests.support.integration.real_harness import RealHarness, real_harness, until
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(180)]
 

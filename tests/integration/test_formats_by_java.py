@@ -47,11 +47,11 @@ from committer.iceberg.values.types import (
     UUIDType,
     VariantType,
 )
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.readers import local
-from tests.integration.real_harness import RealHarness
-from tests.integration.written_table import Row, WrittenTable
-from tests.workers.read.reading import read_all, read_of, task_of
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.readers import local
+from tests.support.integration.real_harness import RealHarness
+from tests.support.integration.written_table import Row, WrittenTable
+from tests.support.workers.reading import read_all, read_of, task_of
 from workers.arrow.arrow_types import children
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(180)]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyiceberg.catalog.glue import GlueCatalog as ForeignCatalog
 
-from tests.cli.commands import Frazil
-from tests.cli.serving import serving, wait_until
 from tests.integration.published_rows import ROWS, publish, rows_from
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import serving, wait_until
 from tests.support.servers.moto_server import MotoServer
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]

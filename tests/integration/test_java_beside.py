@@ -16,7 +16,6 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import CommitFailedException, ValidationException
 
 from committer.ports.pointer_swap import LoadedTable
-from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
 from tests.integration.ids_seen import (
     check_history,
     ids_by_frazil,
@@ -24,10 +23,11 @@ from tests.integration.ids_seen import (
     ids_of_file_by_pyiceberg,
     switches,
 )
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.real_harness import CATALOG, until
 from tests.integration.shared_catalogs import SHARED_CATALOGS, SharedCatalog
-from tests.integration.traffic import RealProducer, all_ids, producers, publish_until
+from tests.support.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.real_harness import CATALOG, until
+from tests.support.integration.traffic import RealProducer, all_ids, producers, publish_until
 
 pytestmark = [
     pytest.mark.server,

@@ -12,10 +12,16 @@ from dataclasses import dataclass, field
 import pytest
 
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.readers import expected, live_files, seen_by_all
-from tests.integration.real_harness import RealHarness, real_harness, until
-from tests.integration.traffic import RealProducer, all_ids, all_paths, producers, publish_until
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.readers import expected, live_files, seen_by_all
+from tests.support.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.traffic import (
+    RealProducer,
+    all_ids,
+    all_paths,
+    producers,
+    publish_until,
+)
 
 pytestmark = [
     pytest.mark.server,

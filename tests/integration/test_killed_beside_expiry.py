@@ -21,7 +21,6 @@ import pytest
 from pyiceberg.exceptions import CommitFailedException
 from sqlalchemy.exc import OperationalError
 
-from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.killing import (
     EPOCHS_A_ROUND,
     Moment,
@@ -30,9 +29,10 @@ from tests.integration.killing import (
     next_swap,
     some_time,
 )
-from tests.integration.readers import expected, live_files, seen_by_all
-from tests.integration.real_harness import RealHarness, real_harness, until
-from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.readers import expected, live_files, seen_by_all
+from tests.support.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.traffic import RealProducer, all_ids, all_paths, producers
 from tests.support.pyiceberg_expiry import expire_all_old, pyiceberg_table
 
 pytestmark = [

@@ -39,7 +39,7 @@ from committer.iceberg.values.types import (
 )
 from frazil.spark import MergeBuilder, merge_into
 from tests.integration.changes_harness import ChangesHarness, changes_harness
-from tests.integration.real_harness import CATALOG
+from tests.support.integration.real_harness import CATALOG
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import parse_change_options
 from workers.changes.change_run import ChangeRun

@@ -14,9 +14,9 @@ import pytest
 
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.service.process.redis_server import private_server_url
-from tests.integration.readers import live_files
-from tests.integration.real_harness import RealHarness, living_in, until
-from tests.integration.traffic import RealProducer, all_paths, producers
+from tests.support.integration.readers import live_files
+from tests.support.integration.real_harness import RealHarness, living_in, until
+from tests.support.integration.traffic import RealProducer, all_paths, producers
 from tests.support.servers.dynamodb_server import CREDENTIALS, REGION, DynamoDbServer
 from workers.settings.worker_settings import WorkerSettings
 

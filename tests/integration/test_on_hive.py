@@ -16,10 +16,10 @@ from committer.catalog.hive.hive_catalog import HiveCatalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld
 from committer.storage.disk.local import LocalStorage
-from tests.contract.hive_harness import empty
-from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
-from tests.integration.real_harness import until
-from tests.integration.traffic import all_ids, producers
+from tests.support.catalogs.hive_harness import empty
+from tests.support.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.support.integration.real_harness import until
+from tests.support.integration.traffic import all_ids, producers
 from tests.support.servers.hive_server import HiveServer
 
 pytestmark = [

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.catalog_real_harness import catalog_real_harness
 from tests.integration.ids_seen import ids_by_pyiceberg
-from tests.integration.real_harness import until
-from tests.integration.traffic import all_ids, producers
+from tests.support.integration.catalog_real_harness import catalog_real_harness
+from tests.support.integration.real_harness import until
+from tests.support.integration.traffic import all_ids, producers
 from tests.support.servers.mariadb_server import MariaDbServer, running_mariadb
 
 pytestmark = [pytest.mark.server, pytest.mark.heavy, pytest.mark.timeout(180)]

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 
-from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
 from tests.integration.ids_seen import ids_by_pyiceberg
-from tests.integration.real_harness import CATALOG, until
-from tests.integration.traffic import all_ids, producers
+from tests.support.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.support.integration.real_harness import CATALOG, until
+from tests.support.integration.traffic import all_ids, producers
 from tests.support.servers.postgres_server import USER, PostgresServer, running_postgres
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]

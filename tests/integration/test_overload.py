@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from committer.request.receipt_model import Receipt
-from tests.integration.exactness import check_exactly_once
-from tests.integration.real_harness import real_harness, until
-from tests.integration.traffic import RealProducer, producers
+from tests.support.integration.exactness import check_exactly_once
+from tests.support.integration.real_harness import real_harness, until
+from tests.support.integration.traffic import RealProducer, producers
 from workers.requests.backlog import BacklogPolicy
 from workers.requests.publisher import PublishPolicy
 

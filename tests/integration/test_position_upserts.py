@@ -19,7 +19,7 @@ import pytest
 from committer.errors import PublishError
 from frazil.spark import merge_into, sink, upsert_stream
 from tests.integration.changes_harness import ChangesHarness, changes_harness
-from tests.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.readers import duckdb_with_iceberg, local
 from workers.changes.change_run import ChangeRun
 from workers.changes.publish_change import PreparedChange
 from workers.changes.upserts.upserted_rows import prepare_upsert

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import frazil
-from tests.integration.java_engine import JavaEngine, java_engine
 from tests.integration.random_sql import RandomTable
-from tests.integration.real_harness import CATALOG, RealHarness, real_harness
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness
 
 pytestmark = [
     pytest.mark.server,

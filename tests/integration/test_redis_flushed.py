@@ -13,9 +13,9 @@ from redis.asyncio import Redis
 
 from committer.queue.redis_stream import RedisQueue
 from committer.request.receipt_model import ReceiptState
-from tests.integration.readers import expected, live_files, seen_by_all
-from tests.integration.real_harness import RealHarness, real_harness, until
-from tests.integration.traffic import RealProducer, all_ids, all_paths, producers
+from tests.support.integration.readers import expected, live_files, seen_by_all
+from tests.support.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.traffic import RealProducer, all_ids, all_paths, producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 

@@ -16,10 +16,10 @@ from redis.asyncio import Redis
 
 from committer.queue.redis_stream import RedisQueue
 from tests.integration.dying_harness import dying_harness
-from tests.integration.exactness import Exactness, check_exactly_once
-from tests.integration.real_harness import RealHarness, living_in, until
-from tests.integration.traffic import RealProducer, producers
 from tests.support.faults.fault_proxy import FaultProxy
+from tests.support.integration.exactness import Exactness, check_exactly_once
+from tests.support.integration.real_harness import RealHarness, living_in, until
+from tests.support.integration.traffic import RealProducer, producers
 from tests.support.servers.queue_servers import TcpServer, tcp_server
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(240)]

@@ -14,9 +14,9 @@ from contextlib import AsyncExitStack
 import pytest
 
 from committer.ports.queue import SHARDS
-from tests.integration.exactness import check_exactly_once
-from tests.integration.real_harness import RealHarness, real_harness, replicas, until
-from tests.integration.traffic import producers
+from tests.support.integration.exactness import check_exactly_once
+from tests.support.integration.real_harness import RealHarness, real_harness, replicas, until
+from tests.support.integration.traffic import producers
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(180)]
 

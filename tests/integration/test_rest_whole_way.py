@@ -16,10 +16,10 @@ from pyiceberg.exceptions import CommitFailedException
 
 from committer.request.transaction import Transaction
 from committer.service.process.composition import Parts
-from tests.cli.commands import Frazil
-from tests.cli.serving import serving, wait_until
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
 from tests.support.builders.transactions import build_transaction
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import serving, wait_until
 from tests.support.servers.rest_server import RestServer
 
 pytestmark = [pytest.mark.server, pytest.mark.slow, pytest.mark.timeout(120)]

@@ -23,10 +23,10 @@ from frazil.spark import (
     rewrite_position_deletes,
 )
 from tests.integration.changes_harness import ChangesHarness, changes_harness
-from tests.integration.real_harness import CATALOG
 from tests.integration.sink_writes import SinkWriter, create_table, rows_by_duckdb, run_of
-from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import spec_of
+from tests.support.integration.real_harness import CATALOG
+from tests.support.workers.tables import optional, required, schema
+from tests.support.workers.write_target import spec_of
 from workers.compaction.deletes.delete_job import DeletesJob
 from workers.compaction.deletes.delete_task import DeletesWritten
 from workers.compaction.rewrite_result import DeletesResult

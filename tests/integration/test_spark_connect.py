@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.integration.real_harness import real_harness
+from tests.support.integration.real_harness import real_harness
 
 pytestmark = [
     pytest.mark.server,

@@ -17,11 +17,11 @@ from committer.backends.storage_schemes import open_storage
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
 from committer.real_world import RealWorld
-from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
-from tests.integration.java_engine import JavaCatalog, java_engine
-from tests.integration.readers import duckdb_with_iceberg
-from tests.integration.real_harness import CATALOG
 from tests.support.builders.jars import GCP_BUNDLE, ICEBERG, fetch_jars
+from tests.support.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.support.integration.java_engine import JavaCatalog, java_engine
+from tests.support.integration.readers import duckdb_with_iceberg
+from tests.support.integration.real_harness import CATALOG
 from tests.support.servers.azurite import ACCOUNT, KEY, Azurite
 from tests.support.servers.gcs_server import GcsServer
 

@@ -25,16 +25,16 @@ import pytest
 
 import frazil
 from committer.iceberg.values.types import DateType, IntegerType, LongType, StringType
-from tests.integration.java_engine import java_engine
-from tests.integration.processes import kill_session, session_members
 from tests.integration.program_application import TABLE, Place, different_rows, expected_rows
 from tests.integration.program_journal import Attempt
 from tests.integration.program_model import Kind, Layout, Program, Row
-from tests.integration.real_harness import CATALOG, RealHarness, real_harness, until
 from tests.integration.sink_writes import create_table, rows_by_duckdb
-from tests.integration.spark_program import spark_program
-from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import spec_of
+from tests.support.integration.java_engine import java_engine
+from tests.support.integration.processes import kill_session, session_members
+from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness, until
+from tests.support.integration.spark_program import spark_program
+from tests.support.workers.tables import optional, required, schema
+from tests.support.workers.write_target import spec_of
 
 pytestmark = [
     pytest.mark.server,

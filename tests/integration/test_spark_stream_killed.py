@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.processes import kill_session
-from tests.integration.real_harness import RealHarness, real_harness, until
-from tests.integration.spark_program import spark_program
-from tests.integration.traffic import all_ids, producers
+from tests.support.integration.processes import kill_session
+from tests.support.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.spark_program import spark_program
+from tests.support.integration.traffic import all_ids, producers
 
 pytestmark = [
     pytest.mark.server,

@@ -14,8 +14,8 @@ from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.pointer_swap import Committed, Conflict
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
-from tests.contract.catalogs import make_schema_v0
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.catalogs import make_schema_v0
 
 FLIGHTS = TableIdentifier(("db",), "flights")
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "name": ["a", "b", "c"]})

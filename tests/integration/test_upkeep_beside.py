@@ -19,9 +19,9 @@ from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from tests.integration.beside_model import Model
 from tests.integration.beside_run import Run
 from tests.integration.changing_rows import Changer
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.readers import local
-from tests.integration.real_harness import CATALOG, RealHarness, real_harness, until
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.readers import local
+from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness, until
 from workers.requests.connections import open_connections
 
 pytestmark = [

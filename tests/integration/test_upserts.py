@@ -19,8 +19,6 @@ from pyiceberg.transforms import BucketTransform
 
 from committer.errors import PublishError
 from committer.iceberg.values.types import LongType, StringType
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.real_harness import CATALOG, RealHarness, real_harness, until
 from tests.integration.sink_writes import (
     Options,
     Row,
@@ -29,8 +27,10 @@ from tests.integration.sink_writes import (
     rows_by_duckdb,
     run_of,
 )
-from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import spec_of
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness, until
+from tests.support.workers.tables import optional, required, schema
+from tests.support.workers.write_target import spec_of
 
 pytestmark = [pytest.mark.server, pytest.mark.spark, pytest.mark.timeout(180)]
 

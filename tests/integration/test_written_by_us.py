@@ -24,10 +24,10 @@ from committer.iceberg.metadata.table_metadata import parse_table_metadata, prin
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.values.single_value import print_json_value
 from committer.iceberg.values.types import BinaryType
-from tests.integration.java_engine import JavaEngine, java_engine
-from tests.integration.readers import duckdb_with_iceberg, local
-from tests.integration.real_harness import ROOT, RealHarness
-from tests.integration.written_features import (
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.real_harness import ROOT, RealHarness
+from tests.support.integration.written_features import (
     DUCKDB,
     FEATURES,
     JAVA,
@@ -35,7 +35,7 @@ from tests.integration.written_features import (
     Feature,
     rows,
 )
-from tests.integration.written_table import Row, WrittenTable
+from tests.support.integration.written_table import Row, WrittenTable
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(180)]
 

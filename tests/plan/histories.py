@@ -39,8 +39,8 @@ from committer.plan.cleanup.reachability import Gone, Unreachable, find_unreacha
 from committer.plan.ledger.state import TableState
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
-from tests.iceberg.metadata_builders import build_statistics
 from tests.support.builders.table_builders import build_metadata
+from tests.support.iceberg.metadata_builders import build_statistics
 
 SYNC = bytes(range(16))
 START_MS = 1_800_000_000_000

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.readers import expected, seen_by_duckdb, seen_by_pyiceberg
 from tests.simulation.export import export, rehoused
 from tests.simulation.scenario import draw_scenario
 from tests.simulation.simulation import Simulation
+from tests.support.integration.readers import expected, seen_by_duckdb, seen_by_pyiceberg
 
 SEEDS_A_TEST = 4
 

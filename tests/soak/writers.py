@@ -21,8 +21,8 @@ from pathlib import Path
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import FrazilError
 from committer.request.table_identifier import TableIdentifier
-from tests.integration.traffic import POLICIES, RealProducer, Written
 from tests.soak.journal import Attempt, Ended, Journal, Past, pasts, read_journal
+from tests.support.integration.traffic import POLICIES, RealProducer, Written
 from workers.requests.connections import Connections, open_connections
 from workers.settings.worker_settings import WorkerSettings
 

@@ -17,11 +17,11 @@ from committer.ports.storage import NewObject
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.vending.vended import VendedStorage
-from tests.storage.http_harness import gcs_refusal
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.azurite import ACCOUNT, TEST_S_MAX, Azurite, shared_access
 from tests.support.servers.gcs_server import GcsServer
 from tests.support.servers.http_proxy import HttpProxy
+from tests.support.storages.http_harness import gcs_refusal
 
 pytestmark = pytest.mark.server
 FLIGHTS = TableIdentifier(("db",), "flights")

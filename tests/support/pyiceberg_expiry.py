@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import Table
 
-from tests.integration.real_harness import CATALOG, RealHarness
+from tests.support.integration.real_harness import CATALOG, RealHarness
 
 
 @contextmanager

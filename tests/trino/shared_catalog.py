@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.commit_request import Fingerprint, Producer
-from tests.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
-from tests.integration.traffic import POLICIES, write_rows
+from tests.support.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.support.integration.traffic import POLICIES, write_rows
 from tests.support.servers.trino_client import TrinoClient
 from workers.arrow.arrow_schema import arrow_schema
 from workers.requests.connections import open_connections

@@ -18,9 +18,9 @@ from committer.catalog.hive.thrift_values import (
     structs,
     text,
 )
-from tests.integration.readers import seen_by_pyiceberg
-from tests.integration.real_harness import until
-from tests.integration.traffic import all_ids, producers, publish_until
+from tests.support.integration.readers import seen_by_pyiceberg
+from tests.support.integration.real_harness import until
+from tests.support.integration.traffic import all_ids, producers, publish_until
 from tests.support.servers.hive_server import HiveServer
 from tests.support.servers.trino_client import TrinoError
 from tests.trino.shared_catalog import SCHEMA, SharedCatalog

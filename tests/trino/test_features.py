@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tests.integration.written_features import FEATURES, Feature
-from tests.integration.written_table import Row, WrittenTable
+from tests.support.integration.written_features import FEATURES, Feature
+from tests.support.integration.written_table import Row, WrittenTable
 from tests.support.servers.trino_client import TrinoClient, TrinoError
 from tests.support.servers.trino_server import TrinoServer
 

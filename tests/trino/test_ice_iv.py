@@ -29,8 +29,8 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports.pointer_swap import Conflict, LoadedTable
-from tests.integration.readers import local
 from tests.support.builders.table_builders import build_head_swap
+from tests.support.integration.readers import local
 from tests.support.servers.hive_server import HiveServer
 from tests.trino.shared_catalog import SharedCatalog
 

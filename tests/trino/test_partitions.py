@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.readers import local
+from tests.support.integration.readers import local
 from tests.trino.shared_catalog import SCHEMA, SharedCatalog
 
 pytestmark = [pytest.mark.trino, pytest.mark.timeout(600)]

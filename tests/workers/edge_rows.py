@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from tests.workers.tables import all_primitives
+from tests.support.workers.tables import all_primitives
 from workers.arrow.arrow_schema import arrow_schema
 from workers.arrow.arrow_values import to_array
 

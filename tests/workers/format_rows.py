@@ -22,9 +22,9 @@ from committer.iceberg.values.types import (
     MapType,
     StringType,
 )
-from tests.workers.read.reading import read_all, read_of, task_of
-from tests.workers.tables import nested, optional, required, schema, struct
-from tests.workers.write_target import Target, write_rows
+from tests.support.workers.reading import read_all, read_of, task_of
+from tests.support.workers.tables import nested, optional, required, schema, struct
+from tests.support.workers.write_target import Target, write_rows
 from workers.arrow.arrow_schema import arrow_schema
 
 TWO = schema(required(1, "id", LongType()), optional(2, "text", StringType()))

@@ -28,9 +28,9 @@ from committer.iceberg.manifest.manifest_writer import (
 from committer.iceberg.schema.partition_spec import print_partition_spec
 from committer.iceberg.schema.schema import Schema, print_schema
 from committer.iceberg.values.types import UUIDType
+from tests.support.workers.tables import nested
+from tests.support.workers.write_target import Target, spec_of, write_rows
 from tests.workers.edge_rows import edge_rows, v2_primitives, whole_seconds
-from tests.workers.tables import nested
-from tests.workers.write_target import Target, spec_of, write_rows
 from workers.arrow.arrow_schema import arrow_schema
 from workers.arrow.arrow_values import to_array
 

@@ -19,10 +19,10 @@ from committer.errors import (
 )
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Unknown
 from committer.request.table_identifier import TableIdentifier
-from tests.catalog.dynamodb_items import JAVA_VERSION, Items, java_table, open_items
-from tests.contract.catalogs import DynamoDbHarness
-from tests.contract.plain_namespaces import WAREHOUSE
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.catalogs import DynamoDbHarness
+from tests.support.catalogs.dynamodb_items import JAVA_VERSION, Items, java_table, open_items
+from tests.support.catalogs.plain_namespaces import WAREHOUSE
 from tests.support.servers.dynamodb_server import DynamoDbServer
 from tests.support.servers.http_proxy import Answer, Fault
 

@@ -22,11 +22,11 @@ from committer.errors import (
 )
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
-from tests.catalog.dynamodb_items import open_items
-from tests.contract.catalogs import DynamoDbHarness
-from tests.contract.interfered_storage import InterferedStorage
-from tests.contract.plain_namespaces import WAREHOUSE
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.catalogs import DynamoDbHarness
+from tests.support.catalogs.dynamodb_items import open_items
+from tests.support.catalogs.interfered_storage import InterferedStorage
+from tests.support.catalogs.plain_namespaces import WAREHOUSE
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.dynamodb_server import REGION, DynamoDbServer
 from tests.support.servers.http_proxy import Answer, HttpProxy

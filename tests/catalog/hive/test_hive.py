@@ -21,8 +21,8 @@ from committer.errors import (
 from committer.ports.pointer_swap import Committed, Conflict, Rejected, Swap, Unknown
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from tests.contract.hive_harness import ALTER, HiveHarness
 from tests.support.builders.table_builders import build_table
+from tests.support.catalogs.hive_harness import ALTER, HiveHarness
 from tests.support.faults.fault_proxy import Fault, Spoiled
 
 pytestmark = pytest.mark.server

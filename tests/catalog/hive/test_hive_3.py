@@ -20,8 +20,8 @@ from committer.ports.storage import Storage
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
-from tests.contract.hive_harness import HiveHarness
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.hive_harness import HiveHarness
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.servers.hive_server import HiveServer
 

@@ -14,7 +14,7 @@ from committer.ports.pointer_swap import Committed, Conflict, Unknown
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from tests.catalog.hive.old_metastore import old_metastore
-from tests.contract.hive_harness import ALTER, HiveHarness
+from tests.support.catalogs.hive_harness import ALTER, HiveHarness
 from tests.support.faults.fault_proxy import Fault
 from tests.support.servers.hive_server import HiveServer
 

@@ -22,12 +22,12 @@ from committer.errors import (
 from committer.ports.table_credentials import Renew, VendedCredential
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from tests.storage.guarded_storage import KEY, Vending
 from tests.support.builders.table_builders import build_table
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.fake_rest import FakeRest
 from tests.support.servers.fake_rest_access import REMOTE_SIGNING, Vended, s3_keys
 from tests.support.servers.fake_rest_features import Planned
+from tests.support.storages.guarded_storage import KEY, Vending
 
 WAREHOUSE = "memory://bucket"
 FLIGHTS = TableIdentifier(("db",), "flights")

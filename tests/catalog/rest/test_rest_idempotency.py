@@ -14,8 +14,8 @@ from committer.errors import CatalogUnavailableError, NoSuchTableError
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Unknown
 from committer.real_world import RealWorld
 from committer.storage.disk.local import LocalStorage
-from tests.contract.rest_harness import rest_error
 from tests.support.builders.table_builders import build_head_swap, build_table
+from tests.support.catalogs.rest_harness import rest_error
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.fake_rest import FakeRest
 from tests.support.servers.http_proxy import Answer as Said

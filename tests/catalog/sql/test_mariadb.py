@@ -25,8 +25,8 @@ from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejec
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
-from tests.contract.mariadb_harness import ALLOW, COMMIT, REFUSE, MariaDbHarness
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.mariadb_harness import ALLOW, COMMIT, REFUSE, MariaDbHarness
 from tests.support.faults.fault_proxy import Fault
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.mariadb_server import USER, MariaDbServer, running_mariadb

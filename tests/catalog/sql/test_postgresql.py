@@ -30,13 +30,13 @@ from committer.ports.pointer_swap import (
     Unknown,
 )
 from committer.request.table_identifier import TableIdentifier
-from tests.contract.interfered_storage import InterferedStorage
-from tests.contract.plain_namespaces import WAREHOUSE
-from tests.contract.postgres_harness import ALLOW, COMMIT, REFUSE, PostgresHarness
-from tests.integration.real_harness import until
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.interfered_storage import InterferedStorage
+from tests.support.catalogs.plain_namespaces import WAREHOUSE
+from tests.support.catalogs.postgres_harness import ALLOW, COMMIT, REFUSE, PostgresHarness
 from tests.support.faults.fault_proxy import Fault as NetworkFault
 from tests.support.faults.statement_pooler import StatementPooler
+from tests.support.integration.real_harness import until
 from tests.support.servers.postgres_server import (
     LOCKED,
     PostgresServer,

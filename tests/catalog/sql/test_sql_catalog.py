@@ -32,10 +32,10 @@ from committer.ports.pointer_swap import Committed, Unknown
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
 from tests.catalog.swap_racer import race
-from tests.contract.catalogs import SqliteHarness, make_schema_v0
-from tests.contract.interfered_storage import InterferedStorage
-from tests.contract.plain_namespaces import WAREHOUSE
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.catalogs import SqliteHarness, make_schema_v0
+from tests.support.catalogs.interfered_storage import InterferedStorage
+from tests.support.catalogs.plain_namespaces import WAREHOUSE
 from tests.support.faults.faulty_catalog import Fault
 
 FLIGHTS = TableIdentifier(("db",), "flights")

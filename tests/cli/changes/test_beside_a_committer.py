@@ -12,9 +12,9 @@ from pyiceberg.table import Table as PyIcebergTable
 from committer.ports.queue import Doorbell
 from committer.request.request_format import EncodedRequest, line_digest
 from committer.service.process.composition import Parts
-from tests.cli.commands import Answer, Frazil
-from tests.cli.serving import serving, wait_until
 from tests.support.builders.request_builders import build_request
+from tests.support.cli.commands import Answer, Frazil
+from tests.support.cli.serving import serving, wait_until
 
 pytestmark = pytest.mark.server
 

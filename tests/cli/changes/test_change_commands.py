@@ -8,7 +8,7 @@ from committer.request.commit_request import CommitRequest
 from committer.request.request_format import read_request
 from committer.service.process.composition import Parts
 from committer.storage.inbox.inbox import skips_of
-from tests.cli.commands import Answer, Frazil
+from tests.support.cli.commands import Answer, Frazil
 
 NOW = ("--timeout", "0s")
 

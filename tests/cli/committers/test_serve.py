@@ -18,9 +18,9 @@ from committer.errors import QueueUnavailableError
 from committer.ports.queue import Doorbell
 from committer.request.request_format import EncodedRequest, line_digest
 from committer.service.process.composition import Parts
-from tests.cli.commands import Frazil
-from tests.cli.serving import REPOSITORY, serving, wait_until
 from tests.support.builders.request_builders import build_request
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import REPOSITORY, serving, wait_until
 from tests.support.servers.free_port import free_port
 
 pytestmark = pytest.mark.server

@@ -26,9 +26,9 @@ from committer.service.process.status_model import (
     Status,
     TableStatus,
 )
-from tests.cli.commands import Frazil
-from tests.cli.serving import serving, wait_until
 from tests.support.builders.request_builders import build_request
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import serving, wait_until
 
 COLUMNS = "id long, name string"
 # A server of the standard library notices its end at its next look.

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from committer.cli.output.layout import fact_lines, table_lines
-from tests.cli.commands import Frazil
-from tests.cli.serving import REPOSITORY
 from tests.support.builders.request_builders import build_request
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import REPOSITORY
 
 UUID = "01890a5d-ac96-774b-bcce-b302099a8057"
 DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")

@@ -16,8 +16,8 @@ from committer.ledger_entry import (
     property_key,
 )
 from committer.request.request_key import published_key
-from tests.cli.commands import Frazil
-from tests.support.cli_commands import create, request, set_property
+from tests.support.cli.cli_commands import create, request, set_property
+from tests.support.cli.commands import Frazil
 
 LOST = Landed(3, "spark-offsets", "f", UUID(int=3), 99, 1)
 

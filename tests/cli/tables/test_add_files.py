@@ -15,8 +15,8 @@ from committer.request.commit_request import CommitRequest
 from committer.request.request_format import read_request
 from committer.service.process.composition import Parts
 from committer.storage.inbox.inbox import skips_of
-from tests.cli.commands import Frazil
-from tests.workers.adoption.parquet_files import with_ids, write_encrypted
+from tests.support.cli.commands import Frazil
+from tests.support.workers.parquet_files import with_ids, write_encrypted
 
 ROWS = pa.table({"id": [1, 2], "day": pa.array([20513, 20513], pa.date32())})
 

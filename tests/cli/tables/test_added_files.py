@@ -14,10 +14,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.table import StaticTable
 
 from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
-from tests.cli.commands import Frazil
-from tests.cli.serving import serving
-from tests.integration.readers import duckdb_with_iceberg, local
-from tests.workers.adoption.parquet_files import with_ids
+from tests.support.cli.commands import Frazil
+from tests.support.cli.serving import serving
+from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.workers.parquet_files import with_ids
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 

@@ -14,8 +14,8 @@ from committer.plan.ledger.high_water_mark import (
 from committer.plan.ledger.state import TableState
 from committer.service.process.composition import Parts
 from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
-from tests.cli.commands import Frazil
-from tests.support.cli_commands import answer, create, set_property
+from tests.support.cli.cli_commands import answer, create, set_property
+from tests.support.cli.commands import Frazil
 
 
 def write(frazil: Frazil, content: bytes) -> None:

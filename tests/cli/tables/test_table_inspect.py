@@ -14,14 +14,14 @@ import pytest
 from committer.cli.tables.table_inspect import KindOption
 from committer.cli.views.kind_views import kind_view
 from committer.iceberg.inspection.metadata_tables import SNAPSHOT_KINDS, TABLE_KINDS
-from tests.cli.commands import Answer, Frazil
 from tests.support.builders.fixtures import (
     LOCATION_PREFIX,
     expected,
     read_bytes,
     table_names,
 )
-from tests.support.cli_commands import bare
+from tests.support.cli.cli_commands import bare
+from tests.support.cli.commands import Answer, Frazil
 
 # Broken as its writer left them: the values of its partition are no valid Avro.
 UNREADABLE = "v2_identity_fixed_java_quirk"

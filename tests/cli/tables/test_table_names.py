@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from committer.ports.pointer_swap import LoadedTable
-from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
-from tests.support.cli_commands import answer
+from tests.support.cli.cli_commands import answer
+from tests.support.cli.commands import Frazil
 
 
 def create(frazil: Frazil, name: str = "db.flights") -> LoadedTable:

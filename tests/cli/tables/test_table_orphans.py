@@ -12,8 +12,8 @@ import pytest
 
 from committer.catalog.sql.sql_catalog import SqlCatalog
 from committer.ports.pointer_swap import LoadedTable
-from tests.cli.commands import Frazil
 from tests.support.builders.request_builders import build_request
+from tests.support.cli.commands import Frazil
 
 DAY_S = 86_400
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.commands import Answer, Frazil
 from tests.support.builders.fixture_tables import NAMES
 from tests.support.builders.fixtures import expected
-from tests.support.cli_commands import bare
+from tests.support.cli.cli_commands import bare
+from tests.support.cli.commands import Answer, Frazil
 
 
 def plan(frazil: Frazil, name: str, *options: str) -> Answer:

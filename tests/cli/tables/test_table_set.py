@@ -17,7 +17,7 @@ from committer.service.admin.table_change import change_table
 from committer.service.process.composition import Parts, open_parts
 from committer.settings.service_settings import load_settings
 from committer.table_defaults import NEW_TABLE_PROPERTIES
-from tests.cli.commands import Frazil
+from tests.support.cli.commands import Frazil
 
 _OURS = re.compile(r"`(frazil\.[a-z.-]+)`")
 

@@ -10,8 +10,8 @@ import typer
 
 from committer.cli.views.table_source import TablePlace, open_table, parse_time_ms
 from committer.errors import InvalidMetadataError, NotFoundError
-from tests.cli.commands import Frazil
 from tests.support.builders.fixtures import LOCATION_PREFIX, expected, table_dir
+from tests.support.cli.commands import Frazil
 
 OLD = LOCATION_PREFIX.rstrip("/")
 NAME = "v2_unpartitioned"

@@ -16,7 +16,7 @@ from committer.plan.operations.batch_steps import cut, of_one_swap
 from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import ObjectRange, Objects
 from committer.request.request_format import EncodedRequest
-from tests.plan.committing import NO_CHORES, Table
+from tests.support.plan.committing import NO_CHORES, Table
 
 
 class CaseTable(Table):

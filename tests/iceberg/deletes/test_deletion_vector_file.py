@@ -17,8 +17,8 @@ from committer.iceberg.deletes.deletion_vector_file import (
 )
 from committer.iceberg.deletes.puffin import decode_puffin_footer
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
-from tests.iceberg.manifest_builders import data_file, delete_file, deletion_vector
 from tests.support.builders.fixtures import LOCATION_PREFIX, fixtures_dir
+from tests.support.iceberg.manifest_builders import data_file, delete_file, deletion_vector
 
 FILES = sorted((fixtures_dir() / "java").rglob("*.puffin"))
 

@@ -16,8 +16,8 @@ from committer.iceberg.deletes.position_deletes import (
 )
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.metadata_columns import DELETE_FILE_PATH
-from tests.iceberg.manifest_builders import data_file
 from tests.support.builders.fixtures import expected, read_bytes, table_names
+from tests.support.iceberg.manifest_builders import data_file
 
 PARQUET = [
     pytest.param(file, id=f"{table}-{number}")

@@ -12,8 +12,8 @@ from committer.iceberg.entry.content_file_json import parse_content_file, print_
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.partition_spec import parse_partition_spec
 from committer.iceberg.schema.schema import parse_schema
-from tests.iceberg.manifest_builders import REGION_AND_DAY, SCHEMA, data_file, spec
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.manifest_builders import REGION_AND_DAY, SCHEMA, data_file, spec
 
 CASES: list[dict[str, Any]] = vectors("content_files")["cases"]
 SPEC = spec(*REGION_AND_DAY, spec_id=4)

@@ -46,7 +46,7 @@ from committer.iceberg.values.types import (
     StructType,
     TimestampType,
 )
-from tests.iceberg.metadata_builders import START_MS, build_table
+from tests.support.iceberg.metadata_builders import START_MS, build_table
 
 SCHEMA = Schema(
     (

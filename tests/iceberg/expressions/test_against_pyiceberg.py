@@ -40,9 +40,9 @@ from committer.iceberg.values.types import (
     StringType,
     TimestampType,
 )
-from tests.iceberg.expression_builders import filters_of, predicates_of, rows_of
-from tests.iceberg.random_metrics import LEFT_OUT, file_of, manifest_with
 from tests.support.builders.projections import one_column, one_field
+from tests.support.iceberg.expression_builders import filters_of, predicates_of, rows_of
+from tests.support.iceberg.random_metrics import LEFT_OUT, file_of, manifest_with
 
 KINDS = [
     BooleanType(),

@@ -38,9 +38,9 @@ from committer.iceberg.values.types import (
     StructType,
     UnknownType,
 )
-from tests.iceberg.expression_builders import printed, sets_in_order, vector_schema
-from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.expression_builders import printed, sets_in_order, vector_schema
+from tests.support.iceberg.vector_values import vector_type
 
 INT, S = Reference("i"), Reference("s")
 SCHEMA = Schema(

@@ -22,8 +22,8 @@ from committer.iceberg.expressions.expression_json import (
     print_expression,
 )
 from committer.iceberg.values.transforms import BucketTransform
-from tests.iceberg.vector_values import json_text
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.vector_values import json_text
 
 CASES = vectors("expressions")["cases"]
 

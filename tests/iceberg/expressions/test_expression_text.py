@@ -30,9 +30,9 @@ from committer.iceberg.values.types import (
     IcebergType,
     UUIDType,
 )
-from tests.iceberg.expression_builders import vector_schema
-from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.expression_builders import vector_schema
+from tests.support.iceberg.vector_values import vector_type
 
 CASES = vectors("expressions")["cases"]
 

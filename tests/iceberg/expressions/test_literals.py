@@ -22,8 +22,8 @@ from committer.iceberg.values.types import (
     TimestamptzType,
     UUIDType,
 )
-from tests.iceberg.vector_values import json_text, vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.vector_values import json_text, vector_type
 
 SOURCES: dict[str, tuple[Callable[[str], object], IcebergType | None]] = {
     "Integer": (int, IntegerType()),

@@ -35,7 +35,8 @@ from committer.iceberg.manifest.manifest_writer import (
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.schema.schema import parse_schema
 from committer.iceberg.values.single_value import print_json_value
-from tests.iceberg.manifest_builders import (
+from tests.support.builders.fixtures import read_bytes, table_dir
+from tests.support.iceberg.manifest_builders import (
     SCORE,
     SYNC,
     as_text,
@@ -46,7 +47,6 @@ from tests.iceberg.manifest_builders import (
     manifest,
     spec,
 )
-from tests.support.builders.fixtures import read_bytes, table_dir
 
 QUIRK = "v2_identity_fixed_java_quirk"
 TABLES = sorted(
@@ -504,7 +504,7 @@ def test_no_damage_gets_further_than_an_error() -> None:
 
 @pytest.mark.parametrize("format_version", [1, 2])
 def test_pyiceberg_reads_our_manifest(format_version: int, tmp_path: Path) -> None:
-    from tests.iceberg.foreign_reader import pyiceberg_entries
+    from tests.support.iceberg.foreign_reader import pyiceberg_entries
 
     files = [data_file(number) for number in range(50)]
     path = tmp_path / "m0.avro"

@@ -31,7 +31,10 @@ from committer.iceberg.manifest.manifest import iter_entries, manifest_spec
 from committer.iceberg.manifest.manifest_row import refuse_negative
 from committer.iceberg.manifest.manifest_writer import encode_manifest
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
-from tests.iceberg.manifest_builders import (
+from tests.iceberg.random_entries import entries
+from tests.iceberg.rows import rows_of
+from tests.support.builders.fixtures import expected, read_bytes, table_names
+from tests.support.iceberg.manifest_builders import (
     SYNC,
     context,
     data_file,
@@ -40,9 +43,6 @@ from tests.iceberg.manifest_builders import (
     foreign_manifest,
     walk,
 )
-from tests.iceberg.random_entries import entries
-from tests.iceberg.scan.rows import rows_of
-from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 # Its manifests are not valid Avro: see the fixtures' README.
 BROKEN = "v2_identity_fixed_java_quirk"

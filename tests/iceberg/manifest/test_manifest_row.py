@@ -47,14 +47,14 @@ from committer.iceberg.values.types import (
     StringType,
     UUIDType,
 )
-from tests.iceberg.manifest_builders import (
+from tests.support.builders.fixtures import expected, read_bytes, table_names
+from tests.support.iceberg.manifest_builders import (
     SYNC,
     context,
     data_file,
     foreign_manifest,
     header_with,
 )
-from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 ADDED, EXISTING, DELETED = (
     ManifestEntryStatus.ADDED,

@@ -19,7 +19,7 @@ from committer.iceberg.manifest.manifest_writer import (
     encode_manifests,
     manifest_file,
 )
-from tests.iceberg.manifest_builders import (
+from tests.support.iceberg.manifest_builders import (
     SCORE,
     SYNC,
     context,

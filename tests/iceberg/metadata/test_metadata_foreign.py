@@ -25,11 +25,11 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.iceberg.updates.metadata_update_json import print_update
 from committer.iceberg.updates.requirement import Requirement, print_requirement
-from tests.iceberg.metadata_builders import START_MS, build_history, build_table
 from tests.iceberg.random_updates import RandomChanges, is_possible
+from tests.iceberg.rest_forms import REQUIREMENT_FORMS, UPDATE_FORMS
 from tests.iceberg.table_model import TableModel
-from tests.iceberg.updates import test_metadata_update_json, test_requirement
 from tests.support.faults.foreign_expiry import as_pyiceberg_expires
+from tests.support.iceberg.metadata_builders import START_MS, build_history, build_table
 
 # PyIceberg 0.12 has no encryption.
 _UNKNOWN_TO_PYICEBERG = (AddEncryptionKey, RemoveEncryptionKey)
@@ -37,11 +37,7 @@ _UNKNOWN_TO_PYICEBERG = (AddEncryptionKey, RemoveEncryptionKey)
 
 @pytest.mark.parametrize(
     "update",
-    [
-        update
-        for update, _ in test_metadata_update_json.FORMS
-        if not isinstance(update, _UNKNOWN_TO_PYICEBERG)
-    ],
+    [update for update, _ in UPDATE_FORMS if not isinstance(update, _UNKNOWN_TO_PYICEBERG)],
     ids=lambda update: type(update).__name__,
 )
 def test_pyiceberg_understands_every_update(update: Update) -> None:
@@ -51,7 +47,7 @@ def test_pyiceberg_understands_every_update(update: Update) -> None:
 
 @pytest.mark.parametrize(
     "requirement",
-    [requirement for requirement, _ in test_requirement.FORMS],
+    [requirement for requirement, _ in REQUIREMENT_FORMS],
     ids=lambda requirement: type(requirement).__name__,
 )
 def test_pyiceberg_understands_every_requirement(requirement: Requirement) -> None:

@@ -19,8 +19,8 @@ from committer.iceberg.metadata.table_metadata import (
     print_metadata_file,
     print_table_metadata,
 )
-from tests.iceberg.metadata_builders import build_history
 from tests.support.builders.fixtures import table_dir
+from tests.support.iceberg.metadata_builders import build_history
 
 
 @pytest.mark.parametrize(

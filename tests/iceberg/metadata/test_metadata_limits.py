@@ -32,7 +32,13 @@ from committer.iceberg.updates.metadata_update import (
 from committer.iceberg.updates.metadata_update_json import parse_update
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, NestedField
-from tests.iceberg.metadata_builders import SCHEMA, START_MS, as_json, build_snapshot, build_table
+from tests.support.iceberg.metadata_builders import (
+    SCHEMA,
+    START_MS,
+    as_json,
+    build_snapshot,
+    build_table,
+)
 
 LONG_LIMIT = 2**63
 INT_LIMIT = 2**31

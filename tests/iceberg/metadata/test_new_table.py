@@ -25,8 +25,8 @@ from committer.iceberg.values.types import (
     TimestampNanoType,
     UnknownType,
 )
-from tests.iceberg.metadata_builders import START_MS, build_table
 from tests.support.builders.fixtures import table_dir, table_names
+from tests.support.iceberg.metadata_builders import START_MS, build_table
 
 FIXED_PARTITIONS = "v2_identity_fixed_java_quirk"
 

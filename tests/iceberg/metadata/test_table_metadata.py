@@ -21,7 +21,8 @@ from committer.iceberg.schema.schema import print_schema
 from committer.iceberg.schema.sort_order import print_sort_order
 from committer.iceberg.updates.metadata_update import RemoveSnapshots, apply_updates
 from committer.iceberg.values.fragments import Fragments
-from tests.iceberg.metadata_builders import (
+from tests.support.builders.fixtures import expected, read_bytes, table_dir, table_names
+from tests.support.iceberg.metadata_builders import (
     MINUTE_MS,
     START_MS,
     append,
@@ -30,7 +31,6 @@ from tests.iceberg.metadata_builders import (
     build_table,
     read_back,
 )
-from tests.support.builders.fixtures import expected, read_bytes, table_dir, table_names
 
 EMBEDDED = "v1_embedded_manifests"
 

@@ -20,11 +20,11 @@ from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpe
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import IDENTITY, TruncateTransform
 from committer.iceberg.values.types import IntegerType, LongType, NestedField
-from tests.iceberg.expression_builders import rows_of
-from tests.iceberg.random_metrics import manifest_with
-from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import COLUMNS, filters_on, one_column, one_field
+from tests.support.iceberg.expression_builders import rows_of
+from tests.support.iceberg.random_metrics import manifest_with
+from tests.support.iceberg.vector_values import vector_type
 
 SPEC = PartitionSpec(0, (PartitionField((1,), 1000, "c", IDENTITY),))
 

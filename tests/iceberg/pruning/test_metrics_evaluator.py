@@ -46,11 +46,11 @@ from committer.iceberg.values.types import (
     NestedField,
     StringType,
 )
-from tests.iceberg.expression_builders import VALUES, rows_of, vector_schema
-from tests.iceberg.random_metrics import LEFT_OUT, file_of
-from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import filters_on, one_column, one_field
+from tests.support.iceberg.expression_builders import VALUES, rows_of, vector_schema
+from tests.support.iceberg.random_metrics import LEFT_OUT, file_of
+from tests.support.iceberg.vector_values import vector_type
 
 C = Reference("c")
 

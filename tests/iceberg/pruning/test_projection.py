@@ -46,13 +46,6 @@ from committer.iceberg.values.types import (
     StringType,
     TimestamptzType,
 )
-from tests.iceberg.expression_builders import (
-    printed,
-    rows_of,
-    sets_in_order,
-    unbound,
-)
-from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import (
     COLUMNS,
@@ -60,6 +53,13 @@ from tests.support.builders.projections import (
     one_column,
     one_field,
 )
+from tests.support.iceberg.expression_builders import (
+    printed,
+    rows_of,
+    sets_in_order,
+    unbound,
+)
+from tests.support.iceberg.vector_values import vector_type
 
 CASES = vectors("projections")["cases"]
 

@@ -38,10 +38,10 @@ from committer.iceberg.values.types import (
     StringType,
     TimestampType,
 )
-from tests.iceberg.expression_builders import VALUES, filters_of, predicates_of
-from tests.iceberg.vector_values import vector_type
 from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import COLUMNS, one_column, one_field
+from tests.support.iceberg.expression_builders import VALUES, filters_of, predicates_of
+from tests.support.iceberg.vector_values import vector_type
 
 SCHEMA = Schema(
     (

@@ -65,10 +65,10 @@ from committer.iceberg.values.types import (
     VariantType,
 )
 from tests.iceberg.parquet_rows import read_rows
-from tests.iceberg.row_projection import project_row
 from tests.iceberg.schema_strategies import schemas
 from tests.support.builders.fixtures import expected, read_bytes, table_names
 from tests.support.builders.partition_values import read_partition
+from tests.support.iceberg.row_projection import project_row
 
 NOTHING = FileContext({})
 

@@ -23,10 +23,10 @@ from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_writer import encode_manifest
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
-from tests.iceberg.manifest_builders import SYNC, context, data_file, foreign_manifest
 from tests.iceberg.random_entries import FIELD_IDS, entries
-from tests.iceberg.scan.rows import manifest_row, rows_of
+from tests.iceberg.rows import manifest_row, rows_of
 from tests.support.builders.fixtures import expected, read_bytes, table_names
+from tests.support.iceberg.manifest_builders import SYNC, context, data_file, foreign_manifest
 
 METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 # Its manifests are not valid Avro: see the fixtures' README.

@@ -24,7 +24,7 @@ from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table
 from committer.iceberg.scan.plan_files import Scan, load_deletes, plan_files
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
-from tests.iceberg.scan.rows import manifest_row
+from tests.iceberg.rows import manifest_row
 from tests.support.builders.fixture_tables import BROKEN, NAMES
 from tests.support.builders.fixtures import expected, read_bytes
 

@@ -20,8 +20,8 @@ from committer.iceberg.values.single_value import decoder, encoder
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import IcebergType, NestedField, StructType
 from committer.reason import Reason
-from tests.iceberg.bounds_by_type import FORMS
-from tests.iceberg.manifest_builders import SYNC, foreign_manifest, spec
+from tests.support.iceberg.bounds_by_type import FORMS
+from tests.support.iceberg.manifest_builders import SYNC, foreign_manifest, spec
 
 RIGHT = [(kind, bound) for kind, (right, _) in FORMS.items() for bound in right]
 WRONG = [(kind, bound) for kind, (_, wrong) in FORMS.items() for bound in wrong]

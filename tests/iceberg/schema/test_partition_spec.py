@@ -33,10 +33,10 @@ from committer.iceberg.values.types import (
     TimestampType,
     UnknownType,
 )
-from tests.iceberg.metadata_builders import build_table
-from tests.iceberg.vector_values import json_text
 from tests.support.builders.fixtures import expected, metadata_files, table_names, vectors
 from tests.support.builders.partition_values import read_partition
+from tests.support.iceberg.metadata_builders import build_table
+from tests.support.iceberg.vector_values import json_text
 
 SCHEMA = Schema(
     (

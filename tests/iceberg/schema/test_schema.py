@@ -25,8 +25,8 @@ from committer.iceberg.values.types import (
     StringType,
     StructType,
 )
-from tests.iceberg.vector_values import json_text
 from tests.support.builders.fixtures import expected, metadata_files, table_names
+from tests.support.iceberg.vector_values import json_text
 
 
 def optional(field_id: int, name: str, kind: IcebergType) -> NestedField:

@@ -6,8 +6,8 @@ import pytest
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.schema.sort_order import UNSORTED, parse_sort_order, print_sort_order
-from tests.iceberg.vector_values import json_text
 from tests.support.builders.fixtures import expected, metadata_files, table_names
+from tests.support.iceberg.vector_values import json_text
 
 
 def test_sort_orders_of_all_tables_print_as_they_were_read() -> None:

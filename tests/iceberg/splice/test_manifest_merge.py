@@ -37,7 +37,8 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.manifest_clusters import ManifestClusters
 from committer.iceberg.splice.manifest_merge import ManifestMerge
 from committer.plan.batch.batch import manifest_context
-from tests.iceberg.manifest_builders import (
+from tests.support.builders.fixtures import metadata_files, read_bytes, table_names
+from tests.support.iceberg.manifest_builders import (
     SCORE,
     as_text,
     context,
@@ -46,7 +47,6 @@ from tests.iceberg.manifest_builders import (
     foreign_manifest,
     manifest_of_raw,
 )
-from tests.support.builders.fixtures import metadata_files, read_bytes, table_names
 
 ADDED, EXISTING, DELETED = (
     ManifestEntryStatus.ADDED,
@@ -487,7 +487,7 @@ def test_fastavro_reads_the_merged_manifest(format_version: int) -> None:
 
 @pytest.mark.parametrize("format_version", [1, 2])
 def test_pyiceberg_reads_the_merged_manifest(format_version: int, tmp_path: Path) -> None:
-    from tests.iceberg.foreign_reader import pyiceberg_entries
+    from tests.support.iceberg.foreign_reader import pyiceberg_entries
 
     one = context(format_version=format_version)
     sources = [source(*added(n, n + 500), context=one, number=n) for n in range(1, 100)]

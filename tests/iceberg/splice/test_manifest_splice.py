@@ -17,7 +17,7 @@ from committer.iceberg.manifest.manifest_writer import EncodedManifest, Manifest
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.splice.manifest_splice import ManifestPart, join_manifests
-from tests.iceberg.manifest_builders import (
+from tests.support.iceberg.manifest_builders import (
     SCORE,
     context,
     data_file,
@@ -173,7 +173,7 @@ def test_summaries_of_floats_are_those_of_all_parts() -> None:
 
 @pytest.mark.parametrize("format_version", [1, 2])
 def test_pyiceberg_reads_the_joined_manifest(format_version: int, tmp_path: Path) -> None:
-    from tests.iceberg.foreign_reader import pyiceberg_entries
+    from tests.support.iceberg.foreign_reader import pyiceberg_entries
 
     one = context(format_version=format_version)
     joined = join(

@@ -35,7 +35,9 @@ from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.schema.schema import parse_schema
 from committer.iceberg.splice.manifest_walk import walk_additions
 from committer.reason import Reason
-from tests.iceberg.manifest_builders import (
+from tests.support.builders.bad_requests import without_header
+from tests.support.builders.fixtures import table_dir
+from tests.support.iceberg.manifest_builders import (
     MAPS,
     SCORE,
     SYNC,
@@ -49,8 +51,6 @@ from tests.iceberg.manifest_builders import (
     manifest_of_raw,
     walk,
 )
-from tests.support.builders.bad_requests import without_header
-from tests.support.builders.fixtures import table_dir
 
 VERSIONS = (1, 2, 3)
 

@@ -11,7 +11,7 @@ from committer.iceberg.schema.bound_forms import ANY_BOUNDS
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.splice.manifest_walk import WalkedManifest, walk_additions
 from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
-from tests.iceberg.manifest_builders import context, data_file, foreign_manifest, manifest
+from tests.support.iceberg.manifest_builders import context, data_file, foreign_manifest, manifest
 
 V2 = context()
 MUCH = 10**9

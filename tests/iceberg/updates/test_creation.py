@@ -20,8 +20,8 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.iceberg.updates.metadata_update_json import parse_update, print_update
 from committer.iceberg.values.transforms import parse_transform
-from tests.iceberg.metadata_builders import SCHEMA, START_MS, TABLE_UUID, build_table
 from tests.support.builders.fixtures import table_dir, table_names
+from tests.support.iceberg.metadata_builders import SCHEMA, START_MS, TABLE_UUID, build_table
 
 SPEC = PartitionSpec(0, (PartitionField((1,), 1000, "b", parse_transform("bucket[4]")),))
 ORDER = SortOrder(1, (SortField((2,), parse_transform("identity"), "asc", "nulls-first"),))

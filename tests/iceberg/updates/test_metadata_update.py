@@ -61,7 +61,8 @@ from committer.iceberg.values.types import (
     TimestampNanoType,
     VariantType,
 )
-from tests.iceberg.metadata_builders import (
+from tests.support.builders.fixtures import read_bytes, table_dir, table_names
+from tests.support.iceberg.metadata_builders import (
     MINUTE_MS,
     SCHEMA,
     START_MS,
@@ -73,7 +74,6 @@ from tests.iceberg.metadata_builders import (
     build_statistics,
     build_table,
 )
-from tests.support.builders.fixtures import read_bytes, table_dir, table_names
 
 
 def apply(

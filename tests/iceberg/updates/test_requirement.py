@@ -22,7 +22,8 @@ from committer.iceberg.updates.requirement import (
     parse_requirement,
     print_requirement,
 )
-from tests.iceberg.metadata_builders import TABLE_UUID, build_history, build_table
+from tests.iceberg.rest_forms import REQUIREMENT_FORMS
+from tests.support.iceberg.metadata_builders import TABLE_UUID, build_history, build_table
 
 # A requirement that a table with one snapshot meets, one that it fails, and the error.
 CASES: list[tuple[Requirement, Requirement, str]] = [
@@ -86,38 +87,7 @@ def test_only_a_creation_holds_without_a_table() -> None:
         assert failed_requirement(holds, None) == "the table does not exist"
 
 
-FORMS: list[tuple[Requirement, dict[str, Any]]] = [
-    (AssertCreate(), {"type": "assert-create"}),
-    (AssertTableUUID(TABLE_UUID), {"type": "assert-table-uuid", "uuid": str(TABLE_UUID)}),
-    (
-        AssertRefSnapshotId("main", 1),
-        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1},
-    ),
-    (
-        AssertRefSnapshotId("main", None),
-        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
-    ),
-    (
-        AssertLastAssignedFieldId(2),
-        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 2},
-    ),
-    (
-        AssertCurrentSchemaId(3),
-        {"type": "assert-current-schema-id", "current-schema-id": 3},
-    ),
-    (
-        AssertLastAssignedPartitionId(1000),
-        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 1000},
-    ),
-    (AssertDefaultSpecId(4), {"type": "assert-default-spec-id", "default-spec-id": 4}),
-    (
-        AssertDefaultSortOrderId(5),
-        {"type": "assert-default-sort-order-id", "default-sort-order-id": 5},
-    ),
-]
-
-
-@pytest.mark.parametrize(("requirement", "form"), FORMS)
+@pytest.mark.parametrize(("requirement", "form"), REQUIREMENT_FORMS)
 def test_a_requirement_is_printed_and_read_in_the_form_of_rest(
     requirement: Requirement, form: dict[str, Any]
 ) -> None:
@@ -126,7 +96,7 @@ def test_a_requirement_is_printed_and_read_in_the_form_of_rest(
 
 
 def test_every_requirement_has_its_form_here() -> None:
-    assert {type(requirement) for requirement, _ in FORMS} == set(get_args(Requirement))
+    assert {type(requirement) for requirement, _ in REQUIREMENT_FORMS} == set(get_args(Requirement))
 
 
 def test_an_unknown_requirement_is_named() -> None:

@@ -43,7 +43,7 @@ from committer.iceberg.updates.requirements_of import (
     requirements_of_creation,
     requirements_of_update,
 )
-from tests.iceberg.metadata_builders import (
+from tests.support.iceberg.metadata_builders import (
     SCHEMA,
     START_MS,
     TABLE_UUID,

@@ -42,8 +42,8 @@ from committer.iceberg.values.types import (
     UUIDType,
     VariantType,
 )
-from tests.iceberg.vector_values import json_text, vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.vector_values import json_text, vector_type
 
 CASES: list[dict[str, Any]] = vectors("single_value")["cases"]
 WRITTEN = [case for case in CASES if "binary_hex" in case]

@@ -34,8 +34,8 @@ from committer.iceberg.values.types import (
     TimeType,
     UUIDType,
 )
-from tests.iceberg.vector_values import json_text, vector_type
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.vector_values import json_text, vector_type
 
 CASES: list[dict[str, Any]] = vectors("transforms")["cases"]
 # Java 17 prints floats that are not the nearest of the shortest; later Javas, and we, do.

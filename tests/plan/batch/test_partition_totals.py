@@ -24,11 +24,11 @@ from committer.plan.batch.partition_totals import (
 from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest
-from tests.plan.committing import Table
 from tests.support.builders.bad_requests import entry, hand_over
 from tests.support.builders.fixtures import expected, read_bytes
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_file, build_line, seal
+from tests.support.plan.committing import Table
 
 KEYS = ("partition-summaries-included", "partitions.")
 

@@ -22,7 +22,7 @@ from committer.plan.operations.change import Change, RemovedDelete
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head, MissingObjectsError
 from committer.plan.validation.validate import validate
-from tests.plan.file_changes.branches import (
+from tests.plan.branches import (
     Branch,
     data_file,
     equality_delete,

@@ -34,9 +34,9 @@ from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.evidence import EVIDENCE_KEY
 from committer.plan.ledger.state import ListedManifest
 from committer.request.request_format import EncodedRequest
-from tests.plan.committing import Table
 from tests.support.builders.flights import BY_DAY, build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import Table
 
 VERSIONS = pytest.mark.parametrize("format_version", [1, 2, 3])
 FEW = {"commit.manifest.min-count-to-merge": "3"}

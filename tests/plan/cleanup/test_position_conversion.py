@@ -17,7 +17,7 @@ from committer.plan.cleanup.position_conversion import (
     find_conversion,
 )
 from committer.plan.operations.change import Change
-from tests.plan.file_changes.branches import (
+from tests.plan.branches import (
     FOLDER,
     Branch,
     data_file,

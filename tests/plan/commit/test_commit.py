@@ -43,10 +43,10 @@ from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.ledger.producer_decisions import frozen
 from committer.plan.ledger.state import TableState
 from committer.request.request_format import EncodedRequest
-from tests.plan.committing import Table
 from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS, build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import Table
 
 VERSIONS = pytest.mark.parametrize("format_version", [1, 2, 3])
 

@@ -17,10 +17,10 @@ from committer.plan.operations.batch_steps import cut
 from committer.plan.operations.conflict import ConflictCode
 from committer.plan.operations.head import ObjectRange, Objects
 from committer.request.request_format import EncodedRequest
-from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.operation_requests import base_of, build_operation
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import Table
 
 VERSIONS = pytest.mark.parametrize("format_version", [1, 2, 3])
 

@@ -11,9 +11,9 @@ from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan, Planning
 from committer.plan.commit.staged_commit import plan_staged_commit
 from committer.plan.commit.step_plan import Attempt
-from tests.plan.committing import NO_CHORES, Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import NO_CHORES, Table
 
 TAGGED = {"frazil.tags.every": "1h"}
 

@@ -14,9 +14,9 @@ from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.evidence import COUNT_KEY, read_evidence
 from committer.plan.ledger.state import TableState
-from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import Table
 
 VERSIONS = pytest.mark.parametrize("format_version", [1, 2, 3])
 

@@ -17,8 +17,8 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.plan.commit.swap import may_land, plan_swap
 from committer.ports.catalog_capabilities import Condition
-from tests.iceberg.metadata_builders import build_snapshot
 from tests.support.builders.flights import build_flights, changed
+from tests.support.iceberg.metadata_builders import build_snapshot
 
 
 @pytest.mark.parametrize("condition", ["pointer", "requirements"])

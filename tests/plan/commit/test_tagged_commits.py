@@ -15,9 +15,9 @@ from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan, Planning, plan_commit
 from committer.plan.commit.step_plan import Attempt
 from committer.request.request_format import EncodedRequest
-from tests.plan.committing import NO_CHORES, Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import NO_CHORES, Table
 
 HOUR_MS = 3_600_000
 PROPERTIES = {

@@ -15,14 +15,14 @@ from committer.iceberg.deletes.delete_index import DeleteIndex
 from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, EqualTo, Reference
 from committer.plan.operations.change import RemovedDelete
-from tests.iceberg.foreign_reader import pyiceberg_entries
-from tests.plan.file_changes.branches import (
+from tests.plan.branches import (
     Branch,
     data_file,
     equality_delete,
     name_of,
     position_delete,
 )
+from tests.support.iceberg.foreign_reader import pyiceberg_entries
 
 CARRIERS = ("AA", "BB", "CC")
 ROWS = 10

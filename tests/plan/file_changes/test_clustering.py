@@ -12,7 +12,7 @@ from committer.iceberg.entry.data_file import ManifestEntryStatus
 from committer.iceberg.updates.metadata_update import SetProperties
 from committer.plan.file_changes import clustering
 from committer.plan.operations.conflict import Conflict
-from tests.plan.file_changes.branches import Branch, data_file, equality_delete
+from tests.plan.branches import Branch, data_file, equality_delete
 
 VERSIONS = pytest.mark.parametrize("format_version", [1, 2, 3])
 

@@ -10,7 +10,7 @@ from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.expressions.expression import EqualTo, LessThan, Reference
 from committer.plan.operations.change import Base, RemovedDelete
 from committer.plan.operations.conflict import Conflict, ConflictCode
-from tests.plan.file_changes.branches import (
+from tests.plan.branches import (
     Branch,
     data_file,
     equality_delete,

@@ -8,7 +8,7 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.values.single_value import encode_value
 from committer.iceberg.values.types import DateType
 from committer.plan.operations.conflict import Conflict, ConflictCode
-from tests.plan.file_changes.branches import Branch, data_file, path_of
+from tests.plan.branches import Branch, data_file, path_of
 
 
 def of_day(name: str, day: int, carrier: str | None = None) -> DataFile:

@@ -8,7 +8,7 @@ import pytest
 
 from committer.plan.operations.change import Change, RewriteGroup
 from committer.plan.operations.conflict import Conflict, ConflictCode
-from tests.plan.file_changes.branches import Branch, data_file, path_of, position_delete
+from tests.plan.branches import Branch, data_file, path_of, position_delete
 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])

@@ -13,7 +13,7 @@ from committer.iceberg.expressions.expression import (
     Reference,
 )
 from committer.plan.operations.conflict import Conflict, ConflictCode
-from tests.plan.file_changes.branches import (
+from tests.plan.branches import (
     Branch,
     data_file,
     equality_delete,

@@ -9,7 +9,7 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile
 from committer.plan.operations.change import Base, Change
 from committer.plan.operations.conflict import Conflict, ConflictCode
-from tests.plan.file_changes.branches import (
+from tests.plan.branches import (
     Branch,
     data_file,
     path_of,

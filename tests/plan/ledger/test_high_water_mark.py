@@ -29,9 +29,9 @@ from committer.plan.ledger.high_water_mark import (
     snapshots_above,
 )
 from committer.plan.ledger.state import TableState
-from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import Table
 
 KEY = property_key("query-1")
 

@@ -39,9 +39,9 @@ from committer.plan.ledger.state import TableState
 from committer.reason import Reason
 from committer.request.commit_request import CommitRequest, Fingerprint
 from committer.request.request_format import EncodedRequest
-from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import Table
 
 
 def table_with(*epochs: int, format_version: int = 2, **line: object) -> Table:

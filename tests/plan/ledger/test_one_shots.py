@@ -30,9 +30,9 @@ from committer.reason import Reason
 from committer.request.attempt import nonce_ms, timed_nonce
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest
-from tests.plan.committing import Table
 from tests.support.builders.flights import NOW_MS, build_flights
 from tests.support.builders.request_builders import build_line, build_request
+from tests.support.plan.committing import Table
 
 TABLE = build_flights()
 TABLE_UUID = TABLE.metadata.require_uuid()

@@ -37,9 +37,9 @@ from committer.plan.ledger.producer_decisions import (
     thawed,
     with_accepted,
 )
-from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import Table
 
 NAME = ProducerName("query-1")
 NOTHING = EpochRanges()

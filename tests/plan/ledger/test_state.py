@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from committer.plan.ledger.state import TableState
-from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
+from tests.support.plan.committing import Table
 
 
 def test_behind_a_foreign_commit_only_what_it_added_is_decoded() -> None:

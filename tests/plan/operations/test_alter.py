@@ -25,7 +25,7 @@ from committer.iceberg.values.types import IntegerType, LongType, NestedField, S
 from committer.plan.operations.alter import plan_alter
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.request.alterations import TableChanges
-from tests.iceberg.metadata_builders import (
+from tests.support.iceberg.metadata_builders import (
     START_MS,
     append,
     as_json,

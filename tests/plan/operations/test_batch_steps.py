@@ -9,7 +9,7 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.operations.batch_steps import by_epoch, cut, of_one_swap
-from tests.plan.file_changes.branches import Branch, data_file, equality_delete, position_delete
+from tests.plan.branches import Branch, data_file, equality_delete, position_delete
 from tests.support.builders.flights import build_flights
 from tests.support.builders.operation_requests import build_operation
 from tests.support.builders.request_builders import build_request, changed_line

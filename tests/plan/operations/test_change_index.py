@@ -15,8 +15,8 @@ from committer.plan.operations.change_index import ChangeIndex, SnapshotChanges,
 from committer.plan.operations.head import MissingObjectsError
 from committer.plan.validation.history import added_by, removed_since
 from committer.plan.validation.since import Since, since_base
-from tests.plan.file_changes.branches import Branch, data_file, name_of
-from tests.plan.validation.worlds import World
+from tests.plan.branches import Branch, data_file, name_of
+from tests.plan.worlds import World
 
 
 def landed(world: Branch, index: ChangeIndex, *names: str, removed: tuple[str, ...] = ()) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from committer.plan.operations.decoded_manifests import DecodedManifests
-from tests.plan.file_changes.branches import Branch, data_file
+from tests.plan.branches import Branch, data_file
 
 
 def test_a_manifest_is_decoded_once() -> None:

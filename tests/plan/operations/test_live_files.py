@@ -13,7 +13,7 @@ from committer.plan.operations import head
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, MissingObjectsError, ObjectRange, Objects
 from committer.plan.operations.live_files import AddedFiles, check_not_live
-from tests.plan.file_changes.branches import FOLDER, Branch, data_file
+from tests.plan.branches import FOLDER, Branch, data_file
 
 OUTSIDE = "s3://old/flights/a.parquet"
 

@@ -10,8 +10,8 @@ import pytest
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.plan.operations.change import Base, Change, removed_delete
-from tests.plan.file_changes.branches import data_file, path_of
-from tests.plan.validation.worlds import World, bare_equality_delete, build_world, positions
+from tests.plan.branches import data_file, path_of
+from tests.plan.worlds import World, bare_equality_delete, build_world, positions
 
 
 def deleted_by_value(world: World, name: str) -> DataFile:

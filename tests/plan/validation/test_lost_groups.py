@@ -12,13 +12,13 @@ from committer.plan.operations.change import Base, Change, RewriteGroup
 from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import Head, ObjectRange
 from committer.plan.validation.validate import lost_groups, validate
-from tests.plan.file_changes.branches import (
+from tests.plan.branches import (
     data_file,
     equality_delete,
     path_of,
     position_delete,
 )
-from tests.plan.validation.worlds import World, empty_world
+from tests.plan.worlds import World, empty_world
 
 Beside = Callable[[World], object]
 

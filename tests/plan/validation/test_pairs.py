@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.plan.validation.worlds import OPERATIONS, build_world
+from tests.plan.worlds import OPERATIONS, build_world
 
 pytestmark = pytest.mark.thorough
 

@@ -28,13 +28,13 @@ from committer.iceberg.updates.metadata_update import (
 )
 from committer.iceberg.values.transforms import parse_transform
 from committer.plan.operations.change import Base, Change, RemovedDelete
-from tests.plan.file_changes.branches import (
+from tests.plan.branches import (
     data_file,
     equality_delete,
     path_of,
     position_delete,
 )
-from tests.plan.validation.worlds import (
+from tests.plan.worlds import (
     AA,
     World,
     bare_equality_delete,

@@ -24,9 +24,9 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.catalog_side import CatalogSide, fenced_identifier
 from committer.service.admin.table_migration import TableMigration
 from committer.storage.inbox.moves import Move
-from tests.service.admin.migration_steps import CrashError, Steps
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.faults.migration_steps import CrashError, Steps
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
 
 VIRTUAL_TIME = True

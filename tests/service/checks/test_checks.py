@@ -38,10 +38,10 @@ from committer.service.checks.checks import (
     Checks,
     work_here,
 )
-from tests.integration.real_harness import ROOT, flights, until
 from tests.support.builders.bad_requests import ASKED, CHECKED, good, inline_files, naming
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
+from tests.support.integration.real_harness import ROOT, flights, until
 from tests.support.service.checks_here import ChecksHere
 
 DIES = "import os, signal; os.kill(os.getpid(), signal.{})"

@@ -10,10 +10,10 @@ from committer.plan.ledger import evidence as plan_evidence
 from committer.plan.ledger.state import TableState
 from committer.service.requests import evidence_reader as evidence
 from committer.service.requests.evidence_reader import EvidenceReader
-from tests.plan.committing import Table
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
 from tests.support.memory.memory_storage import MemoryStorage
+from tests.support.plan.committing import Table
 
 VIRTUAL_TIME = True
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.catalogs import open_harness
+from tests.support.catalogs.catalogs import open_harness
 from tests.support.service.swap_answers import check_answer, faults_of
 from tests.support.service.swap_moments import SwapMoment, moments
 

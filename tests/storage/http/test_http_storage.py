@@ -20,10 +20,10 @@ from committer.errors import (
 from committer.ports.storage import NewObject, create_or_equal
 from committer.storage.http.http_client import HttpLimits
 from committer.storage.repeated_calls import CallLimits
-from tests.storage.http_harness import HttpHarness, adls_harness, gcs_harness
 from tests.support.servers.azurite import TEST_S_MAX, Azurite
 from tests.support.servers.gcs_server import GcsServer
 from tests.support.servers.http_proxy import Answer, Fault
+from tests.support.storages.http_harness import HttpHarness, adls_harness, gcs_harness
 
 pytestmark = pytest.mark.server
 

@@ -22,10 +22,10 @@ from committer.ports.storage import NewObject, create_or_equal
 from committer.real_world import RealWorld
 from committer.storage.s3.s3_calls import S3Limits
 from committer.storage.s3.s3_storage import S3Storage
-from tests.storage.s3_harness import MEBIBYTE, SMALL_PARTS, S3Harness, s3_harness
 from tests.support.clock.worlds import ManualWorld
 from tests.support.servers.http_proxy import Answer, Fault, HttpProxy
 from tests.support.servers.s3_server import BUILT_S_MAX, OPEN_BUCKET, S3Server
+from tests.support.storages.s3_harness import MEBIBYTE, SMALL_PARTS, S3Harness, s3_harness
 
 pytestmark = pytest.mark.server
 

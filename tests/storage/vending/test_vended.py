@@ -10,7 +10,7 @@ from committer.errors import AccessError, NoSuchTableError, StorageUnavailableEr
 from committer.ports.storage import NewObject
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
-from tests.storage.guarded_storage import FLIGHTS, FOLDER, KEY, OWN, Vending
+from tests.support.storages.guarded_storage import FLIGHTS, FOLDER, KEY, OWN, Vending
 
 FILE = f"{FOLDER}/data/one.parquet"
 OTHER = "memory://bucket/inbox/request"

@@ -22,7 +22,7 @@ from committer.iceberg.values.types import (
     IcebergType,
     NestedField,
 )
-from tests.iceberg.expression_builders import (
+from tests.support.iceberg.expression_builders import (
     VALUES,
     filters_of,
     predicates_of,

@@ -12,8 +12,8 @@ from committer.iceberg.values.types import LongType
 from committer.ports.storage import ObjectInfo
 from committer.storage.disk.local import LocalStorage
 from tests.support.memory.memory_storage import MemoryStorage
-from tests.workers.adoption.parquet_files import parquet_bytes, target_of, write_encrypted
-from tests.workers.tables import optional, schema
+from tests.support.workers.parquet_files import parquet_bytes, target_of, write_encrypted
+from tests.support.workers.tables import optional, schema
 from workers.adoption.adopter import READS_AT_ONCE, adopt_files, find_files
 
 TABLE = pa.table({"id": [1, 2]})

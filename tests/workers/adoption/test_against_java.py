@@ -13,7 +13,7 @@ from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from tests.support.builders.fixtures import read_bytes, table_dir, table_names
-from tests.workers.adoption.parquet_files import footer_of
+from tests.support.workers.parquet_files import footer_of
 from workers.adoption.adopt_file import Adopted, adopt_file
 from workers.adoption.adoption_target import AdoptionTarget
 

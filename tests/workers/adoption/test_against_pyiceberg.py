@@ -38,9 +38,9 @@ from committer.iceberg.values.types import (
     TimestamptzType,
     TimeType,
 )
-from tests.workers.adoption.parquet_files import adopt, parquet_bytes
-from tests.workers.tables import optional, schema, struct
-from tests.workers.write_target import spec_of
+from tests.support.workers.parquet_files import adopt, parquet_bytes
+from tests.support.workers.tables import optional, schema, struct
+from tests.support.workers.write_target import spec_of
 from workers.adoption.adopt_file import Adopted
 from workers.adoption.adoption_target import AdoptionTarget
 

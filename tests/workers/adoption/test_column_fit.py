@@ -28,14 +28,14 @@ from committer.iceberg.values.types import (
     TimestamptzType,
     TimeType,
 )
-from tests.workers.adoption.parquet_files import (
+from tests.support.workers.parquet_files import (
     adopt,
     parquet_bytes,
     problems,
     target_of,
     with_ids,
 )
-from tests.workers.tables import nested, optional, required, schema, struct
+from tests.support.workers.tables import nested, optional, required, schema, struct
 from workers.adoption.adopt_file import Adopted
 from workers.adoption.adoption_target import AdoptionTarget
 from workers.arrow.arrow_schema import arrow_schema

@@ -11,7 +11,7 @@ from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.ports.storage import NewObject
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.memory.memory_storage import MemoryStorage
-from tests.workers.adoption.parquet_files import footer_of, parquet_bytes, write_encrypted
+from tests.support.workers.parquet_files import footer_of, parquet_bytes, write_encrypted
 from workers.adoption.footer import read_footer
 
 TABLE = pa.table({"a": [1, 2, None], "b": ["x", "y", "z"]})

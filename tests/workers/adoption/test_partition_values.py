@@ -22,9 +22,9 @@ from committer.iceberg.values.types import (
     StringType,
     TimestamptzType,
 )
-from tests.workers.adoption.parquet_files import adopt, parquet_bytes, problems, target_of
-from tests.workers.tables import optional, required, schema, struct
-from tests.workers.write_target import spec_of
+from tests.support.workers.parquet_files import adopt, parquet_bytes, problems, target_of
+from tests.support.workers.tables import optional, required, schema, struct
+from tests.support.workers.write_target import spec_of
 from workers.adoption.adopt_file import Adopted
 
 HOUR = 3_600_000_000

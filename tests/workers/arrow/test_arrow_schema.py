@@ -31,7 +31,7 @@ from committer.iceberg.values.types import (
     UUIDType,
     VariantType,
 )
-from tests.workers.tables import all_primitives, nested, optional, required, schema, struct
+from tests.support.workers.tables import all_primitives, nested, optional, required, schema, struct
 from workers.arrow.arrow_schema import arrow_schema, match_columns
 from workers.arrow.arrow_types import children, field_id, iceberg_type
 

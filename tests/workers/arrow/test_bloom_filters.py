@@ -10,7 +10,7 @@ import pytest
 
 from committer.errors import UnsupportedError
 from committer.iceberg.schema.table_text import parse_columns
-from tests.workers.write_target import Target, path_of, write_rows
+from tests.support.workers.write_target import Target, path_of, write_rows
 from workers.arrow.arrow_schema import arrow_schema
 from workers.arrow.bloom_filters import BloomFilter, bloom_filters
 

@@ -30,8 +30,8 @@ from committer.iceberg.values.types import (
     VariantType,
 )
 from tests.support.builders.fixtures import table_dir
-from tests.workers.tables import PRIMITIVES, all_primitives, nested, optional, schema
-from tests.workers.write_target import Target, write_rows
+from tests.support.workers.tables import PRIMITIVES, all_primitives, nested, optional, schema
+from tests.support.workers.write_target import Target, write_rows
 from workers.arrow.arrow_schema import arrow_schema, match_columns
 from workers.arrow.arrow_values import to_array
 from workers.files.file_writer import WriterLimits

@@ -34,7 +34,7 @@ from committer.iceberg.values.types import (
     UUIDType,
 )
 from tests.support.builders.fixtures import vectors
-from tests.workers.tables import optional, schema, struct
+from tests.support.workers.tables import optional, schema, struct
 from workers.arrow.arrow_schema import arrow_schema
 from workers.arrow.arrow_types import arrow_type
 from workers.arrow.arrow_values import to_array, to_values

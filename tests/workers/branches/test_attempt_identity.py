@@ -8,7 +8,7 @@ import pytest
 
 from committer.request.attempt import nonce_ms
 from committer.request.needs import Needs
-from tests.workers.compaction.branch_states import branch_state
+from tests.workers.branch_states import branch_state
 from workers.branches.application_name import printable_name
 from workers.branches.attempt_identity import AttemptIdentity
 

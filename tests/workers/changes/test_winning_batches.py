@@ -8,7 +8,7 @@ import pytest
 
 from committer.errors import PublishError
 from committer.iceberg.values.types import DoubleType, LongType, UUIDType
-from tests.workers.tables import optional, required, schema
+from tests.support.workers.tables import optional, required, schema
 from workers.changes.tasks.row_kinds import IS_DELETED
 from workers.changes.tasks.winning_batches import WinningBatches
 from workers.changes.upserts.winners import upsert_columns

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from committer.iceberg.entry.data_file import DataFile
-from tests.workers.compaction.branch_states import branch_state
+from tests.workers.branch_states import branch_state
 from workers.compaction.publication.part_run import Published
 from workers.compaction.publication.rewrite_request import NotLanded
 from workers.compaction.publish_groups import WrittenGroup, ended

@@ -9,7 +9,7 @@ import pytest
 
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.schema.table_text import parse_sort_order
-from tests.workers.compaction.branch_states import branch_state
+from tests.workers.branch_states import branch_state
 from workers.compaction.rewrite_options import parse_rewrite_options, rewrite_sizes
 from workers.compaction.rewritten_table import RewrittenTable
 from workers.compaction.row_order import sorted_by

@@ -18,7 +18,7 @@ from committer.iceberg.values.types import (
     TimestamptzType,
     UUIDType,
 )
-from tests.workers.tables import required
+from tests.support.workers.tables import required
 from workers.distribution.distribution_keys import KeyTransform
 
 ZONED = pa.timestamp("us", "UTC")

@@ -14,8 +14,8 @@ from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
 from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType
-from tests.workers.tables import required, schema
-from tests.workers.write_target import spec_of
+from tests.support.workers.tables import required, schema
+from tests.support.workers.write_target import spec_of
 from workers.distribution.distribution_mode import check_option, mark_of, mode_of, wanted_mode
 
 BY_ID = spec_of((1, "b", "bucket[2]"))

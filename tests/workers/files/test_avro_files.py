@@ -31,6 +31,9 @@ from committer.iceberg.values.types import (
     VariantType,
 )
 from tests.support.builders.fixtures import fixtures_dir
+from tests.support.workers.reading import read_all, read_of, task_of
+from tests.support.workers.tables import all_primitives, nested, optional, required, schema, struct
+from tests.support.workers.write_target import Target, files_below, path_of, spec_of, write_rows
 from tests.workers.edge_rows import edge_rows, v2_primitives
 from tests.workers.format_rows import (
     TWO,
@@ -41,9 +44,6 @@ from tests.workers.format_rows import (
     typed,
     write_file,
 )
-from tests.workers.read.reading import read_all, read_of, task_of
-from tests.workers.tables import all_primitives, nested, optional, required, schema, struct
-from tests.workers.write_target import Target, files_below, path_of, spec_of, write_rows
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_writer import WriterLimits
 

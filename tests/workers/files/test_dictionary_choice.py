@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from committer.iceberg.values.types import LongType, StringType
-from tests.workers.tables import optional, schema
-from tests.workers.write_target import Target, path_of, write_rows
+from tests.support.workers.tables import optional, schema
+from tests.support.workers.write_target import Target, path_of, write_rows
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.formats.dictionary_choice import (
     SAMPLE_ROWS,

@@ -21,8 +21,8 @@ from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.table_text import parse_columns, parse_sort_order
 from committer.iceberg.values.types import BinaryType, DateType, IntegerType, LongType, StringType
-from tests.workers.tables import nested, optional, required, schema
-from tests.workers.write_target import (
+from tests.support.workers.tables import nested, optional, required, schema
+from tests.support.workers.write_target import (
     ATTEMPT,
     Target,
     files_below,

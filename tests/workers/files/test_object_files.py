@@ -19,8 +19,8 @@ from committer.iceberg.values.types import LongType, StringType
 from tests.support.servers.azurite import ACCOUNT, KEY, TEST_S_MAX, Azurite, shared_access
 from tests.support.servers.gcs_server import GcsServer
 from tests.support.servers.http_proxy import HttpProxy
-from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import Target, spec_of, write_rows, writer_of
+from tests.support.workers.tables import optional, required, schema
+from tests.support.workers.write_target import Target, spec_of, write_rows, writer_of
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.adls_files import AdlsAccess, AdlsFiles, VendedSignature, adls_path
 from workers.files.file_system import StoredFiles, open_file_system, open_object_store

@@ -31,6 +31,8 @@ from committer.iceberg.values.types import (
     TimestamptzType,
     VariantType,
 )
+from tests.support.workers.tables import nested, optional, required, schema, struct
+from tests.support.workers.write_target import Target, files_below, path_of, spec_of, write_rows
 from tests.workers.edge_rows import edge_rows, v2_primitives, whole_seconds
 from tests.workers.format_rows import (
     TWO,
@@ -41,8 +43,6 @@ from tests.workers.format_rows import (
     typed,
     write_file,
 )
-from tests.workers.tables import nested, optional, required, schema, struct
-from tests.workers.write_target import Target, files_below, path_of, spec_of, write_rows
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_writer import WriterLimits
 

@@ -15,8 +15,8 @@ from committer.errors import AlreadyExistsError, UnsupportedError
 from committer.iceberg.values.types import LongType, StringType
 from tests.support.servers.dynamodb_server import REGION
 from tests.support.servers.s3_server import OUTSIDER, VENDED, VENDED_BUCKET, S3Server
-from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import Target, spec_of, write_rows, writer_of
+from tests.support.workers.tables import optional, required, schema
+from tests.support.workers.write_target import Target, spec_of, write_rows, writer_of
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_system import StoredFiles, open_file_system
 from workers.files.file_writer import WriterLimits

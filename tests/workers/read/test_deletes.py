@@ -24,14 +24,14 @@ from committer.iceberg.scan.task_part import split_task
 from committer.iceberg.schema.metadata_columns import IS_DELETED, ROW_POSITION
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import DoubleType, IntegerType, LongType, StringType
-from tests.workers.read.reading import (
+from tests.support.workers.reading import (
     parquet_file,
     read_of,
     rows_of,
     table_of,
     task_of,
 )
-from tests.workers.tables import optional, required, schema, struct
+from tests.support.workers.tables import optional, required, schema, struct
 from workers.files.file_system import StoredFiles
 from workers.files.store_access import USUAL_ACCESS
 from workers.read.deletes import deleted_values

@@ -36,8 +36,8 @@ from committer.iceberg.values.types import (
     TimeType,
     UUIDType,
 )
-from tests.workers.read.reading import entry_of, read_all, read_of, rows_of, task_of
-from tests.workers.tables import optional, required, schema, struct
+from tests.support.workers.reading import entry_of, read_all, read_of, rows_of, task_of
+from tests.support.workers.tables import optional, required, schema, struct
 from workers.arrow.arrow_types import children
 from workers.read.read_types import read_array
 

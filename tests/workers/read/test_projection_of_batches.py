@@ -44,8 +44,8 @@ from committer.iceberg.values.types import (
     UnknownType,
     UUIDType,
 )
-from tests.iceberg.row_projection import project_row
-from tests.workers.read.reading import (
+from tests.support.iceberg.row_projection import project_row
+from tests.support.workers.reading import (
     SEQUENCE_NUMBER,
     parquet_file,
     read_all,
@@ -53,8 +53,8 @@ from tests.workers.read.reading import (
     rows_of,
     task_of,
 )
-from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import spec_of
+from tests.support.workers.tables import optional, required, schema
+from tests.support.workers.write_target import spec_of
 from workers.arrow.arrow_types import FIELD_ID
 from workers.read.read_types import read_array, read_field, read_schema
 

@@ -38,11 +38,11 @@ from committer.iceberg.values.types import (
     StringType,
     TimestampType,
 )
-from tests.iceberg.expression_builders import VALUES
-from tests.iceberg.expression_builders import rows_of as values_of
 from tests.support.builders.projections import filters_on, one_column
-from tests.workers.read.reading import parquet_file, read_of, rows_of, table_of, task_of
-from tests.workers.tables import optional, required, schema, struct
+from tests.support.iceberg.expression_builders import VALUES
+from tests.support.iceberg.expression_builders import rows_of as values_of
+from tests.support.workers.reading import parquet_file, read_of, rows_of, table_of, task_of
+from tests.support.workers.tables import optional, required, schema, struct
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_system import StoredFiles
 from workers.files.store_access import USUAL_ACCESS

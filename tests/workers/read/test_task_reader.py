@@ -23,7 +23,7 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.schema_selection import select_columns
 from committer.iceberg.schema.table_partition import table_partition_type
 from committer.iceberg.values.types import LongType, StringType
-from tests.workers.read.reading import (
+from tests.support.workers.reading import (
     entry_of,
     parquet_file,
     read_all,
@@ -32,8 +32,8 @@ from tests.workers.read.reading import (
     table_of,
     task_of,
 )
-from tests.workers.tables import all_primitives, nested, optional, required, schema
-from tests.workers.write_target import spec_of
+from tests.support.workers.tables import all_primitives, nested, optional, required, schema
+from tests.support.workers.write_target import spec_of
 from workers.arrow.arrow_schema import arrow_schema
 
 IDS = schema(required(1, "id", LongType()), optional(2, "name", StringType()))

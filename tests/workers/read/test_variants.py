@@ -13,8 +13,8 @@ from pyspark.sql.types import VariantVal
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.values.types import LongType, VariantType
-from tests.workers.read.reading import parquet_file, read_all, read_of, task_of
-from tests.workers.tables import optional, required, schema
+from tests.support.workers.reading import parquet_file, read_all, read_of, task_of
+from tests.support.workers.tables import optional, required, schema
 from workers.arrow.arrow_types import FIELD_ID
 from workers.read.variant_bytes import encode_object, fields_of
 from workers.read.variants import plain_variants

@@ -10,7 +10,7 @@ from committer.ports.queue import Doorbell
 from committer.request.receipt_model import ReceiptState
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
-from tests.workers.publishing import Bench, build_bench
+from tests.support.workers.publishing import Bench, build_bench
 from workers.requests.backlog import BacklogPolicy, BacklogWaiter
 from workers.requests.publisher import PublishPolicy
 

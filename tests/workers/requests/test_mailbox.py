@@ -10,7 +10,7 @@ from committer.real_world import RealWorld
 from committer.request.commit_request import CommitRequest, Producer
 from committer.request.receipt_model import Receipt, ReceiptState
 from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
-from tests.workers.publishing import nonce_of
+from tests.support.workers.publishing import nonce_of
 from workers.requests.mailbox import Mailbox
 
 

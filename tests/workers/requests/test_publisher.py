@@ -29,7 +29,7 @@ from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.table_builders import build_table
 from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.memory.memory_storage import MemoryStorage
-from tests.workers.publishing import FLIGHTS, Bench, build_bench, quarantine
+from tests.support.workers.publishing import FLIGHTS, Bench, build_bench, quarantine
 from workers.requests.publisher import PublishPolicy
 from workers.requests.written_epoch import SeenTable
 

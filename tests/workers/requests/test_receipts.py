@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from committer.request.commit_request import Fingerprint
-from tests.workers.publishing import Bench, build_bench
+from tests.support.workers.publishing import Bench, build_bench
 from workers.requests.receipts import landed_before
 from workers.requests.written_epoch import WrittenEpoch
 

@@ -11,7 +11,7 @@ from committer.errors import AlreadyExistsError, PublishError
 from committer.ports.storage import NewObject
 from committer.storage.inbox.replays import Replays
 from tests.support.memory.memory_storage import MemoryStorage
-from tests.workers.publishing import Bench, build_bench, move_to_quarantine, quarantine
+from tests.support.workers.publishing import Bench, build_bench, move_to_quarantine, quarantine
 from workers.requests.publisher import Publisher, PublishPolicy
 from workers.requests.written_epoch import WrittenEpoch
 

@@ -10,7 +10,7 @@ from committer.request.request_format import EncodedRequest, read_request
 from committer.request.signature import VALID_MS, SigningKey, parse_keys, verify
 from tests.support.builders.signing import NEW, OLD, bound, print_keys
 from tests.support.memory.memory_storage import MemoryStorage
-from tests.workers.publishing import Bench, build_bench
+from tests.support.workers.publishing import Bench, build_bench
 from workers.requests.publisher import PublishPolicy
 
 KEYS = "memory:/secrets/keys.toml"

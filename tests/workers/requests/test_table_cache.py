@@ -15,7 +15,7 @@ from tests.support.builders.table_builders import build_table
 from tests.support.clock.worlds import ManualWorld
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_storage import MemoryStorage
-from tests.workers.publishing import FLIGHTS, build_bench
+from tests.support.workers.publishing import FLIGHTS, build_bench
 from workers.requests.table_cache import TableCache, opened, parse_without_history
 
 

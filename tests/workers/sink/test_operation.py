@@ -8,7 +8,7 @@ from committer.errors import SettingsError
 from committer.iceberg.values.types import LongType
 from committer.request.needs import Needs
 from tests.support.builders.table_builders import build_table
-from tests.workers.tables import optional, schema
+from tests.support.workers.tables import optional, schema
 from workers.files.store_access import USUAL_ACCESS
 from workers.settings.options import WriteOptions
 from workers.settings.overwrite_options import OverwriteOptions

@@ -14,7 +14,7 @@ from committer.iceberg.schema.partition_spec import UNPARTITIONED
 from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, StringType
-from tests.workers.tables import optional, required, schema
+from tests.support.workers.tables import optional, required, schema
 from workers.sink.warnings import unheeded as module
 from workers.sink.warnings.unheeded import unheeded, warn_of_unheeded
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from committer.iceberg.values.types import LongType
-from tests.workers.tables import required, schema
-from tests.workers.write_target import Target, files_below, write_rows
+from tests.support.workers.tables import required, schema
+from tests.support.workers.write_target import Target, files_below, write_rows
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.store_access import USUAL_ACCESS
 from workers.sink.files_written import FilesWritten

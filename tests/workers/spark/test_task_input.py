@@ -17,8 +17,8 @@ import pytest
 
 from committer.errors import PublishError
 from committer.iceberg.values.types import LongType
-from tests.workers.tables import required, schema
-from tests.workers.write_target import Target, files_below, names
+from tests.support.workers.tables import required, schema
+from tests.support.workers.write_target import Target, files_below, names
 from workers.arrow.arrow_schema import arrow_schema
 from workers.spark.task_input import TaskInput, ending_in_order
 from workers.spark.written_files import write_files

@@ -6,7 +6,7 @@ from committer.errors import PublishError
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, StringType
-from tests.workers.tables import optional, schema
+from tests.support.workers.tables import optional, schema
 from workers.upserts.delete_specs import delete_specs
 
 TABLE = schema(

@@ -5,7 +5,7 @@ import pytest
 
 from committer.errors import PublishError
 from committer.iceberg.values.types import DoubleType, LongType, StringType
-from tests.workers.tables import optional, required, schema, struct
+from tests.support.workers.tables import optional, required, schema, struct
 from workers.upserts.upsert import DeleteMark, Upsert
 from workers.upserts.upsert_columns import UpsertColumns, bind_upsert
 

@@ -9,7 +9,7 @@ import pytest
 
 from committer.errors import PublishError
 from committer.iceberg.values.types import DoubleType, LongType, StringType
-from tests.workers.tables import optional, required, schema
+from tests.support.workers.tables import optional, required, schema
 from workers.upserts.upsert import DeleteMark, Upsert
 from workers.upserts.upsert_columns import bind_upsert
 from workers.upserts.winning_rows import WinningRows

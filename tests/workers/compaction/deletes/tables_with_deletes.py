@@ -28,9 +28,9 @@ from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.values.types import LongType, StringType
-from tests.workers.read.reading import parquet_file, read_of, rows_of, table_of
-from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import Target, names, spec_of
+from tests.support.workers.reading import parquet_file, read_of, rows_of, table_of
+from tests.support.workers.tables import optional, required, schema
+from tests.support.workers.write_target import Target, names, spec_of
 from workers.compaction.deletes.delete_groups import DeletesGroup
 from workers.compaction.deletes.delete_positions import positions_to_write, replaced_deletes
 from workers.compaction.deletes.live_deletes import LiveDeletes, delete_key

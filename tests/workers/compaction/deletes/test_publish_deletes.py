@@ -18,7 +18,7 @@ from committer.iceberg.entry.data_file import (
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.request.needs import Needs
 from committer.request.receipt_model import Receipt, ReceiptState
-from tests.workers.compaction.branch_states import branch_state
+from tests.workers.branch_states import branch_state
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.deletes import publish_deletes as publishing
 from workers.compaction.deletes.delete_groups import DeletesGroup

@@ -12,7 +12,7 @@ import pytest
 
 from committer.errors import PublishError
 from committer.iceberg.entry.data_file import DataFile
-from tests.workers.compaction.branch_states import branch_state
+from tests.workers.branch_states import branch_state
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.compaction.publication.part_run import (
     PartRun,

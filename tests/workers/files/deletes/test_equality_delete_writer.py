@@ -10,8 +10,8 @@ from committer.errors import UnsupportedError
 from committer.iceberg.entry.data_file import DataFileContent
 from committer.iceberg.schema.partition_spec import UNPARTITIONED
 from committer.iceberg.values.types import LongType, StringType
-from tests.workers.tables import optional, required, schema
-from tests.workers.write_target import (
+from tests.support.workers.tables import optional, required, schema
+from tests.support.workers.write_target import (
     ATTEMPT,
     Target,
     files_below,

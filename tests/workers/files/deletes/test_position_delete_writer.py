@@ -15,7 +15,7 @@ from committer.iceberg.deletes.deletion_vector_file import decode_vector_of, vec
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import NestedField, StringType
-from tests.workers.write_target import ATTEMPT, Target, files_below, names, path_of, spec_of
+from tests.support.workers.write_target import ATTEMPT, Target, files_below, names, path_of, spec_of
 from workers.files.deletes.position_delete_writer import DeleteForm, PositionDeleteWriter
 
 SPEC = spec_of((1, "region", "identity"))

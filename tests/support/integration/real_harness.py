@@ -47,7 +47,7 @@ from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from tests.support.servers.free_port import free_port
 from workers.settings.worker_settings import WorkerSettings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 CATALOG = "frazil"
 _START_S_MAX = 60.0
 _POLL_S = 0.02

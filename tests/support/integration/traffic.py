@@ -15,8 +15,8 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.request_key import inbox_key
-from tests.integration.readers import local
-from tests.integration.real_harness import RealHarness
+from tests.support.integration.readers import local
+from tests.support.integration.real_harness import RealHarness
 from workers.arrow.arrow_schema import arrow_schema
 from workers.files.file_writer import FileNames, PartitionedWriter
 from workers.files.store_access import USUAL_ACCESS, StoreAccess

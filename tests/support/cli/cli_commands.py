@@ -12,13 +12,13 @@ from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.table_change import change_table
 from committer.service.process.composition import Parts
-from tests.cli.commands import Frazil
 from tests.support.builders.fixtures import (
     LOCATION_PREFIX,
     expected,
     fixtures_dir,
 )
 from tests.support.builders.request_builders import build_request
+from tests.support.cli.commands import Frazil
 
 COLUMNS = "id long, name string, at timestamptz"
 

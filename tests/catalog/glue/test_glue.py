@@ -24,8 +24,8 @@ from committer.errors import (
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, Unknown
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from tests.contract.glue_harness import GlueHarness
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.glue_harness import GlueHarness
 from tests.support.servers.http_proxy import Answer, Fault
 from tests.support.servers.moto_server import MotoServer
 

@@ -15,7 +15,7 @@ from pyiceberg.table import StaticTable
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports.pointer_swap import LoadedTable
-from tests.integration.real_harness import RealHarness
+from tests.support.integration.real_harness import RealHarness
 
 _SCHEME = "file:"
 

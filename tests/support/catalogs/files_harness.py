@@ -10,8 +10,8 @@ from committer.catalog.hadoop.hadoop_catalog import HadoopCatalog
 from committer.catalog.hadoop.hadoop_layout import HINT, MARKER
 from committer.errors import AlreadyExistsError
 from committer.ports.pointer_swap import LoadedTable
-from tests.contract.interfered_storage import InterferedFiles
-from tests.contract.plain_namespaces import PlainNamespaces
+from tests.support.catalogs.interfered_storage import InterferedFiles
+from tests.support.catalogs.plain_namespaces import PlainNamespaces
 from tests.support.faults.failing_creates import FailingCreates
 from tests.support.faults.faulty_catalog import Fault
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.integration.processes import kill_session
-from tests.integration.real_harness import ROOT, RealHarness
+from tests.support.integration.processes import kill_session
+from tests.support.integration.real_harness import ROOT, RealHarness
 from workers.spark.java import find_java_home
 
 

@@ -24,9 +24,9 @@ from committer.errors import (
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Swap, SwapAnswer, Unknown
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
-from tests.contract.s3_tables_harness import ELSEWHERE
-from tests.contract.s3_tables_harness import S3TablesHarness as Harness
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.s3_tables_harness import ELSEWHERE
+from tests.support.catalogs.s3_tables_harness import S3TablesHarness as Harness
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.servers.http_proxy import Answer, Fault
 from tests.support.servers.moto_server import MotoServer

@@ -9,9 +9,9 @@ from dataclasses import replace
 from committer.aws.client import AwsOptions
 from committer.catalog.s3_tables.s3_tables_catalog import S3TablesCatalog
 from committer.real_world import RealWorld
-from tests.contract.http_faults import HTTP_FAULTS
-from tests.contract.interfered_storage import InterferedStorage
-from tests.contract.plain_namespaces import PlainNamespaces
+from tests.support.catalogs.http_faults import HTTP_FAULTS
+from tests.support.catalogs.interfered_storage import InterferedStorage
+from tests.support.catalogs.plain_namespaces import PlainNamespaces
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.servers.http_proxy import HttpProxy
 from tests.support.servers.moto_server import MotoServer, TableBucket

@@ -12,8 +12,8 @@ from sqlalchemy import event
 from committer.catalog.sql.sql_catalog import SchemaVersion, SqlCatalog
 from committer.catalog.sql.sql_engine import open_engine
 from committer.ports.catalog import Catalog
-from tests.contract.interfered_storage import InterferedStorage
-from tests.contract.plain_namespaces import PlainNamespaces
+from tests.support.catalogs.interfered_storage import InterferedStorage
+from tests.support.catalogs.plain_namespaces import PlainNamespaces
 from tests.support.faults.fault_proxy import Fault as NetworkFault
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.faults.faulty_catalog import Fault

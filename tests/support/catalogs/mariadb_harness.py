@@ -9,7 +9,7 @@ from typing import Any
 import pymysql
 
 from committer.catalog.sql.sql_catalog import SchemaVersion
-from tests.contract.sql_server_harness import SqlServerHarness
+from tests.support.catalogs.sql_server_harness import SqlServerHarness
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.servers.mariadb_server import USER, MariaDbServer
 

@@ -57,8 +57,8 @@ from committer.iceberg.updates.metadata_update import (
     apply_updates,
 )
 from committer.iceberg.values.locations import metadata_file_location
-from tests.integration.readers import local
-from tests.workers.write_target import Target, names, writer_of
+from tests.support.integration.readers import local
+from tests.support.workers.write_target import Target, names, writer_of
 from workers.arrow.arrow_schema import arrow_schema
 from workers.arrow.arrow_types import is_writable
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.service.process.redis_server import private_server_url
 from committer.settings.setting_names import variable_of
-from tests.integration.real_harness import CATALOG, RealHarness, living_in
+from tests.support.integration.real_harness import CATALOG, RealHarness, living_in
 from workers.settings.driver_access import access_of_driver
 from workers.settings.worker_settings import WorkerSettings
 

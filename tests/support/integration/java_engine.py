@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.integration.real_harness import CATALOG, RealHarness
-from tests.integration.spark_program import spark_program
 from tests.support.builders.jars import JAVA_OPTIONS, iceberg_jars
+from tests.support.integration.real_harness import CATALOG, RealHarness
+from tests.support.integration.spark_program import spark_program
 
 _COMMIT_LOGGER = "org.apache.iceberg.metrics.LoggingMetricsReporter"
 _ATTEMPTS = re.compile(r"CommitReport\{.*?attempts=CounterResult\{unit=COUNT, value=(\d+)\}")

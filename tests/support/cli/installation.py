@@ -1,6 +1,6 @@
 """This Python as it would be with some extras of Frazil alone: hides every other package.
 
-    python -m tests.cli.installation '{"extras": ["service"], "without": [], "program": "…"}'
+    python -m tests.support.cli.installation '{"extras": ["service"], "program": "…"}'
 
 runs a program in it. In the program, `run("table", "list")` runs a command and prints what came of
 it as a JSON line.

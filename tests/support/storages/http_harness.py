@@ -15,10 +15,10 @@ from committer.storage.gcs.open_gcs import open_gcs
 from committer.storage.http.http_client import HttpLimits
 from committer.storage.object_storage import ObjectStorage
 from committer.storage.repeated_calls import CallLimits
-from tests.storage.s3_harness import MeddlingWorld
 from tests.support.servers.azurite import Azurite
 from tests.support.servers.gcs_server import GcsServer
 from tests.support.servers.http_proxy import Answer, HttpProxy, Request
+from tests.support.storages.s3_harness import MeddlingWorld
 
 
 @dataclass(slots=True)

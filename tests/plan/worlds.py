@@ -15,7 +15,7 @@ from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import MissingObjectsError, ObjectRange
 from committer.plan.operations.step_output import Produced, StepNames
 from committer.plan.validation.validate import validate
-from tests.plan.file_changes.branches import FOLDER, Branch, _Read, data_file, path_of
+from tests.plan.branches import FOLDER, Branch, _Read, data_file, path_of
 from tests.support.builders.flights import build_flights
 
 AA: Expression = EqualTo(Reference("carrier"), "AA")

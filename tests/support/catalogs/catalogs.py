@@ -18,17 +18,17 @@ from committer.catalog.sql.sql_engine import open_engine
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld
-from tests.contract.files_harness import FilesHarness
-from tests.contract.glue_harness import GlueHarness
-from tests.contract.hive_harness import HiveHarness
-from tests.contract.http_faults import HTTP_FAULTS
-from tests.contract.interfered_storage import InterferedFiles, InterferedStorage
-from tests.contract.mariadb_harness import MariaDbHarness
-from tests.contract.plain_namespaces import PlainNamespaces
-from tests.contract.postgres_harness import PostgresHarness
-from tests.contract.rest_harness import RestHarness
-from tests.contract.s3_tables_harness import S3TablesHarness
-from tests.contract.sql_faults import SqlFaults
+from tests.support.catalogs.files_harness import FilesHarness
+from tests.support.catalogs.glue_harness import GlueHarness
+from tests.support.catalogs.hive_harness import HiveHarness
+from tests.support.catalogs.http_faults import HTTP_FAULTS
+from tests.support.catalogs.interfered_storage import InterferedFiles, InterferedStorage
+from tests.support.catalogs.mariadb_harness import MariaDbHarness
+from tests.support.catalogs.plain_namespaces import PlainNamespaces
+from tests.support.catalogs.postgres_harness import PostgresHarness
+from tests.support.catalogs.rest_harness import RestHarness
+from tests.support.catalogs.s3_tables_harness import S3TablesHarness
+from tests.support.catalogs.sql_faults import SqlFaults
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.servers.dynamodb_server import DynamoDbServer

@@ -10,9 +10,9 @@ from committer.catalog.hive.thrift_connection import Connection
 from committer.catalog.hive.thrift_values import boolean, get_texts, text
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.real_world import RealWorld
-from tests.contract.interfered_storage import InterferedStorage
-from tests.contract.plain_namespaces import PlainNamespaces
 from tests.support.builders.table_builders import build_swap, build_table
+from tests.support.catalogs.interfered_storage import InterferedStorage
+from tests.support.catalogs.plain_namespaces import PlainNamespaces
 from tests.support.faults.fault_proxy import Fault as TcpFault
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.faults.faulty_catalog import Fault

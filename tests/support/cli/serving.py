@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 from tests.support.servers.free_port import free_port
 
-REPOSITORY = Path(__file__).parent.parent.parent
+REPOSITORY = Path(__file__).parents[3]
 DEADLINE_S = 30.0
 _POLL_S = 0.02
 

@@ -13,7 +13,7 @@ from committer.errors import NoSuchNamespaceError
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld
-from tests.contract.interfered_storage import InterferedFiles
+from tests.support.catalogs.interfered_storage import InterferedFiles
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.servers.http_proxy import Answer, HttpProxy
 from tests.support.servers.http_proxy import Fault as HttpFault

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.receipt_model import ReceiptState
-from tests.integration.readers import Contents, LiveFile, expected, live_files, seen_by_all
-from tests.integration.real_harness import RealHarness
-from tests.integration.traffic import RealProducer, Written
+from tests.support.integration.readers import Contents, LiveFile, expected, live_files, seen_by_all
+from tests.support.integration.real_harness import RealHarness
+from tests.support.integration.traffic import RealProducer, Written
 
 
 @dataclass(frozen=True, slots=True)

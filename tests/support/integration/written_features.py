@@ -54,7 +54,7 @@ from committer.iceberg.values.types import (
     UnknownType,
     VariantType,
 )
-from tests.integration.written_table import Row, WrittenTable
+from tests.support.integration.written_table import Row, WrittenTable
 
 JAVA, PYICEBERG, DUCKDB = "Iceberg Java", "PyIceberg", "DuckDB"
 
