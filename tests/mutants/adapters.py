@@ -233,7 +233,7 @@ ADAPTERS = (
         "committer/storage/adls/adls_location.py",
         "match is None or (not self.authority and match[2] not in AZURE_CLOUDS)",
         "match is None",
-        ("tests/storage/http/test_authorization.py -k host",),
+        ("tests/storage/adls/test_adls_access.py -k host",),
     ),
     Mutant(
         "token_is_renewed_once_it_has_ended",
