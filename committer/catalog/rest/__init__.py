@@ -1,3 +1,5 @@
-"""A catalog behind Iceberg's REST protocol: HTTP and who may ask (`rest_client`, `rest_auth`),
-names (`rest_paths`), the port (`rest_catalog`), the swap and its answers (`rest_swap`).
+"""A catalog behind Iceberg's REST protocol: the port (`rest_catalog`), creation, namespaces, vended
+credentials, and the swap with its answers (`rest_swap`).
+
+HTTP, tokens and paths are in `client`, not here.
 """

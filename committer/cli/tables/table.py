@@ -24,7 +24,10 @@ from committer.cli.tables.table_plan import plan
 from committer.cli.tables.table_set import set_
 from committer.cli.views.table_source import SnapshotChoice, TablePlace, open_table
 
-app = typer.Typer(help="Create, name and show tables.", no_args_is_help=True)
+app = typer.Typer(
+    help="Create, show, name, evolve, branch, roll back, migrate and purge tables.",
+    no_args_is_help=True,
+)
 app.command()(create)
 app.command()(register)
 app.command()(rename)
