@@ -75,9 +75,22 @@ def test_every_module_opens_by_saying_what_lives_there() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in sources()
-        if (text := path.read_text()) and ast.get_docstring(ast.parse(text)) is None
+        if ast.get_docstring(ast.parse(path.read_text())) is None
     ]
     assert silent == []
+
+
+# What a package says to keep something out.
+KEEPING_OUT = re.compile(r"\b(no|not|nothing|neither|never|none|only|elsewhere)\b", re.IGNORECASE)
+
+
+def test_every_package_says_what_must_not_live_there() -> None:
+    packages = (path for path in sources() if path.name == "__init__.py")
+    assert [
+        str(path.parent.relative_to(ROOT))
+        for path in packages
+        if not KEEPING_OUT.search(ast.get_docstring(ast.parse(path.read_text())) or "")
+    ] == []
 
 
 @pytest.mark.parametrize("layer", ["committer/service", "committer/iceberg"])

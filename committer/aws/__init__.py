@@ -1,1 +1,4 @@
-"""AWS clients, what their errors mean, and how they get access."""
+"""AWS clients, what their errors mean, and how they get access.
+
+Nothing here knows a catalog, a storage or a setting.
+"""

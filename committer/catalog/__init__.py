@@ -1,1 +1,4 @@
-"""Catalogs: names of tables and the conditional swap of their pointers, one module a back end."""
+"""Catalogs: names of tables and the conditional swap of their pointers, one package each back end.
+
+No adapter knows another one, and none plans a commit.
+"""

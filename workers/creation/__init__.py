@@ -1,1 +1,4 @@
-"""Tables made from DataFrames: their schema, their layout, their place in a catalog."""
+"""Tables made from DataFrames: their schema, their layout, their place in a catalog.
+
+No row is written here.
+"""

@@ -1,1 +1,4 @@
-"""Data files: Parquet written to a disk or an object store, and taken back if nothing names it."""
+"""Data files: written to a disk or an object store, and taken back if nothing names them.
+
+Nothing here publishes a file: `requests` does.
+"""

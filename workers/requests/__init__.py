@@ -1,1 +1,4 @@
-"""Commit requests of a writer: built, signed, published, and followed until they are answered."""
+"""Commit requests of a writer: built, signed, published, and followed until they are answered.
+
+Nothing here knows Spark.
+"""

@@ -1,1 +1,1 @@
-"""Settings and options of a writer, and where they are read."""
+"""Settings and options of a writer, and where they are read. Nothing here imports Spark."""

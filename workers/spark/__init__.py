@@ -1,1 +1,4 @@
-"""Spark as a writer touches it: its JVM, its caches, the input of a task."""
+"""Spark as a writer touches it: its JVM, its caches, the input of a task.
+
+Nothing here knows a catalog or a request.
+"""

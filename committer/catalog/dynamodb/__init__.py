@@ -1,1 +1,4 @@
-"""The catalog in one DynamoDB table, in the layout of Java's DynamoDB catalog."""
+"""The catalog in one DynamoDB table, in the layout of Java's DynamoDB catalog.
+
+Its AWS client is made in `committer.aws`, not here.
+"""

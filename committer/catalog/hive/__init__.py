@@ -1,1 +1,4 @@
-"""A Hive metastore as catalog, in the layout of Iceberg Java's HiveCatalog."""
+"""A Hive metastore as catalog, in the layout of Iceberg Java's HiveCatalog.
+
+No other package imports `thrift`. Names of types that Glue shows too are in `hive_type_names`.
+"""

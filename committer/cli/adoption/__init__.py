@@ -1,1 +1,4 @@
-"""`frazil table add-files`: files that others wrote, added to a table as they are."""
+"""`frazil table add-files`: files that others wrote, added to a table as they are.
+
+No footer is read here: `workers.adoption` does.
+"""

@@ -1,1 +1,1 @@
-"""`frazil catalog` and `frazil namespace`."""
+"""`frazil catalog` and `frazil namespace`. Commands for a table are in `tables`, not here."""

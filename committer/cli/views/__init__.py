@@ -1,1 +1,4 @@
-"""Views of metadata and its files: `frazil inspect`, and those that commands of tables share."""
+"""Views of metadata and its files: `frazil inspect`, and those that commands of tables share.
+
+Nothing here changes a table.
+"""

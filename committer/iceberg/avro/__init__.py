@@ -1,1 +1,4 @@
-"""Avro as Iceberg uses it: containers, codecs, schemas, and decoders for known shapes."""
+"""Avro as Iceberg uses it: containers, codecs, schemas, and decoders for known shapes.
+
+No I/O. What the rows of a manifest mean is in `entry` and `manifest`.
+"""

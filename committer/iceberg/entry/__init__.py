@@ -1,1 +1,4 @@
-"""One manifest entry and its data file: model, decoding, encoding, checks."""
+"""One manifest entry and its data file: model, decoding, encoding, checks.
+
+No I/O. A whole manifest is in `manifest`.
+"""

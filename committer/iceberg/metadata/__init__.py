@@ -1,1 +1,4 @@
-"""Table metadata: the model, its JSON form, and the rules that it keeps."""
+"""Table metadata: the model, its JSON form, and the rules that it keeps.
+
+No I/O. Changes of it are in `updates`.
+"""

@@ -1,1 +1,4 @@
-"""Schemas, partition specs, sort orders, and how fields are named and numbered."""
+"""Schemas, partition specs, sort orders, and how fields are named and numbered.
+
+No I/O. How they become other ones is in `evolution`.
+"""

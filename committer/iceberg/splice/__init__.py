@@ -1,1 +1,1 @@
-"""Manifests made of the bytes of other manifests, without decoding each entry."""
+"""Manifests made of the bytes of other manifests, without decoding each entry. No I/O."""

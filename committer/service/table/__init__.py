@@ -1,4 +1,4 @@
 """The rounds of one table: admission, content checks, the swap, and verdicts.
 
-The steps after a verdict live in `settle`; background work lives in `upkeep`.
+Not here: the steps after a verdict, which are in `settle`, and background work, in `upkeep`.
 """

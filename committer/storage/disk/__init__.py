@@ -1,1 +1,4 @@
-"""The storage on a local disk, safe beside other processes and after a crash."""
+"""The storage on a local disk, safe beside other processes and after a crash.
+
+No object store is known here.
+"""

@@ -1,1 +1,4 @@
-"""Rows that delete files delete of a data file: loaded, kept for other tasks, found in batches."""
+"""Rows that delete files delete of a data file: loaded, kept for other tasks, found in batches.
+
+Which delete files a data file has is planned in `committer.iceberg.scan`, not here.
+"""
