@@ -165,16 +165,6 @@ class PartitionSpecUpdate:
         self._removed.add(field.field_id)
         return self
 
-    def remove_transform(self, source: str, transform: Transform = IDENTITY) -> Self:
-        """Remove the field of a column's transform, under any name."""
-        column = existing_column(self._schema, source, case_sensitive=self._case_sensitive)
-        field = self._by_key.get((column.field_id, transform))
-        if field is None:
-            raise InvalidMetadataError(
-                f"expected a partition field {transform} of `{source}`, found none"
-            )
-        return self.remove_field(field.name)
-
     def rename_field(self, name: str, new_name: str) -> Self:
         field = self._existing(name)
         if field.field_id in self._removed:

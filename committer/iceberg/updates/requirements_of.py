@@ -22,7 +22,6 @@ from committer.iceberg.updates.metadata_update import (
     Update,
 )
 from committer.iceberg.updates.requirement import (
-    AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
@@ -32,11 +31,6 @@ from committer.iceberg.updates.requirement import (
     AssertTableUUID,
     Requirement,
 )
-
-
-def requirements_of_creation() -> tuple[Requirement, ...]:
-    """Return the requirements of a change that creates a table."""
-    return (AssertCreate(),)
 
 
 def requirements_of_update(

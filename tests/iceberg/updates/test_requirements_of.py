@@ -28,7 +28,6 @@ from committer.iceberg.updates.metadata_update import (
     apply_updates,
 )
 from committer.iceberg.updates.requirement import (
-    AssertCreate,
     AssertCurrentSchemaId,
     AssertDefaultSortOrderId,
     AssertDefaultSpecId,
@@ -40,7 +39,6 @@ from committer.iceberg.updates.requirement import (
     failed_requirement,
 )
 from committer.iceberg.updates.requirements_of import (
-    requirements_of_creation,
     requirements_of_update,
 )
 from tests.support.iceberg.metadata_builders import (
@@ -126,10 +124,6 @@ def test_what_a_late_writer_of_main_has_used_is_not_removed(removal: Update) -> 
     )
     failed = [each for each in found if failed_requirement(each, moved) is not None]
     assert failed == [AssertRefSnapshotId(MAIN, 3)]
-
-
-def test_a_creation_requires_that_there_is_no_table() -> None:
-    assert requirements_of_creation() == (AssertCreate(),)
 
 
 def test_a_table_without_a_uuid_has_nothing_to_be_told_by() -> None:
