@@ -10,11 +10,11 @@ import pytest
 
 from bench import workload
 from bench.child import Child, Message, StoppedError, answer_lines
-from committer.iceberg.entry.data_file import added_entry
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.values.single_value import decode_value
 from committer.plan.batch.data_locations import names_attempt
+from tests.support.iceberg.manifest_builders import added_entry
 
 LOCATION = "file:///warehouse/db/t"
 

@@ -23,7 +23,7 @@ from committer.iceberg.deletes.deletion_vector import (
 from committer.iceberg.deletes.deletion_vector_file import DELETION_VECTOR_TYPE
 from committer.iceberg.deletes.puffin import decode_blob, decode_puffin_footer
 from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
-from committer.iceberg.entry.data_file import ManifestContent, added_entry
+from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.where_text import parse_where
 from committer.iceberg.manifest.manifest import decode_manifest
@@ -51,6 +51,7 @@ from tests.fuzz.mutation import (
     vector_damaged,
 )
 from tests.support.builders.fixtures import expected, fixtures_dir, read_bytes, table_dir, vectors
+from tests.support.iceberg.manifest_builders import added_entry
 
 Damage = Callable[[bytes, Random], bytes]
 

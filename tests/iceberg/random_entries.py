@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from committer.iceberg.entry.data_file import (
-    DataFile,
-    ManifestEntry,
-    ManifestEntryStatus,
-    added_entry,
-)
-from tests.support.iceberg.manifest_builders import data_file
+from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
+from tests.support.iceberg.manifest_builders import added_entry, data_file
 
 _COUNT = st.integers(0, 2**62)
 _BOUND = st.one_of(

@@ -11,7 +11,6 @@ from dataclasses import replace
 from enum import Enum
 from functools import partial
 
-from committer.iceberg.entry.data_file import added_entry
 from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import (
@@ -22,6 +21,7 @@ from committer.iceberg.updates.metadata_update import (
 )
 from tests.simulation.engine import Change, Worker
 from tests.support.faults.foreign_expiry import as_pyiceberg_expires
+from tests.support.iceberg.manifest_builders import added_entry
 
 Step = Callable[[Worker], Awaitable[Change | None]]
 SNAPSHOTS_KEPT = 2

@@ -12,12 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from committer.errors import FrazilError, NoSuchTableError, NotFoundError
-from committer.iceberg.entry.data_file import (
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    added_entry,
-)
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
@@ -45,6 +40,7 @@ from tests.simulation.engine import Change, Worker
 from tests.simulation.expiries import Expiry, Step, replace_table, tag
 from tests.simulation.foreign_rows import apply_deletes, delete_rows
 from tests.simulation.ports import Ports
+from tests.support.iceberg.manifest_builders import added_entry
 
 # As Iceberg's `commit.retry.num-retries`.
 RETRIES_MAX = 4

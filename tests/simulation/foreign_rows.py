@@ -15,12 +15,12 @@ from committer.iceberg.entry.data_file import (
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
-    added_entry,
 )
 from tests.simulation.contents import delete_key
 from tests.simulation.engine import Change, NewManifest, Worker
 from tests.simulation.scan import Scan, scan_branch
 from tests.simulation.work import Work
+from tests.support.iceberg.manifest_builders import added_entry
 
 _Key = tuple[str, int | None, int | None]
 

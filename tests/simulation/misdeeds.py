@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus, added_entry
+from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     encode_manifest_file,
@@ -39,6 +39,7 @@ from tests.simulation.observed import ObservedCatalog, ObservedQueue, ObservedSt
 from tests.support.builders.request_builders import build_file, build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.worlds import ManualWorld
+from tests.support.iceberg.manifest_builders import added_entry
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.memory.memory_queue import MemoryQueue, MemoryServer
 from tests.support.memory.memory_storage import MemoryStorage

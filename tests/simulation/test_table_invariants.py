@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 
-from committer.iceberg.entry.data_file import added_entry
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.snapshot import MAIN, MetadataLogEntry, Snapshot, SnapshotLogEntry
 from committer.iceberg.updates.metadata_update import (
@@ -37,6 +36,7 @@ from tests.support.builders.request_builders import (
     sealed_manifests,
 )
 from tests.support.builders.table_builders import build_table
+from tests.support.iceberg.manifest_builders import added_entry
 
 # --- I2, I3: once, and whole ---------------------------------------------------------------------
 

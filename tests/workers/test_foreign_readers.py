@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
 
-from committer.iceberg.entry.data_file import DataFile, added_entry
+from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
 from committer.iceberg.manifest.manifest_writer import (
     ManifestContext,
@@ -28,6 +28,7 @@ from committer.iceberg.manifest.manifest_writer import (
 from committer.iceberg.schema.partition_spec import print_partition_spec
 from committer.iceberg.schema.schema import Schema, print_schema
 from committer.iceberg.values.types import UUIDType
+from tests.support.iceberg.manifest_builders import added_entry
 from tests.support.workers.tables import nested
 from tests.support.workers.write_target import Target, spec_of, write_rows
 from tests.workers.edge_rows import edge_rows, v2_primitives, whole_seconds

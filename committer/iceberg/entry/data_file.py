@@ -102,8 +102,3 @@ class ManifestEntry:
     @property
     def is_live(self) -> bool:
         return self.status != ManifestEntryStatus.DELETED
-
-
-def added_entry(data_file: DataFile, *, snapshot_id: int | None = None) -> ManifestEntry:
-    """Return the entry of a new file: everything that can be inherited is null, so it is final."""
-    return ManifestEntry(ManifestEntryStatus.ADDED, snapshot_id, None, None, data_file)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import encode_deletion_vectors
-from committer.iceberg.entry.data_file import DataFile, DataFileContent, added_entry
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -20,6 +20,7 @@ from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest, InlineManifest
 from tests.conformance.operations.case import Step
 from tests.support.builders.request_builders import SYNC, build_line, seal
+from tests.support.iceberg.manifest_builders import added_entry
 
 _DATA_BYTES, _DELETES_BYTES = 1_000, 500
 _RECORDS = 10

@@ -22,7 +22,6 @@ from committer.iceberg.entry.data_file import (
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
-    added_entry,
 )
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
@@ -39,6 +38,7 @@ from tests.support.builders.fixtures import read_bytes, table_dir
 from tests.support.iceberg.manifest_builders import (
     SCORE,
     SYNC,
+    added_entry,
     as_text,
     context,
     data_file,

@@ -22,7 +22,6 @@ from committer.iceberg.entry.data_file import (
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
-    added_entry,
 )
 from committer.iceberg.entry.entry_decoder import entry_from_record
 from committer.iceberg.entry.map_layouts import MapLayouts
@@ -36,6 +35,7 @@ from tests.iceberg.rows import rows_of
 from tests.support.builders.fixtures import expected, read_bytes, table_names
 from tests.support.iceberg.manifest_builders import (
     SYNC,
+    added_entry,
     context,
     data_file,
     delete_file,

@@ -12,12 +12,7 @@ import pytest
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.container import read_header
-from committer.iceberg.entry.data_file import (
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    added_entry,
-)
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.manifest.manifest import decode_manifest, iter_entries
 from committer.iceberg.manifest.manifest_list import (
@@ -50,6 +45,7 @@ from committer.iceberg.values.types import (
 from tests.support.builders.fixtures import expected, read_bytes, table_names
 from tests.support.iceberg.manifest_builders import (
     SYNC,
+    added_entry,
     context,
     data_file,
     foreign_manifest,

@@ -11,12 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.entry.data_file import (
-    DataFile,
-    ManifestContent,
-    ManifestEntry,
-    added_entry,
-)
+from committer.iceberg.entry.data_file import DataFile, ManifestContent, ManifestEntry
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import ManifestFile
@@ -26,7 +21,13 @@ from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
 from tests.iceberg.random_entries import FIELD_IDS, entries
 from tests.iceberg.rows import manifest_row, rows_of
 from tests.support.builders.fixtures import expected, read_bytes, table_names
-from tests.support.iceberg.manifest_builders import SYNC, context, data_file, foreign_manifest
+from tests.support.iceberg.manifest_builders import (
+    SYNC,
+    added_entry,
+    context,
+    data_file,
+    foreign_manifest,
+)
 
 METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 # Its manifests are not valid Avro: see the fixtures' README.

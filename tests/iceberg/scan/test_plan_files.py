@@ -10,12 +10,7 @@ from typing import Any
 import pytest
 
 from committer.errors import InvalidFilterError, InvalidMetadataError
-from committer.iceberg.entry.data_file import (
-    DataFile,
-    DataFileContent,
-    ManifestContent,
-    added_entry,
-)
+from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.where_text import parse_where
@@ -27,6 +22,7 @@ from committer.iceberg.scan.scan_task import FileScanTask
 from tests.iceberg.rows import manifest_row
 from tests.support.builders.fixture_tables import BROKEN, NAMES
 from tests.support.builders.fixtures import expected, read_bytes
+from tests.support.iceberg.manifest_builders import added_entry
 
 
 def load(name: str) -> TableMetadata:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from committer.errors import InvalidRequestError
-from committer.iceberg.entry.data_file import DataFile, ManifestContent, added_entry
+from committer.iceberg.entry.data_file import DataFile, ManifestContent
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.schema.bound_forms import bound_forms, form_of
 from committer.iceberg.schema.schema import Schema, parse_schema
@@ -21,7 +21,7 @@ from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import IcebergType, NestedField, StructType
 from committer.reason import Reason
 from tests.support.iceberg.bounds_by_type import FORMS
-from tests.support.iceberg.manifest_builders import SYNC, foreign_manifest, spec
+from tests.support.iceberg.manifest_builders import SYNC, added_entry, foreign_manifest, spec
 
 RIGHT = [(kind, bound) for kind, (right, _) in FORMS.items() for bound in right]
 WRONG = [(kind, bound) for kind, (_, wrong) in FORMS.items() for bound in wrong]

@@ -20,7 +20,6 @@ from committer.iceberg.entry.data_file import (
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
-    added_entry,
 )
 from committer.iceberg.entry.entry_check import check_addition
 from committer.iceberg.entry.entry_encoder import entry_encoder
@@ -41,6 +40,7 @@ from tests.support.iceberg.manifest_builders import (
     MAPS,
     SCORE,
     SYNC,
+    added_entry,
     context,
     data_file,
     delete_file,

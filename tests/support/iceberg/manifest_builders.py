@@ -17,7 +17,7 @@ from committer.iceberg.entry.data_file import (
     DataFileContent,
     ManifestContent,
     ManifestEntry,
-    added_entry,
+    ManifestEntryStatus,
 )
 from committer.iceberg.manifest.manifest_writer import (
     ManifestContext,
@@ -52,6 +52,11 @@ REGION_AND_DAY = (
     {"name": "ts_day", "transform": "day", "source-id": 3, "field-id": 1001},
 )
 SCORE = ({"name": "score", "transform": "identity", "source-id": 4, "field-id": 1000},)
+
+
+def added_entry(data_file: DataFile, *, snapshot_id: int | None = None) -> ManifestEntry:
+    """Return the entry of a new file: everything that can be inherited is null, so it is final."""
+    return ManifestEntry(ManifestEntryStatus.ADDED, snapshot_id, None, None, data_file)
 
 
 def spec(*fields: dict[str, object], spec_id: int = 0) -> PartitionSpec:

@@ -27,7 +27,6 @@ from committer.iceberg.entry.data_file import (
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
-    added_entry,
 )
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import (
@@ -57,6 +56,7 @@ from committer.iceberg.updates.metadata_update import (
     apply_updates,
 )
 from committer.iceberg.values.locations import metadata_file_location
+from tests.support.iceberg.manifest_builders import added_entry
 from tests.support.integration.readers import local
 from tests.support.workers.write_target import Target, names, writer_of
 from workers.arrow.arrow_schema import arrow_schema
