@@ -2,6 +2,8 @@
 
 No I/O, as in `plan_files.py`. Snapshots count along the lineage of the last one. Errors of both
 scans: as `plan_files`, and `NotFoundError` where the first snapshot is not in that lineage.
+`plan_changes` has no caller in the service: it is for programs that read a table, as
+`docs/how-to/plan-a-scan.md` says.
 Source: the reference's incremental append and changelog scans.
 """
 

@@ -1,5 +1,8 @@
 """File scan tasks as JSON: each by itself, and many that share their delete files.
 
+It has no caller in the service: it is for programs that hand tasks to another one, as
+`docs/how-to/plan-a-scan.md` says.
+
 Source: the specification, Appendix C, "File Scan Task Serialization"; the schemas `ScanTasks` and
 `FileScanTask` of the REST catalog. JSON has no sequence numbers: tasks that were read have none.
 """
