@@ -8,7 +8,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.table_metadata import parse_table_metadata, print_table_metadata
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
 from committer.iceberg.schema.sort_order import UNSORTED, SortField, SortOrder
-from committer.iceberg.updates.creation import table_of_updates, updates_that_create
+from committer.iceberg.updates.creation import updates_that_create
 from committer.iceberg.updates.metadata_update import (
     AddPartitionSpec,
     AddSchema,
@@ -21,6 +21,7 @@ from committer.iceberg.updates.metadata_update import (
 from committer.iceberg.updates.metadata_update_json import parse_update, print_update
 from committer.iceberg.values.transforms import parse_transform
 from tests.support.builders.fixtures import table_dir, table_names
+from tests.support.iceberg.created_table import table_of_updates
 from tests.support.iceberg.metadata_builders import SCHEMA, START_MS, TABLE_UUID, build_table
 
 SPEC = PartitionSpec(0, (PartitionField((1,), 1000, "b", parse_transform("bucket[4]")),))
