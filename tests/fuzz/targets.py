@@ -40,7 +40,6 @@ from committer.iceberg.schema.partition_spec import parse_partition_spec, partit
 from committer.iceberg.schema.schema import Schema, parse_schema, print_schema
 from committer.iceberg.splice.manifest_walk import walk_additions
 from committer.iceberg.updates.metadata_update_json import parse_update, print_update
-from committer.iceberg.updates.requirement import parse_requirement, print_requirement
 from tests.fuzz import requests
 from tests.fuzz.mutation import (
     avro_damaged,
@@ -88,10 +87,6 @@ def _read_expression(content: bytes) -> None:
 
 def _read_update(content: bytes) -> None:
     print_update(parse_update(_parsed(content)))
-
-
-def _read_requirement(content: bytes) -> None:
-    print_requirement(parse_requirement(_parsed(content)))
 
 
 def _read_content_file(content: bytes) -> None:
@@ -255,17 +250,6 @@ def _update_seeds() -> list[bytes]:
     return [printed(update) for update in updates]
 
 
-def _requirement_seeds() -> list[bytes]:
-    requirements: list[dict[str, object]] = [
-        {"type": "assert-create"},
-        {"type": "assert-table-uuid", "uuid": "f79c3e09-677c-4bbd-a479-3f349cb785e7"},
-        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 1},
-        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 1},
-        {"type": "assert-default-spec-id", "default-spec-id": 0},
-    ]
-    return [printed(requirement) for requirement in requirements]
-
-
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
@@ -304,6 +288,5 @@ TARGETS: dict[str, Target] = {
         Target("expression", _read_expression, _expression_seeds, json_damaged),
         Target("content-file", _read_content_file, _content_file_seeds, json_damaged),
         Target("update", _read_update, _update_seeds, json_damaged),
-        Target("requirement", _read_requirement, _requirement_seeds, json_damaged),
     )
 }

@@ -8,9 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from committer.errors import UnsupportedError
 from committer.iceberg.metadata.metadata_model import TableMetadata
-from committer.iceberg.values.json_reader import Reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,33 +135,3 @@ def print_requirement(requirement: Requirement) -> dict[str, object]:
             return {"type": "assert-default-spec-id", "default-spec-id": default}
         case AssertDefaultSortOrderId(default):
             return {"type": "assert-default-sort-order-id", "default-sort-order-id": default}
-
-
-def parse_requirement(json_value: object, *, where: str = "requirement") -> Requirement:
-    """Read a requirement of a table.
-
-    Errors: `UnsupportedError` for an unknown type or that of views, `InvalidMetadataError` for a
-    malformed one.
-    """
-    reader = Reader(json_value, where)
-    kind = reader.text("type")
-    match kind:
-        case "assert-create":
-            return AssertCreate()
-        case "assert-table-uuid":
-            return AssertTableUUID(reader.uuid("uuid"))
-        case "assert-ref-snapshot-id":
-            return AssertRefSnapshotId(reader.text("ref"), reader.optional_integer("snapshot-id"))
-        case "assert-last-assigned-field-id":
-            return AssertLastAssignedFieldId(reader.integer("last-assigned-field-id", 32))
-        case "assert-current-schema-id":
-            return AssertCurrentSchemaId(reader.integer("current-schema-id", 32))
-        case "assert-last-assigned-partition-id":
-            return AssertLastAssignedPartitionId(reader.integer("last-assigned-partition-id", 32))
-        case "assert-default-spec-id":
-            return AssertDefaultSpecId(reader.integer("default-spec-id", 32))
-        case "assert-default-sort-order-id":
-            return AssertDefaultSortOrderId(reader.integer("default-sort-order-id", 32))
-        case "assert-view-uuid":
-            raise UnsupportedError(f"{where}: `{kind}` is of a view, expected one of a table")
-    raise UnsupportedError(f"{where}: unknown requirement `{kind[:100]}`")

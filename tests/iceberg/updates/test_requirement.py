@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.updates.requirement import (
     AssertCreate,
     AssertCurrentSchemaId,
@@ -19,7 +18,6 @@ from committer.iceberg.updates.requirement import (
     AssertTableUUID,
     Requirement,
     failed_requirement,
-    parse_requirement,
     print_requirement,
 )
 from tests.iceberg.rest_forms import REQUIREMENT_FORMS
@@ -88,29 +86,11 @@ def test_only_a_creation_holds_without_a_table() -> None:
 
 
 @pytest.mark.parametrize(("requirement", "form"), REQUIREMENT_FORMS)
-def test_a_requirement_is_printed_and_read_in_the_form_of_rest(
+def test_a_requirement_is_printed_in_the_form_of_rest(
     requirement: Requirement, form: dict[str, Any]
 ) -> None:
     assert print_requirement(requirement) == form
-    assert parse_requirement(form) == requirement
 
 
 def test_every_requirement_has_its_form_here() -> None:
     assert {type(requirement) for requirement, _ in REQUIREMENT_FORMS} == set(get_args(Requirement))
-
-
-def test_an_unknown_requirement_is_named() -> None:
-    with pytest.raises(UnsupportedError, match="unknown requirement `assert-magic`"):
-        parse_requirement({"type": "assert-magic"})
-
-
-def test_a_requirement_of_a_view_is_refused_as_such() -> None:
-    with pytest.raises(UnsupportedError, match="`assert-view-uuid` is of a view"):
-        parse_requirement({"type": "assert-view-uuid", "uuid": str(TABLE_UUID)})
-
-
-def test_a_malformed_requirement_is_refused_with_its_key() -> None:
-    with pytest.raises(InvalidMetadataError, match="`uuid`: expected a uuid, found `x`"):
-        parse_requirement({"type": "assert-table-uuid", "uuid": "x"})
-    with pytest.raises(InvalidMetadataError, match="`ref`: expected a string, found nothing"):
-        parse_requirement({"type": "assert-ref-snapshot-id"})
