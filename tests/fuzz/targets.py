@@ -21,7 +21,7 @@ from committer.iceberg.deletes.deletion_vector import (
     encode_deletion_vector,
 )
 from committer.iceberg.deletes.deletion_vector_file import DELETION_VECTOR_TYPE
-from committer.iceberg.deletes.puffin import decode_blob, decode_puffin_footer
+from committer.iceberg.deletes.puffin import decode_puffin_footer
 from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
@@ -51,6 +51,7 @@ from tests.fuzz.mutation import (
 )
 from tests.support.builders.fixtures import expected, fixtures_dir, read_bytes, table_dir, vectors
 from tests.support.iceberg.manifest_builders import added_entry
+from tests.support.iceberg.puffin_blobs import decode_blob
 
 Damage = Callable[[bytes, Random], bytes]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
-from committer.iceberg.avro.codecs import compress, decompress
+from committer.iceberg.avro.codecs import compress
 
 _T = TypeVar("_T")
 
@@ -22,8 +22,6 @@ _TRAILER_BYTES = 12
 _FOOTER_BYTES_MAX = 64 * 1024 * 1024
 _COMPRESSED_FLAG = 1
 _ZSTD = "zstd"
-# The most bytes that a reader takes: sketches have kilobytes, and vectors are not compressed.
-_INFLATED_BYTES_MAX = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,26 +135,6 @@ def _print_blob(blob: BlobMetadata) -> dict[str, object]:
 
 
 # --- Reading -------------------------------------------------------------------------------------
-
-
-def decode_blob(buf: bytes | memoryview, blob: BlobMetadata, *, where: str = "Puffin") -> bytes:
-    """Decode the content of a blob of a whole file.
-
-    Errors: `InvalidMetadataError` naming `where` for a blob outside the file, or that does not
-    inflate; `UnsupportedError` for lz4.
-    """
-    place = f"{where}: the blob at {blob.offset}"
-    if blob.offset + blob.length > len(buf):
-        raise InvalidMetadataError(f"{place}: {blob.length} bytes in a file of {len(buf)}")
-    content = bytes(buf[blob.offset : blob.offset + blob.length])
-    if blob.compression_codec is None:
-        return content
-    if blob.compression_codec != _ZSTD:
-        raise UnsupportedError(f"{place}: compressed with `{blob.compression_codec}`")
-    try:
-        return decompress("zstandard", content, _INFLATED_BYTES_MAX)
-    except InvalidMetadataError as error:
-        raise InvalidMetadataError(f"{place}: {error}") from error
 
 
 def decode_puffin_footer(buf: bytes | memoryview, *, where: str = "Puffin") -> PuffinFooter:

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from pyiceberg.table.puffin import PuffinFile
 
 from committer.errors import InvalidMetadataError, UnsupportedError
-from committer.iceberg.deletes.puffin import Blob, decode_blob, decode_puffin_footer, encode_puffin
+from committer.iceberg.deletes.puffin import Blob, decode_puffin_footer, encode_puffin
 from tests.support.builders.fixtures import fixtures_dir, read_bytes, table_dir
+from tests.support.iceberg.puffin_blobs import decode_blob
 
 
 def test_deletion_vectors_lie_where_the_manifest_entries_say() -> None:
