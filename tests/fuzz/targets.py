@@ -39,7 +39,7 @@ from committer.iceberg.schema.name_mapping import parse_name_mapping, print_name
 from committer.iceberg.schema.partition_spec import parse_partition_spec, partition_type
 from committer.iceberg.schema.schema import Schema, parse_schema, print_schema
 from committer.iceberg.splice.manifest_walk import walk_additions
-from committer.iceberg.updates.metadata_update_json import parse_update, print_update
+from committer.iceberg.updates.metadata_update_json import print_update
 from tests.fuzz import requests
 from tests.fuzz.mutation import (
     avro_damaged,
@@ -52,6 +52,7 @@ from tests.fuzz.mutation import (
 from tests.support.builders.fixtures import expected, fixtures_dir, read_bytes, table_dir, vectors
 from tests.support.iceberg.manifest_builders import added_entry
 from tests.support.iceberg.puffin_blobs import decode_blob
+from tests.support.iceberg.update_reader import parse_update
 
 Damage = Callable[[bytes, Random], bytes]
 

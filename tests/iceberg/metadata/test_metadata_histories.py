@@ -15,10 +15,11 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.table_metadata import parse_table_metadata, print_table_metadata
 from committer.iceberg.updates.metadata_update import Update, apply_updates
-from committer.iceberg.updates.metadata_update_json import parse_update, print_update
+from committer.iceberg.updates.metadata_update_json import print_update
 from tests.iceberg.random_updates import RandomChanges
 from tests.iceberg.table_model import Refused, TableModel
 from tests.support.iceberg.metadata_builders import START_MS, build_table
+from tests.support.iceberg.update_reader import parse_update
 
 
 @pytest.mark.simulation

@@ -29,7 +29,6 @@ from committer.iceberg.updates.metadata_update import (
     UpgradeFormatVersion,
     apply_updates,
 )
-from committer.iceberg.updates.metadata_update_json import parse_update
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, NestedField
 from tests.support.iceberg.metadata_builders import (
@@ -39,6 +38,7 @@ from tests.support.iceberg.metadata_builders import (
     build_snapshot,
     build_table,
 )
+from tests.support.iceberg.update_reader import parse_update
 
 LONG_LIMIT = 2**63
 INT_LIMIT = 2**31

@@ -18,11 +18,12 @@ from committer.iceberg.updates.metadata_update import (
     Update,
     UpgradeFormatVersion,
 )
-from committer.iceberg.updates.metadata_update_json import parse_update, print_update
+from committer.iceberg.updates.metadata_update_json import print_update
 from committer.iceberg.values.transforms import parse_transform
 from tests.support.builders.fixtures import table_dir, table_names
 from tests.support.iceberg.created_table import table_of_updates
 from tests.support.iceberg.metadata_builders import SCHEMA, START_MS, TABLE_UUID, build_table
+from tests.support.iceberg.update_reader import parse_update
 
 SPEC = PartitionSpec(0, (PartitionField((1,), 1000, "b", parse_transform("bucket[4]")),))
 ORDER = SortOrder(1, (SortField((2,), parse_transform("identity"), "asc", "nulls-first"),))

@@ -16,8 +16,9 @@ from committer.iceberg.updates.metadata_update import (
     SetProperties,
     Update,
 )
-from committer.iceberg.updates.metadata_update_json import parse_update, print_update
+from committer.iceberg.updates.metadata_update_json import print_update
 from tests.iceberg.rest_forms import SPEC, SPEC_JSON, UPDATE_FORMS
+from tests.support.iceberg.update_reader import parse_update
 
 
 @pytest.mark.parametrize(("update", "form"), UPDATE_FORMS, ids=lambda each: type(each).__name__)

@@ -22,11 +22,11 @@ from committer.iceberg.schema.partition_spec import UNPARTITIONED, parse_partiti
 from committer.iceberg.schema.schema import parse_schema
 from committer.iceberg.schema.sort_order import UNSORTED, parse_sort_order
 from committer.iceberg.updates.metadata_update import Update, apply_updates
-from committer.iceberg.updates.metadata_update_json import parse_update
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from tests.support.iceberg.created_table import table_of_updates
+from tests.support.iceberg.update_reader import parse_update
 
 Namespace = tuple[str, ...]
 _IDS = UUID(int=0)
