@@ -44,7 +44,7 @@ from workers.requests.table_cache import TableCache, opened
 
 VIRTUAL_TIME = True
 
-ROLES = ("committer", "operator", "producer", "sweeper")
+ROLES = ("committer", "operator", "producer", "maintenance")
 
 # --- The calls that there are --------------------------------------------------------------------
 
@@ -75,7 +75,7 @@ STORAGE_METHODS = {
     "committer": {"get", "head", "create", "replace", "delete", "list"},
     "producer": {"get", "head", "create", "list"},
     "operator": {"get", "head", "create", "replace", "delete", "list"},
-    "sweeper": {"get", "delete", "list"},
+    "maintenance": {"get", "delete", "list"},
 }
 # Modules of commands, not of `frazil serve`.
 BY_PEOPLE = set((ROOT / "committer/service/admin").glob("*.py"))
@@ -202,16 +202,20 @@ def test_a_producer_adds_requests_and_data_files_and_touches_nothing_else() -> N
     }
 
 
-def test_data_files_are_written_by_producers_and_removed_by_the_sweeper_alone() -> None:
+def test_data_files_are_written_by_producers_and_removed_by_maintenance_alone() -> None:
     for role in ROLES:
         policy = load_policy(role)
         written = policy.allows("s3:PutObject", f"{BUCKET}/{DATA}", OVERWRITES)
         assert written == (role == "producer")
-        assert policy.allows("s3:DeleteObject", f"{BUCKET}/{DATA}") == (role == "sweeper")
+        assert policy.allows("s3:DeleteObject", f"{BUCKET}/{DATA}") == (role == "maintenance")
 
 
-def test_the_sweeper_writes_nothing() -> None:
-    assert load_policy("sweeper").actions == {"s3:ListBucket", "s3:GetObject", "s3:DeleteObject"}
+def test_maintenance_writes_nothing() -> None:
+    assert load_policy("maintenance").actions == {
+        "s3:ListBucket",
+        "s3:GetObject",
+        "s3:DeleteObject",
+    }
 
 
 def test_only_an_operator_makes_and_drops() -> None:
@@ -269,15 +273,15 @@ async def expired(
     return harness, harness.storage.inner
 
 
-async def test_with_the_sweepers_policy_the_committer_cleans_up(
+async def test_with_the_maintenance_policy_the_committer_cleans_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    harness, policed = await expired(monkeypatch, "committer", "sweeper")
+    harness, policed = await expired(monkeypatch, "committer", "maintenance")
     assert policed.refused == []
     assert len((await harness.load()).snapshots) < 15
 
 
-async def test_without_the_sweepers_policy_the_committer_deletes_nothing_of_a_table_and_goes_on(
+async def test_without_the_maintenance_policy_the_committer_deletes_nothing_of_a_table_and_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _, policed = await expired(monkeypatch, "committer")

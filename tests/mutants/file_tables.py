@@ -129,10 +129,10 @@ FILE_TABLES = (
         (f"{_SERVICE} -k none_is_deleted",),
     ),
     Mutant(
-        "sweeper_takes_versions_that_the_log_spans",
+        "orphan_search_takes_versions_that_the_log_spans",
         "committer/plan/cleanup/orphan_search.py",
         "    return number >= min(spanned) if",
         "    return number < 0 if",
-        (f"{_SERVICE} -k sweeper",),
+        (f"{_SERVICE} -k orphan_search",),
     ),
 )

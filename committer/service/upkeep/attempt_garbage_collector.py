@@ -79,7 +79,7 @@ class AttemptGarbageCollector:
         self._noted += entries
         self._is_resumed = True
         if entries:
-            log.info("leftovers.resumed", table=self._table, entries=len(entries))
+            log.info("garbage.resumed", table=self._table, entries=len(entries))
 
     async def _note(self, found: GarbageFiles, state: TableState) -> None:
         if found.bases and len(self._noted) >= NOTED_MAX:
@@ -105,12 +105,12 @@ class AttemptGarbageCollector:
         for batch in delete_batches(garbage.files):
             reason = await self._why_not(garbage)
             if reason is not None:
-                log.warning("leftovers.given_up", table=self._table, reason=reason)
+                log.warning("garbage.abandoned", table=self._table, reason=reason)
                 await self._files.parts.journal.delete(entry)
                 return
             await self._files.delete(batch)
         await self._files.parts.journal.delete(entry)
-        log.info("leftovers.deleted", table=self._table, files=len(garbage.files))
+        log.info("garbage.deleted", table=self._table, files=len(garbage.files))
 
     async def _why_not(self, garbage: GarbageFiles) -> str | None:
         """Return why the files have to stay; None if they need not."""

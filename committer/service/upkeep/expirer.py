@@ -195,7 +195,7 @@ class Expirer:
         if found is None:
             return
         for batch in delete_batches(found.in_order):
-            if await self._is_given_up(entry, (await self._files.latest()).metadata):
+            if await self._is_abandoned(entry, (await self._files.latest()).metadata):
                 return
             await self._files.delete(batch)
         await self._parts.journal.delete(entry)
@@ -219,7 +219,7 @@ class Expirer:
         None: the deletion is given up.
         """
         metadata = (await self._files.latest()).metadata
-        if await self._is_given_up(entry, metadata):
+        if await self._is_abandoned(entry, metadata):
             return None
         gone = Gone(entry.snapshots, entry.statistics)
         found = await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
@@ -227,12 +227,12 @@ class Expirer:
         is_adopted = any(one.sealed.request.adopt_existing for one in self._waiting.all())
         return found.within(() if is_adopted else places_of(metadata))
 
-    async def _is_given_up(self, entry: ExpiryEntry, metadata: TableMetadata) -> bool:
+    async def _is_abandoned(self, entry: ExpiryEntry, metadata: TableMetadata) -> bool:
         """Return whether the files have to stay because they may be needed."""
         reason = _why_not(entry, metadata)
         if reason is not None:
             await self._parts.journal.delete(entry)
-            log.warning("expiry.given_up", table=str(self._table), reason=reason)
+            log.warning("expiry.abandoned", table=str(self._table), reason=reason)
         return reason is not None
 
     def _named(self) -> set[str]:

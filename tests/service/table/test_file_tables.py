@@ -146,10 +146,10 @@ async def _set_gzip(harness: ServiceHarness, storage: FailingCreates) -> None:
     await storage.inner.create([NewObject(location, content)])
 
 
-# --- The orphan sweeper --------------------------------------------------------------------------
+# --- The orphan search ---------------------------------------------------------------------------
 
 
-async def test_the_sweeper_removes_what_fell_off_the_log_and_no_version_that_counts() -> None:
+async def test_the_orphan_search_removes_what_fell_off_the_log_and_no_version_that_counts() -> None:
     harness, storage = open_harness()
     table = await harness.create_table(properties=SHORT_LOG)
     async with harness.running():
