@@ -104,7 +104,7 @@ async def _check(harness: RealHarness, published: list[RealProducer], *, rounds:
     assert await harness.quarantined() == []
     waited = [r for r in published[0].receipts.values() if r.state == ReceiptState.COMMITTED]
     assert len(waited) == rounds * EPOCHS_A_ROUND
-    found = sum(event["requests"] for event in harness.events("inbox.recovered"))
+    found = sum(event["requests"] for event in harness.events("doorbells.missed"))
     assert found > 0, "nothing had to be found in the inbox"
     outages = len(harness.events("queue.unavailable"))
     assert outages >= 1

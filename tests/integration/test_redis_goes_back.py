@@ -226,7 +226,7 @@ async def _has_work(harness: RealHarness) -> bool:
 
 
 def _tell(harness: RealHarness, found: Exactness, what: str) -> None:
-    recovered = sum(event["requests"] for event in harness.events("inbox.recovered"))
+    recovered = sum(event["requests"] for event in harness.events("doorbells.missed"))
     print(
         f"{found.requests} requests; the queue came back {what}; {recovered} found in the inbox;"
         f" {found.contents.rows} rows in {found.contents.files} files, each once, by three readers;"

@@ -36,5 +36,5 @@ async def _answers(catalog: Catalog, health: Health) -> bool:
     except FrazilError as error:
         health.unavailable("catalog", error, now="waiting for it")
         return False
-    health.returned("catalog")
+    health.recovered("catalog")
     return True

@@ -54,7 +54,7 @@ class Consumer:
         while True:
             try:
                 await self._read_once()
-                self._returned()
+                self._recovered()
             except (QueueUnavailableError, AccessError) as error:
                 await self._went_away(error)
 
@@ -142,11 +142,11 @@ class Consumer:
             )
         await self.doorbells.take(mine)
 
-    def _returned(self) -> None:
+    def _recovered(self) -> None:
         self._failures = 0
         self._show_taken()
         self.progress.is_away.clear()
-        self.health.returned("queue")
+        self.health.recovered("queue")
 
     def _show_taken(self) -> None:
         """Show each key that another program has taken as a condition with its remedy."""
@@ -156,7 +156,7 @@ class Consumer:
                 log.warning("queue.key_taken", key=key, error=why, now="listing the inbox instead")
         for key in self._shown_taken - taken.keys():
             self.health.healthy(_component(key))
-            log.info("queue.key_returned", key=key)
+            log.info("queue.key_recovered", key=key)
         self._shown_taken = set(taken)
 
     async def _went_away(self, error: Exception) -> None:

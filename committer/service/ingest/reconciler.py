@@ -85,11 +85,11 @@ class Reconciler:
                 self.listing = listing = await self.scan.run(folders, age_s, takes=takes)
                 self._show_found(listing.found)
             if not listing.failures:
-                self.health.returned("inbox")
+                self.health.recovered("inbox")
         except FrazilError as error:
             self.health.unavailable("inbox", error)
 
     def _show_found(self, requests: int) -> None:
         if requests and not self._alone:
-            log.info("inbox.recovered", requests=requests)
+            log.info("doorbells.missed", requests=requests)
             self.metrics.doorbells_missed(requests)

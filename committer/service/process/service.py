@@ -155,7 +155,7 @@ async def until_answered(
             await _pause(retry_s(failures, health.world.jitter()), stop)
         else:
             for one in {component, "storage"}:
-                health.returned(one)
+                health.recovered(one)
             return answer
     return None
 

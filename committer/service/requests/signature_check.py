@@ -58,7 +58,7 @@ class Signatures:
         except FrazilError as error:
             self.health.unavailable("keys", error, now="going on with those known")
         else:
-            self.health.returned("keys")
+            self.health.recovered("keys")
 
     async def check(self, pending: Pending, properties: Mapping[str, str]) -> None:
         """Check a request of a table with these properties, unless it was checked before.

@@ -153,7 +153,7 @@ class ShardLeases:
         seen = await leases.renew(renewal)
         self._drained -= released
         self._has_said_so = renewal.is_leaving
-        self._returned(seen)
+        self._recovered(seen)
         if seen.standing == "new" and self.seen and self.seen.standing != "displaced":
             # The server was away, or we were: the others may not have come back to it yet.
             self._before = self.owned
@@ -218,7 +218,7 @@ class ShardLeases:
         soonest_s = min([self.lease_s / RENEWALS_A_LEASE, *others])
         return max(0.01, min(soonest_s, settling_s) if settling_s > 0 else soonest_s)
 
-    def _returned(self, seen: Assignment) -> None:
+    def _recovered(self, seen: Assignment) -> None:
         self._failures = 0
         self.failure = None
         if seen.standing == "displaced":
@@ -229,7 +229,7 @@ class ShardLeases:
             if self.health.degraded("leases", why):
                 log.warning("shards.displaced", member=self.member)
         elif self.health.healthy("leases"):
-            log.info("shards.returned")
+            log.info("leases.recovered")
 
     async def _failed(self, error: FrazilError) -> None:
         """Back off. The consumer reports that the server is unavailable, not this loop."""

@@ -66,10 +66,10 @@ class Health:
         if self.degraded(component, str(error)):
             log.warning(f"{component}.unavailable", error=str(error), **told)
 
-    def returned(self, component: str) -> None:
+    def recovered(self, component: str) -> None:
         """Clear a component's condition, and log it if there was one."""
         if self.healthy(component):
-            log.info(f"{component}.returned")
+            log.info(f"{component}.recovered")
 
     async def beat(self, tell_late_s: Callable[[float], None]) -> None:
         """Beat until cancelled, and report how much too late each beat was."""
