@@ -34,7 +34,7 @@ async def _answers(catalog: Catalog, health: Health) -> bool:
     except (NoSuchTableError, InvalidMetadataError):
         pass
     except FrazilError as error:
-        health.unavailable("catalog", error, now="waiting for it")
+        health.unavailable("catalog", error, mitigation="retrying")
         return False
     health.recovered("catalog")
     return True

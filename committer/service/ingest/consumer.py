@@ -153,7 +153,7 @@ class Consumer:
         taken = self.queue.taken_keys()
         for key, why in taken.items():
             if self.health.degraded(_component(key), why):
-                log.warning("queue.key_taken", key=key, error=why, now="listing the inbox instead")
+                log.warning("queue.key_taken", key=key, error=why, mitigation="listing the inbox")
         for key in self._shown_taken - taken.keys():
             self.health.healthy(_component(key))
             log.info("queue.key_recovered", key=key)
@@ -163,7 +163,7 @@ class Consumer:
         self._failures += 1
         self._is_proven = False
         self.progress.is_away.set()
-        self.health.unavailable("queue", error, now="working from the inbox alone")
+        self.health.unavailable("queue", error, mitigation="listing the inbox")
         await self.world.sleep(retry_s(self._failures, self.world.jitter()))
 
 

@@ -77,7 +77,7 @@ class Poller:
             self.metrics.show_queue(await self._ask("queue", self.queue.depth()))
         self.metrics.show_quarantine(await self._ask("quarantine", self._look_into_quarantine()))
         if self._refused:
-            await self._ask("landed", self.resolved_refusals.take_out(self._refused))
+            await self._ask("refused requests", self.resolved_refusals.take_out(self._refused))
         if self._looks % LOOKS_A_SURVEY == 0:
             for name, location in self.folders.items():
                 await self._ask(name, self._survey(name, location))
@@ -93,18 +93,18 @@ class Poller:
         named = self._foreign.get(name, frozenset())
         self._foreign[name] = show(name, skips, self.metrics, named)
 
-    async def _ask(self, what: str, question: Coroutine[object, object, T]) -> T | None:
+    async def _ask(self, component: str, question: Coroutine[object, object, T]) -> T | None:
         """Return the answer; None if there is none, which is logged once. An unavailable queue is
         not logged here: the consumer reports it.
         """
         try:
             answer = await question
         except FrazilError as error:
-            if what not in self._unanswered and not isinstance(error, QueueUnavailableError):
-                log.warning("watch.unanswered", what=what, error=str(error))
-            self._unanswered.add(what)
+            if component not in self._unanswered and not isinstance(error, QueueUnavailableError):
+                log.warning("watch.unanswered", component=component, error=str(error))
+            self._unanswered.add(component)
             return None
-        self._unanswered.discard(what)
+        self._unanswered.discard(component)
         return answer
 
     async def _look_into_quarantine(self) -> QuarantineSize:

@@ -61,7 +61,7 @@ class RedisServer:
     claim: IO[str] | None = None
 
     def revive(self) -> str | None:
-        """Start the server again if it has died; what it said last, or None while it lives.
+        """Start the server again if it has died. Return the end of its log; None while it lives.
 
         Does not wait until it answers: clients ask again. Errors: as `start_redis_server`.
         """
@@ -70,9 +70,9 @@ class RedisServer:
         with (self.folder / "server.lock").open("a+") as lock:
             if not _try_lock(lock):
                 return None
-            said = _last_words(self.folder)
+            log_tail = _log_tail(self.folder)
             self.process = _spawn(self.binary, self.folder, lock)
-        return said
+        return log_tail
 
     def stop(self) -> None:
         """Stop the server if we started it; what it holds is on disk. Idempotent."""
@@ -134,14 +134,14 @@ async def keep_running(server: RedisServer, world: World) -> None:
     while True:
         await world.sleep(min(_REVIVE_S_MAX, _LOOK_S * 2**failures))
         try:
-            said = server.revive()
+            error_text = server.revive()
         except (SettingsError, OSError) as error:
-            said = str(error)
+            error_text = str(error)
         now_s = world.monotonic_s()
-        if said is not None:
+        if error_text is not None:
             failures = failures + 1 if now_s - looked_s < _LASTED_S else 1
             looked_s = now_s
-            log.warning("queue.server_died", said=said, now="starting it again")
+            log.warning("queue.server_died", error=error_text, mitigation="restarting it")
 
 
 def private_server_url(folder: Path) -> str:
@@ -274,7 +274,7 @@ def _wait_until_ready(server: RedisServer, address: Path) -> None:
             return
         time.sleep(_POLL_S)
     server.stop()
-    raise SettingsError(f"the private queue server did not start: {_last_words(server.folder)}")
+    raise SettingsError(f"the private queue server did not start: {_log_tail(server.folder)}")
 
 
 def _answers(address: Path) -> bool:
@@ -288,8 +288,8 @@ def _answers(address: Path) -> bool:
             return False
 
 
-def _last_words(folder: Path) -> str:
+def _log_tail(folder: Path) -> str:
     log = folder / "server.log"
     if not log.exists():
-        return f"it left no log in `{folder}`"
+        return f"there is no log in `{folder}`"
     return " / ".join(log.read_text(errors="replace").splitlines()[-_LOG_LINES_MAX:])

@@ -150,7 +150,7 @@ async def until_answered(
             answer = await _unless(stop, ask())
         except TransientError as error:
             is_storage = isinstance(error, StorageUnavailableError)
-            health.unavailable("storage" if is_storage else component, error, now="waiting for it")
+            health.unavailable("storage" if is_storage else component, error, mitigation="retrying")
             failures += 1
             await _pause(retry_s(failures, health.world.jitter()), stop)
         else:

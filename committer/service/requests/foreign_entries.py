@@ -106,4 +106,4 @@ def _claims_a_place(key: InboxKey, kind: SkipKind) -> bool:
 
 
 def _tell(key: str, kind: SkipKind, text: str) -> None:
-    log.warning("inbox.foreign_entry", key=printable(key), kind=kind.value, why=f"it is {text}")
+    log.warning("inbox.foreign_entry", key=printable(key), kind=kind.value, reason=f"it is {text}")

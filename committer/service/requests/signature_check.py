@@ -56,7 +56,7 @@ class Signatures:
         try:
             self._keys = await key_file.read()
         except FrazilError as error:
-            self.health.unavailable("keys", error, now="going on with those known")
+            self.health.unavailable("keys", error, mitigation="using the known keys")
         else:
             self.health.recovered("keys")
 

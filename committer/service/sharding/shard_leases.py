@@ -236,6 +236,6 @@ class ShardLeases:
         self.failure = error
         self._failures += 1
         if isinstance(error, AccessError | QueueKeyTakenError):
-            self.health.unavailable("leases", error, now="keeping the shards it has")
+            self.health.unavailable("leases", error, mitigation="keeping the shards")
         delay_s = retry_s(self._failures, self.world.jitter())
         await self._waiting.wait(self.world.sleep(delay_s))

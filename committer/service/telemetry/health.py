@@ -61,10 +61,10 @@ class Health:
         """Clear a component's condition. Return True if it had one."""
         return self.conditions.pop(component, None) is not None
 
-    def unavailable(self, component: str, error: Exception, **told: str) -> None:
+    def unavailable(self, component: str, error: Exception, **fields: str) -> None:
         """Set a component's condition to an error, and log it if it is new."""
         if self.degraded(component, str(error)):
-            log.warning(f"{component}.unavailable", error=str(error), **told)
+            log.warning(f"{component}.unavailable", error=str(error), **fields)
 
     def recovered(self, component: str) -> None:
         """Clear a component's condition, and log it if there was one."""

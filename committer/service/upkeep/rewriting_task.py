@@ -68,7 +68,7 @@ class RewritingTask:
         log.info(
             "upkeep.published",
             table=str(self._files.table),
-            task=self.kind,
+            kind=self.kind,
             deletes=self._count,
             producer=request.producer.id,
         )

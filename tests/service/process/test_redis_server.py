@@ -160,7 +160,7 @@ async def test_a_server_that_cannot_be_started_is_tried_again(
         clock = Alarm(lose, monkeypatch.undo, lambda: None)
         with pytest.raises(asyncio.CancelledError), capture_logs() as logs:
             await keep_running(server, cast(World, clock))
-        assert logs[0]["said"].startswith("no queue server")
+        assert logs[0]["error"].startswith("no queue server")
         wait_for_answer(server)
 
 
@@ -234,7 +234,7 @@ def test_a_server_that_dies_at_the_start_leaves_its_last_words(folder: Path) -> 
 
 
 def test_a_program_that_is_no_server_is_named(folder: Path) -> None:
-    with pytest.raises(SettingsError, match="did not start: it left no log"):
+    with pytest.raises(SettingsError, match="did not start: there is no log"):
         start_redis_server(folder, binary=Path(shutil.which("true") or "/bin/true"))
 
 

@@ -372,4 +372,4 @@ async def test_the_depth_of_the_queue_is_shown_while_it_answers() -> None:
     with capture_logs() as events:
         await watching.look()
     assert page(harness)("frazil_queue_waiting_doorbells") is None
-    assert [event["what"] for event in events] == ["quarantine"]
+    assert [event["component"] for event in events] == ["quarantine"]

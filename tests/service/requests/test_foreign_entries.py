@@ -72,7 +72,7 @@ async def neighbours(harness: ServiceHarness, table: LoadedTable) -> None:
 
 
 def named(lines: Lines, event: str) -> list[str]:
-    return [line.get("reason") or line["kind"] for line in lines if line["event"] == event]
+    return [line.get("kind") or line["reason"] for line in lines if line["event"] == event]
 
 
 @pytest.mark.parametrize("kind", STANDING)
