@@ -1,4 +1,4 @@
-"""Asks the catalog now and then whether it answers: an idle committer has no other way to know.
+"""Polls the catalog: an idle committer has no other way to know whether it answers.
 
 A call that fails for one table says nothing about the catalog, so readiness rests on this question
 alone. The inbox is listed by the reconciler, which says how that went.
@@ -13,7 +13,7 @@ from committer.service.telemetry.health import Health
 
 INTERVAL_S = 30.0
 AWAY_INTERVAL_S = 5.0
-# That there is no such table is an answer. One read of a pointer is the cheapest question there is.
+# One read of a pointer is the cheapest call. "No such table" proves that the catalog answers.
 ASKED = TableIdentifier(("frazil",), "reachability")
 
 

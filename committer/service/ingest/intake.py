@@ -30,7 +30,7 @@ from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 
 # An older request may have ended, and its doorbell may ring again: after lost acknowledgements, or
-# when a queue was restored. A producer's clock may be wrong by as much before its requests cost a
+# when a queue was restored. A producer's clock may be skewed by as much before its requests cost a
 # read each.
 TRUSTED_MS = 60_000
 LARGE_READS_AT_ONCE = 4

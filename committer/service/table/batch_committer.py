@@ -47,7 +47,7 @@ from committer.service.transactions.table_transactions import (
 # So many equal answers that tell nothing, on a table that has not moved, may be the batch's fault:
 # some servers fail where they should refuse.
 EQUAL_UNKNOWNS_MAX = 5
-# An answer that is lost now and then is no condition to report; a catalog that never answers is.
+# An occasional lost answer is no condition to report; a catalog that never answers is.
 UNKNOWN_SHOWN_AFTER = 3
 
 

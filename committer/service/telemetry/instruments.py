@@ -118,7 +118,7 @@ class Instruments:
         )
         self.loop_lag = self._histogram(
             "frazil_loop_lag_seconds",
-            "How late the event loop woke up its heartbeat, each second. High: the CPU is short.",
+            "How late the event loop woke up its heartbeat, each second. High: CPU starvation.",
             _LOOP_BUCKETS,
         )
 
@@ -251,7 +251,7 @@ class Instruments:
         self.recovered_requests = self._counter(
             "frazil_recovered_requests_total",
             "Requests found to have landed: by a swap whose answer was lost, or by a committer that"
-            " ended before it told. They are in no other count of commits.",
+            " ended before it reported them. They are in no other count of commits.",
             "table",
         )
         self.quarantined_requests = self._counter(

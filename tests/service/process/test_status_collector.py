@@ -1,4 +1,4 @@
-"""The lag and the backlog in virtual time, and what is looked at now and then."""
+"""The lag and the backlog in virtual time, and what is polled."""
 
 from __future__ import annotations
 
