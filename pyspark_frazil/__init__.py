@@ -27,11 +27,11 @@ def _spark_call() -> Iterator[None]:
     """Turn a missing package into a sentence with the command that installs it, and put the
     sentence of any error of ours above its traceback."""
     from committer.extras import named_extra
-    from workers.spark.told_first import told_first
+    from workers.spark.message_first import message_first
     from workers.spark.worker_process import begin_call
 
     begin_call()
-    with told_first(), named_extra("format `frazil`", "spark"):
+    with message_first(), named_extra("format `frazil`", "spark"):
         yield
 
 

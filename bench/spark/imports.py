@@ -26,7 +26,7 @@ from workers.settings.worker_settings import load_settings
 settings = load_settings({"catalog.uri": "sqlite:////nowhere/c.db", "inbox": "file:/nowhere"})
 """
 _PLANNER = """
-import committer.extras, workers.spark.told_first, workers.sink.datasource
+import committer.extras, workers.spark.message_first, workers.sink.datasource
 with borrow_publisher(settings):
     import committer.catalog.sql.sql_catalog, committer.catalog.sql.sqlite_file
 """

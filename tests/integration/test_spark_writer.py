@@ -67,7 +67,7 @@ pytestmark = [
 _IS_OLD = not has_stream_writer()
 streams = pytest.mark.skipif(_IS_OLD, reason="PySpark 4.0 has no stream writer in Python")
 reconfigures = pytest.mark.skipif(_IS_OLD, reason="PySpark 4.0 takes no settings once it runs")
-told_first = pytest.mark.skipif(_IS_OLD, reason="PySpark 4.0 has its own sentence first")
+message_first = pytest.mark.skipif(_IS_OLD, reason="PySpark 4.0 has its own sentence first")
 
 SCHEMA = "id long, carrier string"
 _OURS = ("FRAZIL_", "JAVA_HOME", "PYSPARK_PYTHON")
@@ -996,8 +996,8 @@ def test_a_catalog_that_does_not_exist_is_named_by_its_setting(
         "insertInto",
         "writeTo",
         pytest.param("toTable", marks=streams),
-        pytest.param("table", marks=told_first),
-        pytest.param("SQL", marks=told_first),
+        pytest.param("table", marks=message_first),
+        pytest.param("SQL", marks=message_first),
     ],
 )
 def test_a_call_that_names_a_table_of_sparks_own_catalog_shows_the_right_one(

@@ -15,7 +15,7 @@ from workers.settings.options import WriteOptions
 from workers.sink.files_written import FilesWritten, current_micro_batch
 from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
-from workers.spark.told_first import told_first
+from workers.spark.message_first import message_first
 from workers.spark.worker_process import begin_call
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
 
         micro_batch = current_micro_batch()
         identity = WriteIdentity.of(self._options, micro_batch or self._nonce)
-        with told_first():
+        with message_first():
             return write_task(iterator, self._target, identity, micro_batch, self._options.upsert)
 
     def commit(self, messages: Sequence[FilesWritten]) -> None:
@@ -45,7 +45,7 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         begin_call()
         from workers.sink.publication import publish_batch  # executors do without it
 
-        with told_first():
+        with message_first():
             publish_batch(self._options, self._target, messages)
 
     def abort(self, messages: Sequence[FilesWritten | None]) -> None:

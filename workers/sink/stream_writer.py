@@ -16,7 +16,7 @@ from workers.settings.options import WriteOptions
 from workers.sink.files_written import FilesWritten, current_micro_batch
 from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
-from workers.spark.told_first import told_first
+from workers.spark.message_first import message_first
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,14 +36,14 @@ class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # 
         if micro_batch is None:
             raise InvariantError("a streaming write outside a streaming query")
         identity = WriteIdentity.of(self._options, micro_batch)
-        with told_first():
+        with message_first():
             return write_task(iterator, self._target, identity, micro_batch, self._options.upsert)
 
     def commit(self, messages: Sequence[FilesWritten], batchId: int) -> None:  # noqa: N803
         """Publish; with the same messages again this changes nothing."""
         from workers.sink.publication import publish_micro_batch  # executors do without it
 
-        with told_first():
+        with message_first():
             publish_micro_batch(self._options, self._target, messages, batchId)
 
     def abort(self, messages: Sequence[FilesWritten | None], batchId: int) -> None:  # noqa: N803

@@ -26,9 +26,9 @@ from workers.source.read_plan import (
     with_columns_of,
 )
 from workers.source.splits import FileSplit, TableRows, TaskReader
+from workers.spark.message_first import message_first
 from workers.spark.pushed_filters import PushedFilters, push_filters
 from workers.spark.spark_batches import spark_arrow_schema
-from workers.spark.told_first import told_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,6 @@ class PushingReader(TaskReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         row_filter = And.of(self._options.row_filter, self._pushed.expression)
-        with told_first(), open_table(self._options) as table:
+        with message_first(), open_table(self._options) as table:
             splits = _splits(table, self._options, self._state, row_filter)
         return [FileSplit(split) for split in splits]

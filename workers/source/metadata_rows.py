@@ -27,8 +27,8 @@ from committer.iceberg.metadata.snapshot import Snapshot
 from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.source.driver_table import DriverTable
+from workers.spark.message_first import message_first
 from workers.spark.spark_batches import as_spark_batch, spark_arrow_schema
-from workers.spark.told_first import told_first
 
 
 def metadata_schema(kind: str) -> StructType:
@@ -76,7 +76,7 @@ class MetadataReader(DataSourceReader):  # type: ignore[misc]
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, MetadataSplit):
             raise InvariantError("a read of a metadata table without its split")
-        with told_first():
+        with message_first():
             for batch in arrow_batches(partition.kind, self._rows(partition)):
                 yield as_spark_batch(batch, self._schema)
 

@@ -20,8 +20,8 @@ from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
+from workers.spark.message_first import message_first
 from workers.spark.spark_batches import as_spark_batch
-from workers.spark.told_first import told_first
 from workers.spark.worker_process import begin_call
 
 
@@ -57,7 +57,7 @@ def read_split(
     """Yield the rows of a split. Spark sends None for a plan without splits."""
     if not isinstance(partition, FileSplit):
         return
-    with told_first():
+    with message_first():
         found = partition.rows or rows
         if found is None:
             raise InvariantError("a split without the facts of its table")

@@ -24,8 +24,8 @@ from workers.source.driver_table import DriverTable, ReadState, find_state, open
 from workers.source.read_options import ReadOptions, parse_read_options
 from workers.source.read_plan import plan_splits, table_read, with_columns_of
 from workers.source.splits import FileSplit, StreamTaskReader, TableRows
+from workers.spark.message_first import message_first
 from workers.spark.spark_batches import spark_arrow_schema
-from workers.spark.told_first import told_first
 
 if TYPE_CHECKING:
     _AvailableNow = object
@@ -67,7 +67,7 @@ class FrazilStreamReader(StreamTaskReader, _AvailableNow):
     # --- Offsets ---------------------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, int | bool]:  # noqa: N802
-        with told_first():
+        with message_first():
             position = self._stream().first_position()
         self._position = position
         return position.to_json()
@@ -77,7 +77,7 @@ class FrazilStreamReader(StreamTaskReader, _AvailableNow):
     ) -> dict[str, int | bool]:
         """Return how far a micro-batch from `start` on may read; without it (PySpark 4.1), from the
         end of the last one."""
-        with told_first():
+        with message_first():
             stream = self._stream()
             if start is not None:
                 position = StreamPosition.of_json(start)
@@ -108,7 +108,7 @@ class FrazilStreamReader(StreamTaskReader, _AvailableNow):
     # --- Splits ----------------------------------------------------------------------------------
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
-        with told_first():
+        with message_first():
             after, up_to = StreamPosition.of_json(start), StreamPosition.of_json(end)
             self._position = up_to
             return [] if after == up_to else self._splits(after, up_to)

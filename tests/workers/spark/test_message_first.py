@@ -5,7 +5,7 @@ import traceback
 import pytest
 
 from committer.errors import NotFoundError, PublishError
-from workers.spark.told_first import told_first
+from workers.spark.message_first import message_first
 
 
 def refuse() -> None:
@@ -13,7 +13,7 @@ def refuse() -> None:
 
 
 def test_the_sentence_of_an_error_is_the_first_line_and_its_place_follows() -> None:
-    with pytest.raises(RuntimeError) as caught, told_first():
+    with pytest.raises(RuntimeError) as caught, message_first():
         refuse()
     caught.value.__cause__ = None  # as Spark does
     lines = "".join(traceback.format_exception(caught.value)).splitlines()
@@ -22,13 +22,13 @@ def test_the_sentence_of_an_error_is_the_first_line_and_its_place_follows() -> N
 
 
 def test_an_error_of_others_stays_as_it_is() -> None:
-    with pytest.raises(KeyError) as caught, told_first():
+    with pytest.raises(KeyError) as caught, message_first():
         raise KeyError("theirs")
     assert caught.value.__context__ is None
 
 
 def test_an_error_that_was_made_of_another_of_ours_comes_first_too() -> None:
-    with pytest.raises(RuntimeError) as caught, told_first():
+    with pytest.raises(RuntimeError) as caught, message_first():
         try:
             refuse()
         except PublishError as error:

@@ -1,7 +1,7 @@
-"""Puts an error's sentence above its traceback: Spark shows the text of a worker's exception, whose
-sentence would be its last line, below that of the JVM's own frames.
+"""Puts an error's message above its traceback. Spark shows the text of a worker's exception, whose
+message would be the last line, below the frames of the JVM.
 
-Python prints the cause of an exception first, and a cause without a traceback is one sentence.
+Python prints the cause of an exception first, and a cause without a traceback is its message only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from committer.errors import FrazilError
 
 
-class _ToldFirst(RuntimeError):
+class _MessageFirst(RuntimeError):
     """An exception that keeps its cause: Spark removes it before it prints a simplified traceback
     (`pyspark.util.handle_worker_exception`).
     """
@@ -31,13 +31,13 @@ class _ToldFirst(RuntimeError):
 
 
 @contextmanager
-def told_first() -> Iterator[None]:
-    """Raise an error of Frazil so that its sentence comes first, and where it was raised behind."""
+def message_first() -> Iterator[None]:
+    """Raise an error of Frazil so that its message comes first, and its traceback after it."""
     try:
         yield
     except FrazilError as error:
         frames = error.__traceback__
         if isinstance(error.__cause__, FrazilError):
-            # One of ours says all of another that it was made of.
+            # The message of the outer error contains that of its cause.
             error.__cause__, error.__suppress_context__ = None, True
-        raise _ToldFirst(error.with_traceback(None)).with_traceback(frames) from None
+        raise _MessageFirst(error.with_traceback(None)).with_traceback(frames) from None
