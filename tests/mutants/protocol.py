@@ -716,7 +716,7 @@ PROTOCOL = (
     Mutant(
         "verdict_without_an_answered_record_is_forgotten",
         "committer/service/table/verdicts.py",
-        "            self.waiting.refused_in_vain(one.pending, (one.reason, one.message))\n",
+        "            self.waiting.record_failed(one.pending, (one.reason, one.message))\n",
         "",
         ("tests/service/table/test_quarantine_interleavings.py",),
     ),

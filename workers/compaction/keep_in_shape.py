@@ -58,7 +58,7 @@ class Keeper:
         try:
             result = self.look(options, turns.choose)
         except (FrazilError, PySparkException, OSError) as error:
-            self._tell(options.table, f"{type(error).__name__}: {error}")
+            self._log_failure(options.table, f"{type(error).__name__}: {error}")
             return
         if self._troubles.pop(options.table, None) is not None:
             _log.warning("table `%s` is looked at again", options.table)
@@ -72,7 +72,7 @@ class Keeper:
                 result.added_bytes,
             )
 
-    def _tell(self, table: str, trouble: str) -> None:
+    def _log_failure(self, table: str, trouble: str) -> None:
         if self._troubles.get(table) != trouble:
             _log.warning("table `%s` is not compacted, trying again later: %s", table, trouble)
         self._troubles[table] = trouble

@@ -132,7 +132,7 @@ def replay(
         chosen = await _choose(parts, keys, every, filters)
         return [await replay_one(parts, key) for key in chosen]
 
-    _tell(run_with_requests(work))
+    _print_outcomes(run_with_requests(work))
 
 
 def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) -> None:
@@ -140,7 +140,7 @@ def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) 
 
     named = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
     refused = run_with_parts(lambda parts: refusals(parts, named)) if named else {}
-    _tell_refused(refused)
+    _print_refused(refused)
     chosen = [key for key in named if key not in refused]
     if not chosen:
         raise typer.Exit(1 if refused else 0)
@@ -150,17 +150,17 @@ def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) 
         " the producer is frozen: rows that are in the table already are in it twice then."
     )
     confirm("Replay?", needed=not yes)
-    _tell(run_with_parts(lambda parts: accept(parts, chosen)))
+    _print_outcomes(run_with_parts(lambda parts: accept(parts, chosen)))
     if refused:
         raise typer.Exit(1)
 
 
-def _tell_refused(refused: Mapping[str, str]) -> None:
+def _print_refused(refused: Mapping[str, str]) -> None:
     for key, why in refused.items():
         say(f"frazil: {key} stays in quarantine: {why}")
 
 
-def _tell(outcomes: list[Replayed]) -> None:
+def _print_outcomes(outcomes: list[Replayed]) -> None:
     """Print keys that were replayed on stdout, the others with why not.
     Exit code 1 if there are any."""
 
@@ -168,7 +168,7 @@ def _tell(outcomes: list[Replayed]) -> None:
         if one.refused is None:
             typer.echo(one.key)
         else:
-            _tell_refused({one.key: one.refused})
+            _print_refused({one.key: one.refused})
         if one.check_error is not None:
             say(f"frazil: {one.key}: could not check that its data files exist: {one.check_error}")
     queue_error = next((one.queue_error for one in outcomes if one.queue_error), None)

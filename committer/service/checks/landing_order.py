@@ -27,11 +27,11 @@ BRANCHES_READ_MAX = 32
 
 @dataclass(slots=True)
 class _Gap:
-    """A producer whose epochs do not follow one another on a branch. `told`: the epoch in
-    quarantine that was logged. `branches`: of outstanding requests, by key.
+    """A producer whose epochs do not follow one another on a branch. `logged_epoch`: the
+    epoch in quarantine that was logged. `branches`: of outstanding requests, by key.
     """
 
-    told: int | None = None
+    logged_epoch: int | None = None
     branches: dict[str, str] = field(default_factory=dict)
 
 
@@ -79,9 +79,9 @@ class LandingOrder:
                 going.add(one.request.epoch)
             elif lower is not None:
                 held[one.sealed.key] = _waits(one, lower, is_quarantined=outstanding[lower])
-                if outstanding[lower] and gap.told != lower:
-                    gap.told = lower
-                    _tell(one, lower)
+                if outstanding[lower] and gap.logged_epoch != lower:
+                    gap.logged_epoch = lower
+                    _log_stopped(one, lower)
         return held
 
     async def _of_branch(
@@ -109,7 +109,7 @@ class LandingOrder:
         return found
 
 
-def _tell(one: CheckedRequest, lower: int) -> None:
+def _log_stopped(one: CheckedRequest, lower: int) -> None:
     """Log that a producer has stopped."""
     log.warning(
         "producer.stopped",

@@ -52,7 +52,7 @@ class ForeignEntries:
 
     async def _name(self, key: InboxKey, kind: SkipKind) -> None:
         if not _claims_a_place(key, kind):
-            _tell(key, kind, kind.text)
+            _log_entry(key, kind, kind.text)
             return
         is_oversized = kind is SkipKind.OVERSIZED
         try:
@@ -62,7 +62,7 @@ class ForeignEntries:
                 kind.text,
             )
         except FrazilError as error:
-            _tell(key, kind, f"{kind.text}; no record of it can be written: {error}")
+            _log_entry(key, kind, f"{kind.text}; no record of it can be written: {error}")
 
     async def refer(self, key: str, reason: Reason, text: str) -> QuarantineRecord:
         """Quarantine by reference. Errors: the storage's."""
@@ -87,7 +87,7 @@ def show(folder: str, skips: Skips, metrics: Metrics, named: Container[str]) -> 
     _count(folder, skips, metrics)
     for one in skips.first:
         if one.location not in named:
-            _tell(one.location, one.kind, one.kind.text)
+            _log_entry(one.location, one.kind, one.kind.text)
     return frozenset(one.location for one in skips.first)
 
 
@@ -105,5 +105,5 @@ def _claims_a_place(key: InboxKey, kind: SkipKind) -> bool:
     return kind is not SkipKind.NO_ACCESS and key.parts is not None
 
 
-def _tell(key: str, kind: SkipKind, text: str) -> None:
+def _log_entry(key: str, kind: SkipKind, text: str) -> None:
     log.warning("inbox.foreign_entry", key=printable(key), kind=kind.value, reason=f"it is {text}")

@@ -240,9 +240,9 @@ class Waiting(Collection[str]):
         pending = self._ready[key]
         pending.suspicion, pending.conflict = suspicion, conflict
 
-    def refused_in_vain(self, pending: Pending, refusal: Refusal) -> None:
-        """Note a verdict whose quarantine record could not be written: it may be there, or come
-        yet, so the verdict stays, though its reason may go.
+    def record_failed(self, pending: Pending, refusal: Refusal) -> None:
+        """Keep a verdict whose quarantine record could not be written. The record may exist, or a
+        late write may still create it, so the verdict stays even if its cause is gone.
         """
         pending.suspicion = refusal
         pending.is_shared = True

@@ -23,8 +23,8 @@ class QuarantineVerdict:
 
     @property
     def is_told_only(self) -> bool:
-        """Whether its client wants the answer, and nothing kept: of its conflict, or of one of its
-        transaction that is only told, too."""
+        """Whether its client wants only the answer to its conflict, and no request is kept. Holds
+        for a transaction that such a conflict has left incomplete, too."""
         needs = self.pending.sealed.request.needs
         is_incomplete = self.reason is Reason.TRANSACTION_INCOMPLETE and self.conflict is not None
         return (self.reason is Reason.CONFLICT or is_incomplete) and needs.on_conflict == "fail"
@@ -50,8 +50,8 @@ class AlreadyLanded:
     warning: str | None
 
     @property
-    def is_hearsay(self) -> bool:
-        """Whether a doorbell alone says that this attempt stands for what another one landed."""
+    def is_unconfirmed(self) -> bool:
+        """Whether another attempt has landed, and only a doorbell's copy shows this one."""
         is_own = self.landed.attempt == self.pending.sealed.request.attempt
         return self.pending.is_inline and not is_own
 

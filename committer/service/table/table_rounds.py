@@ -66,7 +66,7 @@ class TableRounds:
         self.cached_table.forget()
         ready, generation = self._ready(), self.cached_table.generation
         await self._conclude(await self.admission.without_table(ready, generation))
-        self.transactions.tell_refused()
+        self.transactions.report_refused()
 
     async def _conclude(self, outcome: AdmissionOutcome) -> None:
         await self.verdicts.conclude(outcome)

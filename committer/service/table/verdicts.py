@@ -59,8 +59,10 @@ class Verdicts:
     async def conclude(self, outcome: AdmissionOutcome) -> None:
         """End the duplicates, the requests that left the inbox, and those that cannot land."""
         self._end_left_before(outcome.left_before)
-        self._end_duplicates([one for one in outcome.duplicates if not one.is_hearsay])
-        await finish_all(self._end_hearsay(one) for one in outcome.duplicates if one.is_hearsay)
+        self._end_duplicates([one for one in outcome.duplicates if not one.is_unconfirmed])
+        await finish_all(
+            self._end_unconfirmed(one) for one in outcome.duplicates if one.is_unconfirmed
+        )
         for pending, error in outcome.failed:
             self.waiting.defer(pending, error)
         await finish_all(
@@ -80,9 +82,9 @@ class Verdicts:
         ]
         self.endings.duplicates(ended, self.cached_table.known)
 
-    async def _end_hearsay(self, one: AlreadyLanded) -> None:
-        """End a duplicate by a doorbell's word, unless the inbox object is another request: that is
-        admitted, or quarantined if it cannot be read.
+    async def _end_unconfirmed(self, one: AlreadyLanded) -> None:
+        """End a duplicate that only a doorbell's copy shows, unless the inbox object is another
+        request: that one is admitted, or quarantined if it cannot be read.
         """
         doubt = QuarantineVerdict(one.pending, Reason.EPOCH_CONTENT_DIFFERS, "")
         try:
@@ -96,9 +98,9 @@ class Verdicts:
             await self._quarantine_one(true[0])
 
     async def quarantine_all(self, refused: Sequence[QuarantineVerdict]) -> None:
-        """Write the durable records, then end the requests. Of a producer that fails again and
-        again no more than it takes to hold the others; and no more at once than a neighbour can
-        wait for: the rest has its turn with the next round.
+        """Write the durable records, then end the requests. Of one producer, quarantine only as
+        many as open its circuit breaker. The records of one round are bounded, so that other
+        requests do not wait long; the next round quarantines the rest.
         """
         limit = asyncio.Semaphore(RECORDS_AT_ONCE)
 
@@ -130,7 +132,7 @@ class Verdicts:
         try:
             await self.quarantine.put(record, b"" if record.is_told_only else content)
         except FrazilError as error:
-            self.waiting.refused_in_vain(one.pending, (one.reason, one.message))
+            self.waiting.record_failed(one.pending, (one.reason, one.message))
             self.waiting.defer(one.pending, error)
             return
         about = _about(one.pending)

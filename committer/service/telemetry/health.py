@@ -71,9 +71,9 @@ class Health:
         if self.healthy(component):
             log.info(f"{component}.recovered")
 
-    async def beat(self, tell_late_s: Callable[[float], None]) -> None:
+    async def beat(self, report_late_s: Callable[[float], None]) -> None:
         """Beat until cancelled, and report how much too late each beat was."""
         while True:
             self.last_beat_s = self.world.monotonic_s()
             await self.world.sleep(HEARTBEAT_S)
-            tell_late_s(max(0.0, self.world.monotonic_s() - self.last_beat_s - HEARTBEAT_S))
+            report_late_s(max(0.0, self.world.monotonic_s() - self.last_beat_s - HEARTBEAT_S))

@@ -83,12 +83,12 @@ class TableTransactions:
         self._foreign, self._too_many = [], []
         members = [one for one in candidates if one.request.transaction is not None]
         if not members and not self._since_s:
-            self.tell_refused()
+            self.report_refused()
             return candidates
         self._leave_ended({one.sealed.key for one in members})
         for one in members:
             self._join(one)
-        self.tell_refused()
+        self.report_refused()
         self.transactions.call_next()
         called = [one for one in members if one.sealed.key == self._called]
         for one in members:
@@ -143,7 +143,7 @@ class TableTransactions:
                 return
             if waited_s >= SHOWN_AFTER_S:
                 self.transactions.show_waiting(gathering, waited_s)
-            # Not for less: the clock may not tell the end of so short a wait from its beginning.
+            # At least this long: a shorter wait may be below the resolution of the clock.
             hold_s = max(_HOLD_S_MIN, min(LOOK_AGAIN_S, self.wait_s_max - waited_s))
         if len(self._joined) > HELD_MAX:
             self._leave(key)
@@ -176,7 +176,7 @@ class TableTransactions:
         if request.transaction is not None and pending.stage is Stage.QUARANTINED:
             self._refused.append((request, reason, pending.conflict))
 
-    def tell_refused(self) -> None:
+    def report_refused(self) -> None:
         """Tell the other tables, once the round knows which requests of this one may land: another
         one of the transaction may be among them.
         """

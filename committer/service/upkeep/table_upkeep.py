@@ -101,14 +101,14 @@ class TableUpkeep:
         after their answers were lost."""
         resolved = self._attempts.take_resolved()
         for plan in resolved.landed:
-            self._tell(plan)
+            self._note_landed(plan)
         for plan in resolved.absent:
             self._merger.may_have_gone(plan)
 
     def landed(self, commit: LandedCommit) -> None:
         """Note what a commit included, and begin what is due now."""
         self.loaded()
-        self._tell(commit.plan)
+        self._note_landed(commit.plan)
         self.ledger.landed(commit)
         state, branch = commit.state, commit.batch.branch
         offered = {path for one in self.offer().merged for path in one.paths}
@@ -130,7 +130,7 @@ class TableUpkeep:
             task.cancel()
             await asyncio.wait((task,))
 
-    def _tell(self, plan: CommitPlan) -> None:
+    def _note_landed(self, plan: CommitPlan) -> None:
         for task in self._maintenance_tasks:
             task.landed(plan)
 

@@ -104,7 +104,7 @@ class PartRun(Generic[G, W]):
         if published.lost and self.lands_whole:
             raise PublishError(self._whole(published.lost))
         for each in (*lost, *published.lost):
-            self._tell(each)
+            self._log_lost(each)
         return replace(published, lost=(*lost, *published.lost))
 
     def _whole(self, lost: Sequence[Lost[G]]) -> str:
@@ -116,7 +116,7 @@ class PartRun(Generic[G, W]):
             f" {why}"
         )
 
-    def _tell(self, lost: Lost[G]) -> None:
+    def _log_lost(self, lost: Lost[G]) -> None:
         _log.warning(
             "table `%s`: a group of %d %s was not rewritten: %s",
             self.state.table,
