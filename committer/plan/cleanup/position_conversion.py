@@ -194,7 +194,7 @@ def _is_readable(file: DataFile) -> bool:
 
 
 def _complete(positions: Sequence[ManifestEntry]) -> list[ManifestEntry]:
-    """Leave out data files of which a delete file cannot be read: theirs stay all."""
+    """Leave out data files with an unreadable delete file: all of their delete files stay."""
     unreadable = [one.data_file for one in positions if not _is_readable(one.data_file)]
     paths = {referenced_data_file(file) for file in unreadable} - {None}
     partitions = {partition_of(file) for file in unreadable if referenced_data_file(file) is None}

@@ -14,7 +14,7 @@ import time
 from committer.service.telemetry.log import log
 
 CODE = 1
-# For the last words; behind them the process ends without Python's help.
+# Time to log the end. After it, `faulthandler` ends the process without the interpreter.
 _SAYING_S = 1.0
 
 

@@ -39,7 +39,7 @@ _POLLS_MAX = 1_500
 _STOP_S_MAX = 10.0
 _LOOK_S = 1.0
 _REVIVE_S_MAX = 60.0
-# One that has run for so long is no longer one that does not start.
+# A server that ran this long has started: its end begins a new series of back-offs.
 _LASTED_S = 300.0
 _LOG_LINES_MAX = 5
 

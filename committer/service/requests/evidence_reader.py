@@ -60,7 +60,7 @@ class EvidenceReader:
         return None
 
     async def _newest_first(self, state: TableState, branch: str) -> AsyncIterator[EpochEvidence]:
-        """Yield the evidence of snapshot after snapshot, ever more at once: commits wait for it."""
+        """Yield the evidence of each snapshot. Read ever more at once: commits wait for it."""
         left, at_once = snapshots_with_evidence(state.metadata, branch), 1
         while some := list(islice(left, at_once)):
             for evidence in await asyncio.gather(*map(self.evidence_of, some)):

@@ -67,8 +67,8 @@ class InboxLookup:
     async def outstanding(self, table_uuid: UUID, producer: str) -> list[OutstandingEpoch]:
         """Return what a producer has in inbox and quarantine, by epoch.
 
-        The inbox once more in the end: a replay moves a request there. Errors: those of the
-        storage.
+        The inbox is listed again after the quarantine: a replay moves a request there. Errors:
+        those of the storage.
         """
         found: dict[str, OutstandingEpoch] = {}
         for place in (self._inbox, self._quarantine, self._inbox):

@@ -32,7 +32,7 @@ class NamedManifests:
         self.in_hand_bytes = 0
 
     async def wait_for_room(self, size_bytes: int) -> None:
-        """Take so much, in the order of asking, as soon as it is there."""
+        """Reserve this many bytes once they are free. Callers are served in the order of calls."""
         async with self._turn:
             while self.in_hand_bytes and self.in_hand_bytes + size_bytes > IN_HAND_BYTES_MAX:
                 await self._world.sleep(_POLL_S)
@@ -44,8 +44,8 @@ class NamedManifests:
 
 @dataclass(slots=True)
 class Arrival:
-    """A request in the inbox that is not read yet, and who waits for its end. `size_bytes`: 0 if it
-    is not known.
+    """A request in the inbox that is not read yet, and the waiters for its end. `size_bytes`: 0 if
+    it is not known.
     """
 
     key: InboxKey

@@ -49,11 +49,11 @@ class HighWaterCheck:
         Errors: `TableFrozenError` where it lacks a known commit, or the high-water mark cannot be
         read; those of `Catalog.load`, and of the storage.
         """
-        # At once, so that the high-water mark costs no time. It may know of a commit that came
-        # after the pointer was read: only a pointer that is read behind it proves anything against
-        # a table.
+        # Both in parallel, so that the high-water mark adds no latency. It may include a commit
+        # that landed after the pointer was read: only a pointer that is read after the mark proves
+        # that a commit is missing.
         state, stored = await self._read(previous)
-        # And what was decided may let it be less: only what is read behind a decision follows it.
+        # An operator's decision may lower the mark: only metadata read after it reflects it.
         known = stored.joined(self.known)
         if stored.decided > self.known.decided or self._lacks(state, known):
             state = await self._load(previous)

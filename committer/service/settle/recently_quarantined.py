@@ -1,7 +1,7 @@
-"""Which requests this process has put into quarantine lately.
+"""The requests that this process has quarantined in the last minutes.
 
-A client may have rung for one twice, the second time late; and why it was refused may have gone
-away since. Whether such a request is still wanted, its inbox object alone tells.
+The client of such a request may ring a second time, late, and the cause of the refusal may be gone
+by then. Only the inbox object proves that the request is still wanted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from committer.ports.world import World
 
-# A doorbell is taken for what it says no longer, whichever way a clock is wrong (`intake.py`).
+# A doorbell's copy is trusted from 60 s before its publication to 60 s after it, which allows for
+# clock skew in either direction (`TRUSTED_MS` in `intake.py`).
 KEPT_S = 120.0
 # Beyond this the oldest are forgotten.
 JUDGED_MAX = 20_000

@@ -155,7 +155,7 @@ class ShardLeases:
         self._has_said_so = renewal.is_leaving
         self._recovered(seen)
         if seen.standing == "new" and self.seen and self.seen.standing != "displaced":
-            # The server was away, or we were: the others may not have come back to it yet.
+            # The server or this committer was away: other members may not have rejoined yet.
             self._before = self.owned
             self._settling_until_s = self.world.monotonic_s() + self.lease_s
         is_settling = self.world.monotonic_s() < self._settling_until_s

@@ -64,7 +64,7 @@ class TableCommitter:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether it has got nowhere for a while: frozen, or its servers do not let it."""
+        """Whether it has made no progress for a while: it is frozen, or its servers fail."""
         return self.condition.is_stuck
 
     @property

@@ -1,6 +1,6 @@
-"""The ports with a meter before them: adapters know nothing of being counted.
+"""Wraps ports to time and count their calls; the adapters do not change for it.
 
-No decision lives here; what a meter does with the numbers is its own affair.
+No decision lives here. The `Meter` decides what becomes of the numbers.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class Transactions:
         missing = ", ".join(str(one) for one in gathering.missing)
         if name not in self._shown:
             log.warning("transaction.waiting", transaction=name, missing=missing)
-        self._shown[name] = f"transaction {name} waits since {waited_s:.0f} s for {missing}"
+        self._shown[name] = f"transaction {name} has waited {waited_s:.0f} s for {missing}"
         self._show()
 
     def _show(self) -> None:

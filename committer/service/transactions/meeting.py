@@ -1,7 +1,7 @@
-"""The swaps of one transaction that come together, each from its table's round, and their answer.
+"""Collects the swaps of one transaction, each from its table's round, and hands out their answer.
 
-The last to come sends them all. Until then nothing is sent, so whoever breaks the meeting up
-answers every table that its attempt never lands.
+The last table to arrive sends all swaps. Before that nothing is sent, so an attempt whose meeting
+is broken up surely never lands, and every table is answered so.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from committer.ports.pointer_swap import (
 )
 from committer.service.tasks.steps import send_swaps
 
-# A table comes behind its attempt in hand, and its gap for other engines.
+# Enough for a table to finish its current attempt and its gap for other engines.
 MEET_S_MAX = 60.0
 
 
