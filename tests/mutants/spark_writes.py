@@ -45,7 +45,7 @@ SPARK_WRITES = (
     Mutant(
         "conflict_that_nobody_hears_is_not_kept",
         "workers/settings/options.py",
-        '    is_told = is_told and wait == "committed"\n',
+        '    can_rerun = can_rerun and wait == "committed"\n',
         "",
         _OPTIONS,
     ),

@@ -1,6 +1,6 @@
-"""Looks at tables again and again, and compacts what has become too many small files.
+"""Polls tables, and compacts those that have too many small files.
 
-Runs on the driver, for as long as nobody stops it.
+Runs on the driver until it is stopped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A table that is there after the call, whoever has created it. Two creators make one table."""
+"""Creates a table unless it exists. Two concurrent creators make one table."""
 
 from __future__ import annotations
 

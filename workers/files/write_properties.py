@@ -20,7 +20,7 @@ _TARGET = "write.target-file-size-bytes"
 
 
 def format_name(properties: Mapping[str, str]) -> FormatName:
-    """Return the format of new files. Errors: `UnsupportedError` for one that nobody knows."""
+    """Return the format of new files. Errors: `UnsupportedError` for an unknown one."""
     return cast(FormatName, choice(properties, FORMAT, "parquet", {one: one for one in FORMATS}))
 
 

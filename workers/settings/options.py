@@ -134,7 +134,7 @@ def parse_options(
             ' with mode("append") or outputMode("append")'
         )
     replaced = _replaced(given, streaming=streaming, overwrite=overwrite)
-    wait, on_conflict = _answers(given, is_told=overwrite and not streaming)
+    wait, on_conflict = _answers(given, can_rerun=overwrite and not streaming)
     return WriteOptions(
         table=_table(given),
         settings={name: value for name, value in given.items() if value and is_setting(name)},
@@ -183,16 +183,18 @@ def _replaced(
     return None
 
 
-def _answers(given: Mapping[str, str], *, is_told: bool) -> tuple[Wait, OnConflict]:
+def _answers(given: Mapping[str, str], *, can_rerun: bool) -> tuple[Wait, OnConflict]:
     """Return the state to wait for, and what is done with a request that conflicts.
 
-    `is_told`: the write may conflict, and its caller can run it again. It waits, so that it can be
-    told; what nobody waits for is kept in quarantine.
+    `can_rerun`: the write may conflict, and its caller can run it again. It waits for the answer
+    by default. A request whose client does not wait is kept in quarantine.
     """
-    wait = choice(given, "wait", ("committed", "durable") if is_told else ("durable", "committed"))
-    is_told = is_told and wait == "committed"
+    wait = choice(
+        given, "wait", ("committed", "durable") if can_rerun else ("durable", "committed")
+    )
+    can_rerun = can_rerun and wait == "committed"
     on_conflict = choice(
-        given, "on_conflict", ("fail", "quarantine") if is_told else ("quarantine", "fail")
+        given, "on_conflict", ("fail", "quarantine") if can_rerun else ("quarantine", "fail")
     )
     if on_conflict == "fail" and wait == "durable":
         raise SettingsError(

@@ -1,7 +1,7 @@
 """Keeps the version hint of file system tables: where other readers begin to look.
 
 A hint is written after the version that it names, and never lowered. Nothing here reads a table by
-it: a hint may lag behind, or be anyone's.
+it: a hint may lag behind, or be another program's.
 """
 
 from __future__ import annotations

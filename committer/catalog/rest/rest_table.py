@@ -34,7 +34,7 @@ _ETAG_CHARS_MAX = 1_024
 @dataclass(frozen=True, slots=True)
 class TableAnswer:
     """The answer to a load, a commit or a registration. `config` and `storage_credentials` are
-    meant for whoever reads the table's files, and hold secrets.
+    meant for readers of the table's files, and hold secrets.
     """
 
     table: LoadedTable

@@ -16,7 +16,7 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.single_value import encode_value
 
 # The columns of a position delete file; its rows are sorted by both. Deleted rows' values (a third
-# column, 2147483544) were never written by anybody.
+# column, 2147483544) are written by no known engine.
 POSITION_DELETE_SCHEMA = Schema((DELETE_FILE_PATH, DELETE_FILE_POSITION))
 
 

@@ -1,4 +1,4 @@
-"""Inbox keys as anybody may have written them: a name in a folder, a word in a doorbell."""
+"""Inbox keys from any producer, not trusted: a name in a folder, a word in a doorbell."""
 
 from __future__ import annotations
 

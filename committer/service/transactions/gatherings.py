@@ -69,8 +69,8 @@ class Gathering:
 
 
 class Transactions:
-    """Gathers requests by transaction: by its id and its tables, so that one who names other tables
-    under the same id gathers with none.
+    """Gathers requests by transaction: by its id and its tables. A client that names other tables
+    under the same id begins another transaction.
     """
 
     def __init__(self, health: Health, forwarder: Forwarder) -> None:
@@ -91,13 +91,13 @@ class Transactions:
         return self._owns_shard(shard_of(table_uuid))
 
     def is_ours(self, transaction: Transaction) -> bool:
-        """Return whether this committer gathers the transaction. Others pass its requests on: one
-        alone decides that it stays incomplete.
+        """Return whether this committer gathers the transaction. Others pass its requests on: a
+        single committer decides that it stays incomplete.
         """
         return self.owns(_first_table(transaction))
 
     async def forward(self, pending: Pending) -> bool:
-        """Pass a request on to the committer that gathers; False if it is not told now."""
+        """Pass a request on to the committer that gathers; False if none is notified."""
         transaction = pending.sealed.request.transaction
         if transaction is None:
             return False

@@ -17,8 +17,8 @@ from committer.request.request_key import published_key
 from committer.request.table_identifier import TableIdentifier
 
 REFUSALS_MAX = 1_000
-# Anybody who can write to the inbox could end a transaction of others by these; an incomplete one
-# ends because of another request, which is the one to name.
+# With these, any producer could end a transaction of others. An incomplete transaction ends because
+# of another request, which is the one to name.
 _NOT_TOLD = frozenset(
     {
         Reason.SIGNATURE_MISSING,
@@ -34,7 +34,7 @@ _NOT_TOLD = frozenset(
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """The request that was refused: its table, and the reason. `conflict`: the code of a conflict
-    that its client is only told of."""
+    that is only reported to its client."""
 
     table_uuid: UUID
     identifier: TableIdentifier

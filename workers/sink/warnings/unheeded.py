@@ -78,7 +78,7 @@ def warn_of_unheeded(
     such as its checkpoint), and again when they change. `is_distributed`: the rows come as they
     shall, so no distribution is missed.
 
-    Errors: `UnsupportedError` for an encrypted table, whose rows would be readable for everybody.
+    Errors: `UnsupportedError` for an encrypted table, whose rows would be written in plain text.
     """
     if key := metadata.properties.get("encryption.key-id"):
         raise UnsupportedError(
