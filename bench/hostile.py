@@ -1,11 +1,11 @@
-"""Good neighbours beside 800 hostile requests of a few MB each: how long they wait, what is used.
+"""Good neighbors beside 800 hostile requests of a few MB each: how long they wait, what is used.
 
     python -m bench.hostile [--requests 800] [--before-s 10] [--sampled]
 
 A real `frazil serve` on local folders and a private queue. Four producers publish small appends to
 two tables, five a second, and wait for their commits; then hostile requests of every kind of
 `bench.hostile_kinds` arrive from 24 producers, as fast as the disk takes them, for those tables and
-for others. Printed: the neighbours' waits, memory of all processes of the committer above idle, the
+for others. Printed: the neighbors' waits, memory of all processes of the committer above idle, the
 longest delays of its loop and, with `--sampled`, where its loop and threads were meanwhile.
 """
 
@@ -94,7 +94,7 @@ async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) 
     return found
 
 
-# --- Good neighbours -----------------------------------------------------------------------------
+# --- Good neighbors -----------------------------------------------------------------------------
 
 
 async def _publish_all(
@@ -225,7 +225,7 @@ def _print(found: Found, harness: RealHarness) -> None:
     for phase, waits in phases.items():
         if waits:
             print(
-                f"neighbours {phase}: {len(waits)} requests, p50 {median(waits):.2f} s,"
+                f"neighbors {phase}: {len(waits)} requests, p50 {median(waits):.2f} s,"
                 f" p99 {percentile(waits, 0.99):.2f} s, longest {max(waits):.2f} s"
             )
     peak = max(size for _, size in found.resident)

@@ -27,7 +27,7 @@ class GroupCommit(Generic[Item, Answer]):
     each a fair share of what waits.
 
     `work` returns an answer or an exception for each item, in their order; an exception of its own
-    is that of every item. A cancelled call may still take effect.
+    is that of every item. A canceled call may still take effect.
     """
 
     def __init__(

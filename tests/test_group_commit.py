@@ -70,7 +70,7 @@ async def test_each_call_gets_its_own_error() -> None:
         await together.call(2)
 
 
-async def test_a_cancelled_call_takes_nothing_from_the_others() -> None:
+async def test_a_canceled_call_takes_nothing_from_the_others() -> None:
     server = Server()
     together = GroupCommit(server.work)
     first, second = (asyncio.create_task(together.call(number)) for number in (2, 4))

@@ -64,7 +64,7 @@ class Queue(Protocol):
         """Take up to `count_max` new doorbells of each of these shards (at least one);
         wait up to `wait_s` for the first.
 
-        After an error or a cancelled read the next call returns what was handed to this consumer
+        After an error or a canceled read the next call returns what was handed to this consumer
         and never seen. So does the first call that names a shard after one that did not: doorbells
         of a shard that is no longer named are released, and may be taken over or redelivered;
         acknowledging them still works. A missing stream or group is created from the beginning,

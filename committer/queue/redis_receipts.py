@@ -45,7 +45,7 @@ class RedisReceipts:
 
     async def wait(self, reply_to: str, *, wait_s: float) -> list[Receipt]:
         """Return receipts, and delete them at the next call:
-        until then a cancelled call loses nothing."""
+        until then a canceled call loses nothing."""
         key = _key(reply_to)
         taken = self._taken.get(reply_to)
         forget = [("XDEL", key, *taken)] if taken else []

@@ -138,7 +138,7 @@ def snapshot_of(number: int) -> dict[str, Any]:
 async def test_a_stale_sequence_number_is_answered_as_the_test_says(
     client: Client, status: int
 ) -> None:
-    client.fake.judgement.stale_status = status
+    client.fake.judgment.stale_status = status
     assert (await client.send("POST", TABLE, json=snapshot_of(1)))[0] == 200
     assert (await client.send("POST", TABLE, json=snapshot_of(2)))[0] == status
     assert client.fake.tables.commits == 1
@@ -146,7 +146,7 @@ async def test_a_stale_sequence_number_is_answered_as_the_test_says(
 
 @pytest.mark.parametrize("status", [400, 500])
 async def test_an_unknown_update_is_answered_as_the_test_says(client: Client, status: int) -> None:
-    client.fake.judgement.unknown_update_status = status
+    client.fake.judgment.unknown_update_status = status
     body = {"updates": [{"action": "paint-it-blue"}]}
     assert (await client.send("POST", TABLE, json=body))[0] == status
 
@@ -168,7 +168,7 @@ async def test_a_gateway_that_resends_shows_409_after_its_own_success(client: Cl
     assert client.fake.tables.commits == 1
 
 
-async def test_a_key_is_honoured_where_it_is_announced(client: Client) -> None:
+async def test_a_key_is_honored_where_it_is_announced(client: Client) -> None:
     key = {"Idempotency-Key": "0197-1"}
     assert [await client.commit(headers=key) for _ in range(2)] == [200, 200]
     assert client.fake.tables.commits == 2
@@ -193,7 +193,7 @@ async def test_tables_are_changed_together_or_not_at_all(client: Client) -> None
 
 async def test_a_table_that_was_deleted_softly_blocks_its_name(client: Client) -> None:
     location = client.fake.tables.tables[FLIGHTS].metadata_location
-    client.fake.judgement.soft_deletes = True
+    client.fake.judgment.soft_deletes = True
     assert (await client.send("DELETE", TABLE))[0] == 400
     assert (await client.send("DELETE", f"{TABLE}?purgeRequested=false"))[0] == 204
     assert (await client.send("GET", TABLE))[0] == 404

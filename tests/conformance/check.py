@@ -101,7 +101,7 @@ def _mismatch(found: str, wanted: str, place: str) -> Mismatch:
 def same_value(kind: IcebergType, found: object, wanted: object, place: str = "") -> None:
     """Check as `same` does, for JSON single values of a type.
 
-    Java 17 prints some floats with a digit too many or a neighbour of the nearest digits; later
+    Java 17 prints some floats with a digit too many or a neighbor of the nearest digits; later
     ones, and we, print the nearest of the shortest. Equal floats are equal values.
     """
     if kind == FloatType() and isinstance(found, float) and isinstance(wanted, float):

@@ -235,7 +235,7 @@ async def test_objects_before_a_swap_are_the_metadata_file_that_it_names(
 async def test_swap_of_a_current_base_is_committed_and_returns_what_is_current(
     harness: CatalogHarness,
 ) -> None:
-    swap = build_swap(await create(harness), properties={"colour": "blue"})
+    swap = build_swap(await create(harness), properties={"color": "blue"})
     answer = await send(harness, swap)
     assert answer == Committed(await harness.catalog.load(FLIGHTS))
     assert await is_current(harness, swap)

@@ -301,7 +301,7 @@ async def test_what_was_announced_to_a_flushed_server_is_read_from_the_beginning
     assert seen(await take(queue)) == [3]
 
 
-async def test_a_cancelled_read_loses_nothing(harness: QueueHarness) -> None:
+async def test_a_canceled_read_loses_nothing(harness: QueueHarness) -> None:
     queue, writer = harness.queue("one"), harness.queue("two")
     found: list[Delivery] = []
     for number in range(30):
@@ -401,7 +401,7 @@ async def test_a_waiter_is_woken_by_its_receipt_only(harness: QueueHarness) -> N
         assert await waiting[number] == [receipt(number)]
 
 
-async def test_a_cancelled_wait_loses_no_receipt(harness: QueueHarness) -> None:
+async def test_a_canceled_wait_loses_no_receipt(harness: QueueHarness) -> None:
     committer, driver = harness.queue("one"), harness.queue("two")
     found: list[Receipt] = []
     for epoch in range(20):

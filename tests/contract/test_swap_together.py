@@ -94,7 +94,7 @@ async def test_group_whose_bases_are_current_is_committed_as_a_whole_in_its_orde
     harness: CatalogHarness,
 ) -> None:
     flights, ships, trains = await create(harness)
-    swaps = build_group([trains, flights], colour="blue")
+    swaps = build_group([trains, flights], color="blue")
     assert harness.catalog.capabilities.has_transactions
     answer = await send(harness, swaps)
     assert isinstance(answer, GroupCommitted)
@@ -103,7 +103,7 @@ async def test_group_whose_bases_are_current_is_committed_as_a_whole_in_its_orde
         assert table == await harness.catalog.load(table.identifier)
     assert await have_landed(harness, swaps)
     assert await harness.catalog.load(ships.identifier) == ships
-    again = await send(harness, build_group(answer.tables, colour="red"))
+    again = await send(harness, build_group(answer.tables, color="red"))
     assert isinstance(again, GroupCommitted)
 
 

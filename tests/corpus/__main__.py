@@ -2,7 +2,7 @@
 
 HOME is the committer's; without one its settings are read from the environment, as its own are.
 Prints a row for each case: what was expected and found, and the delay of the good requests before
-and behind it. Exit codes: 0 all as expected, 1 a case or a neighbour was not, 2 wrong arguments.
+and behind it. Exit codes: 0 all as expected, 1 a case or a neighbor was not, 2 wrong arguments.
 """
 
 from __future__ import annotations

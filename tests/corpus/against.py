@@ -66,7 +66,7 @@ class Against:
         self.goods = 0
 
     async def play(self, number: int, hostile: Hostile) -> Row:
-        """Publish the case and its neighbours; wait for all verdicts."""
+        """Publish the case and its neighbors; wait for all verdicts."""
         before = await self._publish_good(f"before-{number}")
         sent = hostile.send(self.tables[hostile.table], f"bad-{number}")
         await self._publish(sent)

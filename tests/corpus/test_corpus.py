@@ -1,5 +1,5 @@
 """Hundreds of hostile requests inside the live batches of a running service: each is quarantined
-alone, with its reason and a sentence, and its neighbours commit in one snapshot.
+alone, with its reason and a sentence, and its neighbors commit in one snapshot.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.service.service_harness import KEYS, ServiceHarness
 
 VIRTUAL_TIME = True
 BATCH = 48
-NEIGHBOURS = ("first", "between", "last")
+NEIGHBORS = ("first", "between", "last")
 
 
 def batches(corpus: Sequence[Hostile]) -> list[Sequence[Hostile]]:
@@ -60,14 +60,14 @@ async def publish_all(
     """Publish all at once, good ones before, between and behind; return each producer's case."""
     table = tables[FLIGHTS]
     sent: dict[str, Hostile] = {}
-    await publish_good(harness, table, NEIGHBOURS[0])
+    await publish_good(harness, table, NEIGHBORS[0])
     for number, hostile in enumerate(corpus):
         if number == len(corpus) // 2:
-            await publish_good(harness, table, NEIGHBOURS[1])
+            await publish_good(harness, table, NEIGHBORS[1])
         bad = hostile.send(tables[hostile.table], f"bad-{number}")
         await put(harness, bad, announced=announced)
         sent[bad.key] = hostile
-    await publish_good(harness, table, NEIGHBOURS[2])
+    await publish_good(harness, table, NEIGHBORS[2])
     return sent
 
 
@@ -100,8 +100,8 @@ def is_a_sentence(message: str) -> bool:
     return 15 < len(message) <= 1_001 and message.isprintable()
 
 
-async def assert_neighbours_committed_together(harness: ServiceHarness) -> None:
-    await assert_committed_together(harness, NEIGHBOURS)
+async def assert_neighbors_committed_together(harness: ServiceHarness) -> None:
+    await assert_committed_together(harness, NEIGHBORS)
     assert await harness.outstanding() == []
     assert harness.health.conditions == {}
 
@@ -109,14 +109,14 @@ async def assert_neighbours_committed_together(harness: ServiceHarness) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "found"])
 @pytest.mark.parametrize("number", range(len(batches(REFUSED))))
-async def test_hostile_requests_go_to_quarantine_and_their_neighbours_land_together(
+async def test_hostile_requests_go_to_quarantine_and_their_neighbors_land_together(
     number: int, announced: bool
 ) -> None:
     harness, tables = await open_tables()
     sent = await publish_all(harness, tables, batches(REFUSED)[number], announced=announced)
     await harness.run_until_settled()
     assert await judge(harness, sent) == []
-    await assert_neighbours_committed_together(harness)
+    await assert_neighbors_committed_together(harness)
 
 
 async def test_what_looks_hostile_and_is_not_lands() -> None:
@@ -154,7 +154,7 @@ async def test_a_hostile_doorbell_cannot_take_a_request_out_of_the_inbox(number:
 
 async def test_a_hostile_doorbell_without_a_request_leaves_no_trace() -> None:
     harness, table = await open_harness()
-    await publish_good(harness, table, NEIGHBOURS[0])
+    await publish_good(harness, table, NEIGHBORS[0])
     for index, hostile in enumerate(batches(DOORBELLS)[0]):
         told = hostile.send(table, f"query-{index}")
         await ring(harness, told.key, told.content)
@@ -164,12 +164,12 @@ async def test_a_hostile_doorbell_without_a_request_leaves_no_trace() -> None:
     assert (await harness.publisher_queue.depth()).waiting == 0
 
 
-async def test_hostile_signatures_go_to_quarantine_and_their_neighbours_land_together() -> None:
+async def test_hostile_signatures_go_to_quarantine_and_their_neighbors_land_together() -> None:
     harness, tables = await open_tables(*KNOWN)
     sent = await publish_all(harness, tables, SIGNATURES, announced=True)
     await harness.run_until_settled()
     assert await judge(harness, sent) == []
-    await assert_neighbours_committed_together(harness)
+    await assert_neighbors_committed_together(harness)
 
 
 HUGE = ("bomb", "doubles", "announces", "limit", "megabyte", "thousand", "levels", "list of lists")

@@ -291,7 +291,7 @@ OVERWRITE_FROM_SPARK = Walk(
 
 _CORRECTIONS = (
     """'{"id": 1, "day": "2026-11-21", "delay": 5}'""",
-    """'{"id": 2, "day": "2026-11-21", "cancelled": true}'""",
+    """'{"id": 2, "day": "2026-11-21", "canceled": true}'""",
     """'{"id": 3, "day": "2026-11-21", "delay": 9}'""",
 )
 _BEFORE_THE_CHANGES = """

@@ -288,7 +288,7 @@ def test_a_value_that_a_column_cannot_hold_is_refused_in_one_line(harness: Chang
     files = files_of(harness, "changes.values")
     for assigned, problem in (
         ({"id": "region"}, "column `id` of type int cannot hold a value of type string: cast it"),
-        ({"colour": 1}, "the table has no column `colour`"),
+        ({"color": 1}, "the table has no column `color`"),
         ({"place": "id"}, "column `place` of type struct<x:int> cannot hold a value of type int"),
         ({"place": "null", "place.x": 1}, "column `place.x` is assigned twice"),
         ({}, "expected the columns to update, found none"),

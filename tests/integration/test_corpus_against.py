@@ -33,7 +33,7 @@ async def play(harness: RealHarness, *options: str) -> subprocess.CompletedProce
     )
 
 
-async def test_a_running_committer_gives_each_case_its_reason_and_lands_the_neighbours() -> None:
+async def test_a_running_committer_gives_each_case_its_reason_and_lands_the_neighbors() -> None:
     with real_harness(FRAZIL_COMMIT__MIN_INTERVAL_MS="50") as harness:
         async with harness.catalog():
             await harness.start()

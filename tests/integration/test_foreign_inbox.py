@@ -1,5 +1,5 @@
 """A real committer whose inbox others fill with everything that a file system can hold: good
-neighbours land, each entry is named once, and the process ends when it is told to.
+neighbors land, each entry is named once, and the process ends when it is told to.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.integration.real_harness import RealHarness, real_harness, un
 pytestmark = [pytest.mark.server, pytest.mark.timeout(180)]
 
 TABLE = "db.flights"
-NEIGHBOURS = 6
+NEIGHBORS = 6
 
 
 def make_socket(path: Path) -> None:
@@ -126,14 +126,14 @@ async def test_an_inbox_full_of_foreign_entries_keeps_nothing_from_landing() -> 
         references = (refer(manifest, bytes(100)),)
         line = build_line(table, producer="by-path")
         named = seal(line.model_copy(update={"manifests": references}), ())
-        good = [build_request(table, producer=f"good-{n}") for n in range(NEIGHBOURS)]
+        good = [build_request(table, producer=f"good-{n}") for n in range(NEIGHBORS)]
         await put(harness, named, *good)
         await harness.start()
 
         async def has_landed() -> bool:
-            return await files(harness) == NEIGHBOURS
+            return await files(harness) == NEIGHBORS
 
-        await until(has_landed, "the neighbours land", timeout_s=60)
+        await until(has_landed, "the neighbors land", timeout_s=60)
 
         def quarantined() -> dict[str, str]:
             return {line["key"]: line["reason"] for line in _quarantined(harness) if "key" in line}
@@ -156,7 +156,7 @@ async def test_an_inbox_full_of_foreign_entries_keeps_nothing_from_landing() -> 
         await put(harness, build_request(table, producer="late"))
 
         async def has_landed_late() -> bool:
-            return await files(harness) == NEIGHBOURS + 1
+            return await files(harness) == NEIGHBORS + 1
 
         await until(has_landed_late, "a later one lands", timeout_s=60)
         end(harness)

@@ -86,13 +86,13 @@ async def test_table_that_pyiceberg_created_is_swapped_by_us_and_keeps_what_it_c
         assert await ours.list_tables(("db",)) == [FLIGHTS]
         loaded = await ours.load(FLIGHTS)
         assert loaded.metadata.table_uuid == created.metadata.table_uuid
-        swap = build_swap(loaded, properties={"colour": "blue"})
+        swap = build_swap(loaded, properties={"color": "blue"})
         await storage.create(ours.objects_before(swap))
         assert isinstance(await ours.swap(swap), Committed)
 
         # It retries on what we have committed, and its next commit is upon ours.
         created.append(ROWS)
-        assert created.properties["colour"] == "blue"
+        assert created.properties["color"] == "blue"
         assert created.scan().to_arrow().num_rows == 6
         last = await ours.load(FLIGHTS)
         assert last.metadata_location == created.metadata_location

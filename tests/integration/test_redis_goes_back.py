@@ -1,5 +1,5 @@
 """The queue's server comes back older than it was: its log lost its tail, or a stale replica took
-over. Doorbells are lost, acknowledgements undone; each request is in its table once all the same.
+over. Doorbells are lost, acknowledgments undone; each request is in its table once all the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ async def test_requests_land_once_after_the_log_of_the_queue_lost_its_tail() -> 
         table = await harness.create_table(TABLE, properties=EXPIRING)
         async with producers(harness, table, 3, waiting=1) as published:
             await harness.start()
-            faults = [_lose_doorbells, _undo_acknowledgements]
+            faults = [_lose_doorbells, _undo_acknowledgments]
             faults += [partial(_cut_anywhere, chance=chance)] * RANDOM_CUTS
             for fault in faults:
                 async with asyncio.TaskGroup() as tasks:
@@ -74,7 +74,7 @@ async def _lose_doorbells(
     harness.signal(signal.SIGCONT)
 
 
-async def _undo_acknowledgements(
+async def _undo_acknowledgments(
     harness: RealHarness, published: list[RealProducer], tasks: asyncio.TaskGroup
 ) -> None:
     """Restore doorbells of requests that have landed, and whose snapshots have expired since."""
@@ -179,7 +179,7 @@ async def test_requests_land_once_after_a_stale_replica_was_promoted() -> None:
         harness.signal(signal.SIGSTOP)
         await published[1].publish(EPOCHS)
         await until(lambda: _is_level(primary, replica), "a replica that is level")
-        # From now on the replica learns nothing: of these the acknowledgement, of others all.
+        # From now on the replica learns nothing: of these the acknowledgment, of others all.
         link.hold()
         harness.signal(signal.SIGCONT)
         await until(harness.is_settled, "an empty inbox")

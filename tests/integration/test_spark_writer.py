@@ -756,7 +756,7 @@ def test_a_running_session_can_be_given_its_settings(harness: Harness, tmp_path:
     assert ids_of(sealed) == [1]
 
 
-# --- Tasks that fail, are cancelled or killed -----------------------------------------------------
+# --- Tasks that fail, are canceled or killed -----------------------------------------------------
 
 ROWS = 100_000
 WIDE = "repeat(cast(id as string), 10) AS carrier"

@@ -75,14 +75,14 @@ async def test_our_swap_is_seen_by_pyiceberg_and_kept_by_its_append_from_before(
         await ours.create_table(created)
         with foreign_catalog(tmp_path) as theirs:
             before = theirs.load_table("db.flights")
-            swap = build_swap(created, properties={"colour": "blue"})
+            swap = build_swap(created, properties={"color": "blue"})
             await storage.create(ours.objects_before(swap))
             assert isinstance(await ours.swap(swap), Committed)
             assert theirs.load_table("db.flights").metadata_location == swap.metadata_location
 
             before.append(ROWS)
             seen = await ours.load(FLIGHTS)
-            assert seen.metadata.properties["colour"] == "blue"
+            assert seen.metadata.properties["color"] == "blue"
             assert before.scan().to_arrow().sort_by("id").equals(ROWS)
 
 
@@ -103,9 +103,9 @@ async def test_table_that_pyiceberg_created_is_listed_loaded_and_swapped_by_us(
             assert loaded.metadata_location == created.metadata_location
             assert loaded.metadata.table_uuid == created.metadata.table_uuid
 
-            swap = build_swap(loaded, properties={"colour": "blue"})
+            swap = build_swap(loaded, properties={"color": "blue"})
             await storage.create(ours.objects_before(swap))
             assert isinstance(await ours.swap(swap), Committed)
         created.refresh()
-        assert created.properties["colour"] == "blue"
+        assert created.properties["color"] == "blue"
         assert created.scan().to_arrow().sort_by("id").equals(ROWS)

@@ -402,7 +402,7 @@ ADAPTERS = (
         ("tests/contract/test_queue.py", "tests/queue/test_redis_stream.py"),
     ),
     Mutant(
-        "failed_acknowledgement_leaves_no_doubt",
+        "failed_acknowledgment_leaves_no_doubt",
         "committer/queue/redis_stream.py",
         "        except FrazilError:\n            self._doubts += 1\n            raise\n",
         "        except FrazilError:\n            raise\n",

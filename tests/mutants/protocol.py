@@ -365,7 +365,7 @@ PROTOCOL = (
         ("tests/service/ingest/test_bad_input.py",),
     ),
     Mutant(
-        "sent_swap_is_given_up_when_cancelled",
+        "sent_swap_is_given_up_when_canceled",
         "committer/service/tasks/steps.py",
         "        while not sent.done():\n",
         "        while False:\n",

@@ -87,7 +87,7 @@ async def test_doorbells_whose_delivery_was_lost_come_with_the_next_read(
     assert await take(queue) == []
 
 
-async def test_a_cancelled_read_whose_answer_is_on_its_way_loses_nothing(
+async def test_a_canceled_read_whose_answer_is_on_its_way_loses_nothing(
     harness: RedisHarness, proxy: FaultProxy
 ) -> None:
     queue = through(proxy, harness)
@@ -135,7 +135,7 @@ async def test_doorbells_whose_take_over_was_lost_come_with_the_next_read(
 
 
 @pytest.mark.parametrize("fault", [Fault.CUT_ANSWER, Fault.CUT_REQUEST])
-async def test_doorbells_whose_acknowledgement_failed_are_delivered_again_or_gone(
+async def test_doorbells_whose_acknowledgment_failed_are_delivered_again_or_gone(
     harness: RedisHarness, proxy: FaultProxy, fault: Fault
 ) -> None:
     queue = through(proxy, harness)
@@ -150,7 +150,7 @@ async def test_doorbells_whose_acknowledgement_failed_are_delivered_again_or_gon
     assert await queue.depth() == QueueDepth(waiting=0, pending=0)
 
 
-async def test_a_failing_acknowledgement_during_a_blocked_read_is_not_forgotten(
+async def test_a_failing_acknowledgment_during_a_blocked_read_is_not_forgotten(
     harness: RedisHarness, proxy: FaultProxy
 ) -> None:
     queue = through(proxy, harness)
@@ -183,7 +183,7 @@ async def test_a_server_that_never_answers_is_an_outage_in_bounded_time(
             await call()
 
 
-async def test_answers_of_a_cancelled_call_never_reach_another(
+async def test_answers_of_a_canceled_call_never_reach_another(
     harness: RedisHarness, proxy: FaultProxy
 ) -> None:
     queue = through(proxy, harness)
@@ -346,10 +346,10 @@ async def test_two_reads_at_once_share_the_doorbells(harness: RedisHarness) -> N
     assert numbers([each.doorbell for part in both for each in part]) == list(range(20))
 
 
-# --- Cancelled calls -----------------------------------------------------------------------------
+# --- Canceled calls -----------------------------------------------------------------------------
 
 
-async def test_a_call_that_is_cancelled_at_any_moment_ends_as_cancelled(
+async def test_a_call_that_is_canceled_at_any_moment_ends_as_canceled(
     harness: RedisHarness,
 ) -> None:
     """A consumer whose cancellation got lost in a call would read on for ever, and never stop."""

@@ -1,4 +1,4 @@
-"""Producers with Spark's behaviour: what they replay after which crash, and what they call it.
+"""Producers with Spark's behavior: what they replay after which crash, and what they call it.
 
 The publisher is the real one. Spark's checkpoint (the offset log before a micro-batch, the commit
 log behind it) is on the actor and survives; a driver's life is one call of `run`, or less: it also

@@ -110,7 +110,7 @@ class Totals:
         return f"{self.landed[operation]:>7} × {operation} landed; conflicts: {told or 'none'}"
 
 
-def summarise(outcome: Outcome) -> Summary:
+def summarize(outcome: Outcome) -> Summary:
     """Return the summary of an outcome."""
     return Summary(
         seed=outcome.scenario.seed,
@@ -130,7 +130,7 @@ def summarise(outcome: Outcome) -> Summary:
 def play_seed(seed: int, catalog: SimCatalog = SimCatalog.DYNAMODB) -> Summary:
     """Run the scenario of a seed on a kind of catalog."""
     started_s = time.process_time()
-    run = summarise(Simulation(draw_scenario(seed, catalog=catalog)).run())
+    run = summarize(Simulation(draw_scenario(seed, catalog=catalog)).run())
     if not gc.isenabled():
         gc.collect()
     return replace(run, cpu_s=time.process_time() - started_s)

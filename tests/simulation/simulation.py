@@ -1,4 +1,4 @@
-"""One run of a scenario: servers, committers and actors on one loop, faults, and the judgement."""
+"""One run of a scenario: servers, committers and actors on one loop, faults, and the judgment."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """An inbox on a disk that others can write to: what is no file is neither opened nor followed, and
-never hides its neighbours."""
+never hides its neighbors."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Detects whether Spark still wants a task's files, by the connection that its rows arrive through.
 
-Runs on executors. If the rows stop because an earlier step failed or the task was cancelled, Spark
+Runs on executors. If the rows stop because an earlier step failed or the task was canceled, Spark
 closes the connection, and Arrow takes that for the end of the rows: the iterator ends like any
 other. Only the connection itself shows the difference. After the last row Spark sends a mark; a
 connection that is closed instead has nothing more to read. Nothing here waits, and nothing is taken
@@ -70,7 +70,7 @@ class TaskInput:
         """Require the end of the rows. Errors: `PublishError` if they have stopped without it."""
         if self._stream is not None and _has_ended(self._stream):
             raise PublishError(
-                "Spark closed the connection before the last row: the task was cancelled, or what"
+                "Spark closed the connection before the last row: the task was canceled, or what"
                 " it reads from has failed; its files are deleted"
             )
 

@@ -16,7 +16,7 @@ _IN_THE_WAY = "TransactionConflictException"
 _CONDITION_FAILED = "ConditionalCheckFailed"
 # Another transaction, or too many calls, were in the way of one action.
 PASSING = frozenset({"ProvisionedThroughputExceeded", "ThrottlingError", "TransactionConflict"})
-"""Why a transaction was cancelled, if it may be sent again as it is."""
+"""Why a transaction was canceled, if it may be sent again as it is."""
 
 
 def frazil_error(
@@ -57,7 +57,7 @@ def failed_conditions(error: Exception) -> list[int]:
 
 
 def reasons(error: Exception) -> list[Mapping[str, Any]]:
-    """Return why a transaction was cancelled: a reason for each action, of the code `None` for one
+    """Return why a transaction was canceled: a reason for each action, of the code `None` for one
     that passed.
     """
     found: list[Mapping[str, Any]] = answer_of(error).get("CancellationReasons", [])

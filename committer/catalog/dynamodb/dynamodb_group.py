@@ -7,10 +7,10 @@ a pointer's version never comes back.
 | answer                                              | outcome                                   |
 |-----------------------------------------------------|-------------------------------------------|
 | success                                             | `GroupCommitted`                          |
-| cancelled, a condition failed                       | all pointers are ours → `GroupCommitted`; |
+| canceled, a condition failed                        | all pointers are ours → `GroupCommitted`; |
 |                                                     | some → `Unknown`; else `GroupConflict`    |
-| cancelled, other transactions or throttling         | send again                                |
-| cancelled, anything else                            | `Rejected`                                |
+| canceled, other transactions or throttling          | send again                                |
+| canceled, anything else                             | `Rejected`                                |
 | the same transaction is in progress                 | wait, send again; it is in doubt          |
 | a lost answer, a 5xx                                | send once more; it is in doubt            |
 | any other refusal                                   | raise: surely not applied                 |
@@ -90,7 +90,7 @@ class GroupSender:
             self._doubt = self._doubt or brief(failure)
             return None
         if code_of(failure) == "TransactionCanceledException":
-            return self._cancelled(failure)
+            return self._canceled(failure)
         if not surely_not_applied(failure):
             self._lost += 1
             self._doubt = self._doubt or brief(failure)
@@ -99,7 +99,7 @@ class GroupSender:
             return Unknown(f"{self._doubt}; sent again: {brief(failure)}")
         raise self._error(failure) from failure
 
-    def _cancelled(self, failure: Exception) -> GroupAnswer | None:
+    def _canceled(self, failure: Exception) -> GroupAnswer | None:
         if failed := failed_conditions(failure):
             return self._failed(failed, [reason.get("Item", {}) for reason in reasons(failure)])
         if self._doubt:

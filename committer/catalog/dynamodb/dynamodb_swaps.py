@@ -110,7 +110,7 @@ class DynamoDbSwaps:
 
     async def _overtaken(self, swap: Swap, error: Exception) -> SwapAnswer:
         """Answer for a swap that a transaction on its item has refused, without telling the item.
-        That transaction may be cancelled in the end, so the pointer may still be the base's.
+        That transaction may be canceled in the end, so the pointer may still be the base's.
         """
         call = layout.get_item(self._table_name, layout.table_key(swap.base.identifier))
         try:

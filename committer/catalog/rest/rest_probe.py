@@ -24,7 +24,7 @@ _SCHEMA = {
     "type": "struct",
     "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}],
 }
-# A requirement that no new table fulfils.
+# A requirement that no new table fulfills.
 _STALE: Sequence[Requirement] = (
     AssertRefSnapshotId("main", 1),
     AssertTableUUID(UUID("00000000-0000-4000-8000-000000000000")),

@@ -52,7 +52,7 @@ _PROTOCOL_VIOLATION = "08P01"
 # SQLSTATE classes and states, the longer one first in the search.
 _SQLSTATE_FAULTS = {
     "25006": Fault.FORBIDDEN,  # read-only transaction
-    "28": Fault.FORBIDDEN,  # authorisation
+    "28": Fault.FORBIDDEN,  # authorization
     _NO_RIGHT: Fault.FORBIDDEN,
     "40001": Fault.OVERTAKEN,  # serialization failure
     "40P01": Fault.OVERTAKEN,  # deadlock

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: the run is cancelled once, and ends what it started on its way out."""
+"""Ctrl-C and SIGTERM: the run is canceled once, and ends what it started on its way out."""
 
 from __future__ import annotations
 

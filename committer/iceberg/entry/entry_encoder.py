@@ -1,4 +1,4 @@
-"""Encodes manifest entries as Avro records, specialised for this one schema. Nothing else.
+"""Encodes manifest entries as Avro records, specialized for this one schema. Nothing else.
 
 A general Avro encoder walks some 120 key and value records per entry; this one joins looked-up
 bytes, ten times faster. Maps are `metric_maps.py`, partition tuples `partition_encoder.py`. Each

@@ -1,4 +1,4 @@
-"""Encodes the partition tuple of a manifest entry, specialised for one partition type.
+"""Encodes the partition tuple of a manifest entry, specialized for one partition type.
 
 Source: the specification, "Manifests", field 102; types as "Appendix A".
 """

@@ -1,7 +1,7 @@
 """Partition transforms: how a source value becomes a partition value.
 
 A transform's `function(source type)` is looked up once and called for each value; it maps null to
-null. Vectorised forms for Arrow belong to the workers.
+null. Vectorized forms for Arrow belong to the workers.
 Source: the specification, "Partition Transforms" and Appendix B;
 docs/reference/iceberg-notes.md 1.7, 1.8.
 """

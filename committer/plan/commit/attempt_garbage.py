@@ -104,7 +104,7 @@ class GarbageFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """The garbage of attempts, and the manifests of those that may have landed."""
 
     garbage: tuple[GarbageFiles, ...]
@@ -117,7 +117,7 @@ def judge(
     table: LoadedTable,
     *,
     stay: Collection[str] = (),
-) -> Judgement:
+) -> Judgment:
     """Judge attempts that were all sent before a later commit of this committer landed.
 
     `superseded`: merged manifests that no later attempt lists. `stay`: manifests that an attempt
@@ -137,7 +137,7 @@ def judge(
         _garbage_of(sure, (_manifests(sure) | set(superseded)) - in_doubt - kept, (), after),
         _garbage_of(doubted, in_doubt - kept, {one.base_location for one in doubted}, after),
     )
-    return Judgement(tuple(one for one in found if one.files), frozenset(in_use))
+    return Judgment(tuple(one for one in found if one.files), frozenset(in_use))
 
 
 def _manifests(attempts: Iterable[SentAttempt]) -> set[str]:

@@ -70,7 +70,7 @@ class CheckProcess:
         """
         sent = self._sender.submit(self._send, job, buffers)
         answer = asyncio.wrap_future(self._receiver.submit(self._receive, sent))
-        # Of a caller that is cancelled, too: what was sent is answered.
+        # Of a caller that is canceled, too: what was sent is answered.
         answer.add_done_callback(_retrieved)
         return await asyncio.shield(answer)
 

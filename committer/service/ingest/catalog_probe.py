@@ -18,7 +18,7 @@ ASKED = TableIdentifier(("frazil",), "reachability")
 
 
 async def keep_asking(catalog: Catalog, health: Health) -> None:
-    """Keep the condition `catalog` up to date until cancelled: ask more often while there is no
+    """Keep the condition `catalog` up to date until canceled: ask more often while there is no
     answer. The start has just asked.
     """
     interval_s = INTERVAL_S

@@ -26,7 +26,7 @@ FULL_PAUSE_S = 0.05
 
 @dataclass(eq=False, kw_only=True)
 class Consumer:
-    """Feeds the intake with what its own shards bring, until cancelled, and keeps `progress`."""
+    """Feeds the intake with what its own shards bring, until canceled, and keeps `progress`."""
 
     queue: Queue
     doorbells: Doorbells

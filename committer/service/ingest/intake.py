@@ -119,7 +119,7 @@ class Intake:
     # --- Large requests ---
 
     async def run(self) -> None:
-        """Read large requests in their turns, a few at once, until cancelled."""
+        """Read large requests in their turns, a few at once, until canceled."""
         async with asyncio.TaskGroup() as tasks:
             for _ in range(LARGE_READS_AT_ONCE):
                 tasks.create_task(self._read_large_requests(), name="large requests")

@@ -47,7 +47,7 @@ _REASONS = frozenset(reason.value for reason in Reason)
 
 @dataclass(eq=False, kw_only=True)
 class Poller:
-    """Shows both in the metrics, until cancelled. An unavailable queue or quarantine is shown as
+    """Shows both in the metrics, until canceled. An unavailable queue or quarantine is shown as
     not known. `folders`: further ones beside the inbox, listed only for what is foreign in them.
     """
 

@@ -128,7 +128,7 @@ def claim_folder(folder: Path) -> IO[str]:
 async def keep_running(server: RedisServer, world: World) -> None:
     """Start the server again whenever it has died, less and less often while it does not last.
 
-    Call it on the loop of the thread that started the server. Runs until it is cancelled.
+    Call it on the loop of the thread that started the server. Runs until it is canceled.
     """
     failures, looked_s = 0, world.monotonic_s()
     while True:

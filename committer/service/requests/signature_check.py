@@ -47,7 +47,7 @@ class Signatures:
             self._keys = await self.key_file.read()
 
     async def run(self) -> None:
-        """Reread the file of keys until cancelled. While it cannot be read, the known keys stay."""
+        """Reread the file of keys until canceled. While it cannot be read, the known keys stay."""
         while self.key_file is not None:
             await self.world.sleep(REREAD_S)
             await self._reread(self.key_file)

@@ -1,4 +1,4 @@
-"""The steps after a verdict: receipts, acknowledgements, inbox deletes, the high-water mark.
+"""The steps after a verdict: receipts, acknowledgments, inbox deletes, the high-water mark.
 
 Losing any of it costs work, never truth.
 """

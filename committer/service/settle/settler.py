@@ -1,4 +1,4 @@
-"""Carries out the steps after a verdict, off the critical path: receipts, acknowledgements, inbox
+"""Carries out the steps after a verdict, off the critical path: receipts, acknowledgments, inbox
 clean-up.
 
 Losing any of it costs work, never truth: a doorbell that was not acknowledged comes again, an inbox
@@ -67,7 +67,7 @@ class Settler:
             self._has_keys.set()
 
     async def run(self) -> None:
-        """Settle until cancelled. Answers do not wait for deletions."""
+        """Settle until canceled. Answers do not wait for deletions."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_on(self._has_ended, self._answer))
             tasks.create_task(self._keep_on(self._has_keys, self._delete, gather_s=GATHER_S))

@@ -16,7 +16,7 @@ class Interruptible:
         self._scope: asyncio.Timeout | None = None
 
     async def wait(self, call: Awaitable[T]) -> T | None:
-        """Return the call's answer; None if it was interrupted, and so cancelled."""
+        """Return the call's answer; None if it was interrupted, and so canceled."""
         scope = asyncio.timeout(None)
         try:
             async with scope:

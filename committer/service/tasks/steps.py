@@ -23,8 +23,8 @@ OFF_LOOP_BYTES = 256 * 1024
 
 
 async def send_swap(catalog: Catalog, swap: Swap) -> SwapAnswer:
-    """Send the swap and await its answer, also if the caller is cancelled meanwhile, however often:
-    it may be applied. Then be cancelled.
+    """Send the swap and await its answer, also if the caller is canceled meanwhile, however often:
+    it may be applied. Then be canceled.
 
     Any exception but a `FrazilError` leaves open whether it was applied: `Unknown`. Errors: as
     `Catalog.swap`.

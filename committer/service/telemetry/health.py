@@ -72,7 +72,7 @@ class Health:
             log.info(f"{component}.recovered")
 
     async def beat(self, report_late_s: Callable[[float], None]) -> None:
-        """Beat until cancelled, and report how much too late each beat was."""
+        """Beat until canceled, and report how much too late each beat was."""
         while True:
             self.last_beat_s = self.world.monotonic_s()
             await self.world.sleep(HEARTBEAT_S)

@@ -30,7 +30,7 @@ _DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30
 _CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.25, 1, 5, 15)
 _LOOP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30)
 
-_Labelled = TypeVar("_Labelled", Counter, Gauge)
+_Labeled = TypeVar("_Labeled", Counter, Gauge)
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _VERSION = version("frazil")
@@ -59,7 +59,7 @@ class Instruments:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self.described: list[Described] = []
-        self._labelled: list[tuple[Counter | Gauge, tuple[str, ...]]] = []
+        self._labeled: list[tuple[Counter | Gauge, tuple[str, ...]]] = []
         self._make_lag()
         self._make_commits()
         self._make_verdicts()
@@ -81,7 +81,7 @@ class Instruments:
 
     def keep(self, label: str, values: Collection[str]) -> None:
         """Remove the series whose label has another value than these."""
-        for instrument, labels in self._labelled:
+        for instrument, labels in self._labeled:
             if label not in labels:
                 continue
             found = {
@@ -351,8 +351,8 @@ class Instruments:
         self.described.append(Described(name, "gauge", labels, text))
         return self._known(Gauge(name, text, labels, registry=self._registry), labels)
 
-    def _known(self, instrument: _Labelled, labels: tuple[str, ...]) -> _Labelled:
-        self._labelled.append((instrument, labels))
+    def _known(self, instrument: _Labeled, labels: tuple[str, ...]) -> _Labeled:
+        self._labeled.append((instrument, labels))
         return instrument
 
     def _histogram(

@@ -269,7 +269,7 @@ class PortMeter:
     @contextmanager
     def timed(self, call: str) -> Iterator[None]:
         """Count and time the call inside. An absent or existing object is an answer, no error; a
-        cancelled call is no error either.
+        canceled call is no error either.
         """
         started_s = self._world.monotonic_s()
         try:

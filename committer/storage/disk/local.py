@@ -2,7 +2,7 @@
 
 Every call runs as one job of a thread, since there is no asynchronous file I/O; a group of objects
 is one job. Creates that come while others are under way share the next job, and with it commits of
-the file system's journal. The jobs share nothing but files. A cancelled call may still take effect.
+the file system's journal. The jobs share nothing but files. A canceled call may still take effect.
 How the promises are kept: `durable_writes`.
 """
 

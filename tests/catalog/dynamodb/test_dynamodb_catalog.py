@@ -192,7 +192,7 @@ async def test_what_is_no_table_is_not_dropped_and_holds_its_name(
     assert await items.get(*KEY) == other
 
 
-async def test_table_in_a_namespace_that_others_never_created_is_listed_and_gets_neighbours(
+async def test_table_in_a_namespace_that_others_never_created_is_listed_and_gets_neighbors(
     catalog: DynamoDbCatalog, items: Items
 ) -> None:
     await items.put(**java_table("db.flights", "x"))
@@ -461,14 +461,14 @@ async def test_create_whose_answer_was_lost_may_be_repeated(harness: DynamoDbHar
     assert await catalog.load(FLIGHTS) == table
 
 
-def cancelled(*codes: str) -> Answer:
+def canceled(*codes: str) -> Answer:
     reasons = [{"Code": code} for code in codes]
     return Answer.aws_error(400, "TransactionCanceledException", CancellationReasons=reasons)
 
 
 async def test_rename_reads_again_what_changed_in_between(harness: DynamoDbHarness) -> None:
     await create(harness.catalog)
-    harness.proxy.plan(b"TransactWriteItems", cancelled("ConditionalCheckFailed", "None"))
+    harness.proxy.plan(b"TransactWriteItems", canceled("ConditionalCheckFailed", "None"))
     harness.proxy.requests.clear()
     await harness.catalog.rename_table(FLIGHTS, TRAINS)
     assert harness.proxy.requests.count("TransactWriteItems") == 2
@@ -477,7 +477,7 @@ async def test_rename_reads_again_what_changed_in_between(harness: DynamoDbHarne
 
 async def test_rename_of_a_table_that_never_rests_gives_up(harness: DynamoDbHarness) -> None:
     await create(harness.catalog)
-    always = [cancelled("ConditionalCheckFailed", "None")] * 10
+    always = [canceled("ConditionalCheckFailed", "None")] * 10
     harness.proxy.plan(b"TransactWriteItems", *always)
     with pytest.raises(CatalogUnavailableError, match="faster"):
         await harness.catalog.rename_table(FLIGHTS, TRAINS)
@@ -487,6 +487,6 @@ async def test_rename_of_a_table_that_never_rests_gives_up(harness: DynamoDbHarn
 async def test_a_transaction_in_the_way_of_a_rename_is_an_outage(harness: DynamoDbHarness) -> None:
     """In the way of a swap: `test_dynamodb_group.py`."""
     await create(harness.catalog)
-    harness.proxy.plan(b"TransactWriteItems", cancelled("None", "TransactionConflict"))
+    harness.proxy.plan(b"TransactWriteItems", canceled("None", "TransactionConflict"))
     with pytest.raises(CatalogUnavailableError, match="another transaction"):
         await harness.catalog.rename_table(FLIGHTS, TRAINS)

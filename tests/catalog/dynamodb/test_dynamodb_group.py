@@ -57,8 +57,8 @@ async def written(harness: DynamoDbHarness, tables: list[LoadedTable]) -> list[S
     return swaps
 
 
-def cancelled(*codes: str) -> Answer:
-    """Return the answer to a transaction that was cancelled, with a reason for each action."""
+def canceled(*codes: str) -> Answer:
+    """Return the answer to a transaction that was canceled, with a reason for each action."""
     reasons = [{"Code": code, "Message": f"{code} by the test"} for code in codes]
     return Answer.aws_error(400, "TransactionCanceledException", CancellationReasons=reasons)
 
@@ -96,31 +96,31 @@ async def test_group_is_one_call_and_its_items_have_one_version(
     "codes",
     [("TransactionConflict", "None"), ("None", "ThrottlingError"), ("None", "None")],
 )
-async def test_cancelled_for_its_timing_is_sent_again_by_the_same_token(
+async def test_canceled_for_its_timing_is_sent_again_by_the_same_token(
     harness: DynamoDbHarness, codes: tuple[str, str]
 ) -> None:
     tables = await create(harness)
-    harness.proxy.plan(TRANSACTION, cancelled(*codes), cancelled(*codes))
+    harness.proxy.plan(TRANSACTION, canceled(*codes), canceled(*codes))
     assert isinstance(await harness.catalog.swap_together(group(tables)), GroupCommitted)
     assert len(tokens(harness)) == 3
     assert len(set(tokens(harness))) == 1
 
 
-async def test_cancelled_for_its_timing_again_and_again_is_raised_and_nothing_is_applied(
+async def test_canceled_for_its_timing_again_and_again_is_raised_and_nothing_is_applied(
     harness: DynamoDbHarness,
 ) -> None:
     tables = await create(harness)
-    harness.proxy.plan(TRANSACTION, *[cancelled("TransactionConflict", "None")] * 6)
+    harness.proxy.plan(TRANSACTION, *[canceled("TransactionConflict", "None")] * 6)
     with pytest.raises(CatalogUnavailableError, match="another transaction"):
         await harness.catalog.swap_together(group(tables))
     assert await moved(harness, tables) == [False, False]
 
 
-async def test_cancelled_for_what_it_says_is_rejected_in_the_services_words(
+async def test_canceled_for_what_it_says_is_rejected_in_the_services_words(
     harness: DynamoDbHarness,
 ) -> None:
     tables = await create(harness)
-    harness.proxy.plan(TRANSACTION, cancelled("None", "ValidationError"))
+    harness.proxy.plan(TRANSACTION, canceled("None", "ValidationError"))
     answer = await harness.catalog.swap_together(group(tables))
     assert answer == Rejected("ValidationError: ValidationError by the test")
     assert len(tokens(harness)) == 1
@@ -130,7 +130,7 @@ async def test_failed_condition_beside_another_transaction_is_a_conflict(
     harness: DynamoDbHarness,
 ) -> None:
     tables = await create(harness)
-    harness.proxy.plan(TRANSACTION, cancelled("TransactionConflict", "ConditionalCheckFailed"))
+    harness.proxy.plan(TRANSACTION, canceled("TransactionConflict", "ConditionalCheckFailed"))
     answer = await harness.catalog.swap_together(group(tables))
     assert answer == GroupConflict((tables[1].identifier,))
 
@@ -149,8 +149,8 @@ async def test_lost_answer_is_asked_for_by_the_same_token(
 @pytest.mark.parametrize(
     "second",
     [
-        cancelled("ConditionalCheckFailed", "None"),
-        cancelled("ValidationError", "None"),
+        canceled("ConditionalCheckFailed", "None"),
+        canceled("ValidationError", "None"),
         Answer.aws_error(400, "AccessDeniedException"),
         Fault.CUT_REQUEST,
     ],
@@ -203,7 +203,7 @@ async def test_a_hundred_tables_land_together(harness: DynamoDbHarness) -> None:
 async def test_lone_swap_that_a_transaction_refuses_is_a_conflict_by_its_pointer(
     harness: DynamoDbHarness,
 ) -> None:
-    """The transaction may be cancelled in the end, so the pointer need not have moved."""
+    """The transaction may be canceled in the end, so the pointer need not have moved."""
     (table,) = await create(harness, "a")
     in_the_way = Answer.aws_error(400, "TransactionConflictException")
     harness.proxy.plan(b"UpdateItem", in_the_way)

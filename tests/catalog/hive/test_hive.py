@@ -57,7 +57,7 @@ def entry(harness: HiveHarness) -> Struct:
 
 
 async def test_entry_has_the_parameters_that_java_gives_it(harness: HiveHarness) -> None:
-    base = await harness.create(colour="blue")
+    base = await harness.create(color="blue")
     uuid = str(base.metadata.table_uuid)
     found = layout.parameters_of(entry(harness))
     assert found.pop("transient_lastDdlTime").isdigit()
@@ -72,10 +72,10 @@ async def test_entry_has_the_parameters_that_java_gives_it(harness: HiveHarness)
     }
     assert found == expected
     assert entry(harness)[12].value == "EXTERNAL_TABLE"
-    swap = await harness.written(base, colour="red")
+    swap = await harness.written(base, color="red")
     assert isinstance(await harness.catalog.swap(swap), Committed)
     found = layout.parameters_of(entry(harness))
-    assert (found["colour"], found["metadata_location"]) == ("red", swap.metadata_location)
+    assert (found["color"], found["metadata_location"]) == ("red", swap.metadata_location)
     assert found["previous_metadata_location"] == base.metadata_location
 
 

@@ -67,7 +67,7 @@ def table() -> LoadedTable:
 async def test_a_server_that_stages_tables_gives_them_their_uuid(
     fake: FakeRest, opened: Open, table: LoadedTable
 ) -> None:
-    fake.features.endpoints, fake.judgement.wants_staged = WITHOUT_REGISTER, True
+    fake.features.endpoints, fake.judgment.wants_staged = WITHOUT_REGISTER, True
     catalog = await opened()
     await catalog.create_table(table)
     found = (await catalog.load(table.identifier)).metadata
@@ -125,7 +125,7 @@ async def test_icebergs_own_server_makes_a_staged_table(rest_server: RestServer)
 async def test_a_name_that_a_dropped_table_keeps_is_said_to_be_so(
     fake: FakeRest, opened: Open, table: LoadedTable, endpoints: tuple[str, ...]
 ) -> None:
-    fake.features.endpoints, fake.judgement.soft_deletes = endpoints, True
+    fake.features.endpoints, fake.judgment.soft_deletes = endpoints, True
     catalog = await opened()
     other = build_table("db.other", warehouse=WAREHOUSE)
     await catalog.create_table(other)

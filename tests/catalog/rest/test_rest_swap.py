@@ -177,7 +177,7 @@ async def test_a_stale_sequence_number_is_a_conflict_also_where_the_server_says_
     case: Case,
 ) -> None:
     """Another branch got a snapshot: the head that we require has not moved."""
-    case.fake.judgement.stale_status = 400
+    case.fake.judgment.stale_status = 400
     first = await case.catalog.swap(build_head_swap(case.table))
     assert isinstance(first, Committed)
     # Without a parent no server checks the number.

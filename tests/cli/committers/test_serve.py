@@ -99,7 +99,7 @@ def test_a_request_that_nobody_announced_is_found_at_the_start(
         wait_until(lambda: landed(frazil) == "0", "the epoch has landed")
 
 
-def test_bad_input_is_quarantined_and_a_replay_brings_it_back_to_judgement(
+def test_bad_input_is_quarantined_and_a_replay_brings_it_back_to_judgment(
     frazil: Frazil, tmp_path: Path
 ) -> None:
     with serving(tmp_path) as service:

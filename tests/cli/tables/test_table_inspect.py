@@ -106,7 +106,7 @@ def test_a_snapshot_is_chosen_by_id_by_ref_or_by_time(frazil: Frazil) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (("--kind", "colours"), 2, "`colours`: expected one of manifests, files"),
+        (("--kind", "colors"), 2, "`colors`: expected one of manifests, files"),
         (("--kind", "refs", "--ref", "main"), 2, "`refs` is about the whole table"),
         (("--kind", "metadata", "--snapshot", "1"), 2, "`metadata` is about the whole table"),
         (("--kind", "files", "--ref", "main", "--snapshot", "1"), 2, "expected one of --snapshot"),

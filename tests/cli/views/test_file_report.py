@@ -37,7 +37,7 @@ def metadata_files(name: str, ending: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("name", [name for name in table_names() if name != UNREADABLE])
-def test_every_file_of_iceberg_java_is_recognised(name: str) -> None:
+def test_every_file_of_iceberg_java_is_recognized(name: str) -> None:
     files = [*metadata_files(name, ".metadata.json"), *metadata_files(name, ".avro")]
     for file in files:
         found = inspect_content(file.read_bytes())
@@ -170,7 +170,7 @@ def test_a_manifest_list_says_what_its_header_says() -> None:
     assert "avro.schema" not in header
 
 
-def test_the_puffin_files_of_iceberg_java_are_recognised() -> None:
+def test_the_puffin_files_of_iceberg_java_are_recognized() -> None:
     files = [file for name in table_names() for file in table_dir(name).rglob("*.puffin")]
     assert files
     for file in files:

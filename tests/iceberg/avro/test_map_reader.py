@@ -1,4 +1,4 @@
-"""Maps that are recognised hold what a decoder reads from them; nothing else is recognised."""
+"""Maps that are recognized hold what a decoder reads from them; nothing else is recognized."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_wider_numbers_and_numbers_that_do_not_end_are_left_to_a_decoder() -> No
     assert read_long_pairs(b"\x02", 1) is None
 
 
-def test_bounds_are_recognised_by_their_ids_and_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bounds_are_recognized_by_their_ids_and_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     # One layout of each length is kept: that of another test may be of other columns.
     monkeypatch.setattr(map_reader, "_bounds_layouts", {})
     assert read_bounds_pairs(bounds_body({5: b"12345678", 6: b"abc"}), 2) is not None

@@ -1,4 +1,4 @@
-"""Recognised maps end where a decoder finds their end; nothing else is recognised."""
+"""Recognized maps end where a decoder finds their end; nothing else is recognized."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ MAPS = st.one_of(
 
 @settings(max_examples=100, deadline=None)
 @given(MAPS, st.binary(max_size=5), st.binary(max_size=5))
-def test_maps_are_recognised_when_they_come_again(maps: bytes, before: bytes, rest: bytes) -> None:
+def test_maps_are_recognized_when_they_come_again(maps: bytes, before: bytes, rest: bytes) -> None:
     skeletons = learned(maps)
     raw = before + maps + rest
     assert stop_of(skeletons, raw, len(before)) == len(before) + len(maps)
@@ -89,7 +89,7 @@ def test_maps_are_recognised_when_they_come_again(maps: bytes, before: bytes, re
 @pytest.mark.simulation
 @settings(max_examples=300, deadline=None)
 @given(MAPS, st.data())
-def test_whatever_is_recognised_ends_where_a_decoder_stops(
+def test_whatever_is_recognized_ends_where_a_decoder_stops(
     maps: bytes, data: st.DataObject
 ) -> None:
     skeletons, changed = learned(maps), bytearray(maps)
@@ -101,7 +101,7 @@ def test_whatever_is_recognised_ends_where_a_decoder_stops(
         assert decoded_stop(bytes(changed)) == stop
 
 
-def test_other_values_of_the_same_lengths_are_recognised_and_others_are_not() -> None:
+def test_other_values_of_the_same_lengths_are_recognized_and_others_are_not() -> None:
     skeletons = learned(six_maps({1: 300, 2: 5}, {1: b"abc"}, {1: b"abd"}))
     for longs, bound, is_known in (
         ({1: 301, 2: 6}, b"xyz", True),

@@ -338,8 +338,8 @@ def test_another_version_or_content_than_the_tables_is_refused() -> None:
     assert reason_of(content, other) == Reason.FORMAT_VERSION_MISMATCH
     deletes = context(content=ManifestContent.DELETES)
     assert reason_of(content, deletes) == Reason.MANIFEST_CONTENT_MISMATCH
-    relabelled = header_with(content, content=b"deletes")
-    assert reason_of(relabelled, deletes) == Reason.MANIFEST_CONTENT_MISMATCH
+    relabeled = header_with(content, content=b"deletes")
+    assert reason_of(relabeled, deletes) == Reason.MANIFEST_CONTENT_MISMATCH
 
 
 def test_a_data_manifest_with_a_delete_entry_is_refused() -> None:

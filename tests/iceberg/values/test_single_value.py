@@ -48,7 +48,7 @@ from tests.support.iceberg.vector_values import json_text, vector_type
 CASES: list[dict[str, Any]] = vectors("single_value")["cases"]
 WRITTEN = [case for case in CASES if "binary_hex" in case]
 READ = [case for case in CASES if "json_in" in case]
-# Java 17 prints these with a digit too many or a neighbour of the nearest digits; later Javas, and
+# Java 17 prints these with a digit too many or a neighbor of the nearest digits; later Javas, and
 # we, print the nearest of the shortest. All read back to the same float.
 JAVA_17_FLOATS = {"-1.48887378E17", "-3.19267222E12", "3.08481556E11", "5.1052451E16"}
 

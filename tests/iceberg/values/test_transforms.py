@@ -135,7 +135,7 @@ def test_hashes_are_those_of_the_specification(
         ("hour", TimestampNanoType(), -1, -1),
     ],
 )
-def test_numbers_are_cut_towards_minus_infinity(
+def test_numbers_are_cut_toward_minus_infinity(
     text: str, kind: IcebergType, value: object, result: object
 ) -> None:
     assert parse_transform(text).apply(kind, value) == result

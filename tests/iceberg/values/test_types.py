@@ -30,7 +30,7 @@ SIMPLE = (
     *("date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"),
     *("unknown", "variant"),
 )
-PARAMETERISED: dict[str, IcebergType] = {
+PARAMETERIZED: dict[str, IcebergType] = {
     "decimal(9,2)": DecimalType(9, 2),
     "decimal( 38 , 38 )": DecimalType(38, 38),
     "fixed[16]": FixedType(16),
@@ -54,7 +54,7 @@ def test_types_without_parameters_print_as_they_were_read() -> None:
 
 
 def test_types_with_parameters_are_read_with_or_without_spaces() -> None:
-    for text, kind in PARAMETERISED.items():
+    for text, kind in PARAMETERIZED.items():
         assert parse_type(text) == kind, text
         assert parse_type(print_type(kind)) == kind, text
 

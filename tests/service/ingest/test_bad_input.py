@@ -54,16 +54,16 @@ from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 SOME = UUID(int=77)
-NEIGHBOURS = ("query-1", "query-2", "query-3")
+NEIGHBORS = ("query-1", "query-2", "query-3")
 
 
-async def publish_among_neighbours(
+async def publish_among_neighbors(
     harness: ServiceHarness, table: LoadedTable, bad: EncodedRequest
 ) -> None:
     """Publish one good request before the bad one and two behind it, all for the first batch."""
-    await harness.publish(good(table, NEIGHBOURS[0]))
+    await harness.publish(good(table, NEIGHBORS[0]))
     await put_raw(harness, bad.request.inbox_key, bad.content)
-    for producer in NEIGHBOURS[1:]:
+    for producer in NEIGHBORS[1:]:
         await harness.publish(good(table, producer))
 
 
@@ -72,7 +72,7 @@ async def assert_only_the_bad_one_is_quarantined(harness: ServiceHarness, reason
     assert record.reason == reason
     assert len(record.message) > 15
     assert await harness.outstanding() == []
-    await assert_committed_together(harness, NEIGHBOURS)
+    await assert_committed_together(harness, NEIGHBORS)
     (receipt,) = await harness.receipts("bad")
     assert receipt.state is ReceiptState.QUARANTINED
     assert (receipt.reason, receipt.message) == (reason, record.message)
@@ -80,12 +80,12 @@ async def assert_only_the_bad_one_is_quarantined(harness: ServiceHarness, reason
 
 
 @pytest.mark.parametrize("bad", [*CHECKED, *ASKED], ids=lambda bad: bad.name)
-async def test_a_bad_request_is_quarantined_and_its_neighbours_commit_in_one_snapshot(
+async def test_a_bad_request_is_quarantined_and_its_neighbors_commit_in_one_snapshot(
     bad: BadRequest,
 ) -> None:
     harness = ServiceHarness()
     table = await add_table(harness, build_flights())
-    await publish_among_neighbours(harness, table, bad.make(table, "bad"))
+    await publish_among_neighbors(harness, table, bad.make(table, "bad"))
     await harness.run_until_settled()
     await assert_only_the_bad_one_is_quarantined(harness, bad.reason)
 
@@ -95,14 +95,14 @@ async def test_a_producer_that_the_catalog_cannot_name_is_quarantined_alone() ->
     inner = harness.catalog.inner
     assert isinstance(inner, MemoryCatalog)
     inner.capabilities = replace(
-        inner.capabilities, property_key_chars_max=len(property_key(NEIGHBOURS[0]))
+        inner.capabilities, property_key_chars_max=len(property_key(NEIGHBORS[0]))
     )
     table = await add_table(harness, build_flights())
-    await publish_among_neighbours(harness, table, good(table, f"{NEIGHBOURS[0]}x"))
+    await publish_among_neighbors(harness, table, good(table, f"{NEIGHBORS[0]}x"))
     await harness.run_until_settled()
     (record,) = await harness.quarantined()
     assert record.reason == Reason.PRODUCER_ID_TOO_LONG
-    await assert_committed_together(harness, NEIGHBOURS)
+    await assert_committed_together(harness, NEIGHBORS)
 
 
 def _wrong_hash(sealed: EncodedRequest) -> bytes:
@@ -133,7 +133,7 @@ UNREADABLE: dict[str, tuple[Callable[[EncodedRequest], bytes], Reason]] = {
 
 @pytest.mark.parametrize("name", UNREADABLE)
 @pytest.mark.parametrize("announced", [True, False])
-async def test_what_cannot_be_read_is_quarantined_and_its_neighbours_commit(
+async def test_what_cannot_be_read_is_quarantined_and_its_neighbors_commit(
     name: str, announced: bool
 ) -> None:
     harness = ServiceHarness()
@@ -143,7 +143,7 @@ async def test_what_cannot_be_read_is_quarantined_and_its_neighbours_commit(
     spoiled = spoil(right)
     assert spoiled != right.content
     await put_raw(harness, right.request.inbox_key, spoiled, announce=announced)
-    for producer in NEIGHBOURS:
+    for producer in NEIGHBORS:
         await harness.publish(good(table, producer))
     await harness.run_until_settled()
     if announced:
@@ -152,13 +152,13 @@ async def test_what_cannot_be_read_is_quarantined_and_its_neighbours_commit(
     assert (record.reason, record.key) == (reason, right.request.inbox_key)
     assert (await harness.quarantine.get(record.key))[1] == spoiled
     assert await harness.outstanding() == []
-    assert len(await harness.live_files()) == len(NEIGHBOURS)
+    assert len(await harness.live_files()) == len(NEIGHBORS)
 
 
 async def test_a_request_for_a_table_that_does_not_exist_is_quarantined() -> None:
     harness = ServiceHarness()
     table = await add_table(harness, build_flights())
-    await publish_among_neighbours(harness, table, good(build_flights("db.nowhere"), "bad"))
+    await publish_among_neighbors(harness, table, good(build_flights("db.nowhere"), "bad"))
     await harness.run_until_settled()
     await assert_only_the_bad_one_is_quarantined(harness, Reason.TABLE_UNKNOWN)
 
@@ -169,12 +169,12 @@ async def test_a_request_for_a_dropped_and_recreated_table_is_quarantined() -> N
     late = good(old, "bad")
     await harness.catalog.inner.drop_table(old.identifier)
     table = await add_table(harness, build_flights())
-    await publish_among_neighbours(harness, table, late)
+    await publish_among_neighbors(harness, table, late)
     await harness.run_until_settled()
     await assert_only_the_bad_one_is_quarantined(harness, Reason.TABLE_UUID_MISMATCH)
 
 
-async def test_an_epoch_that_landed_with_other_content_is_quarantined_among_neighbours() -> None:
+async def test_an_epoch_that_landed_with_other_content_is_quarantined_among_neighbors() -> None:
     harness = ServiceHarness()
     table = await add_table(harness, build_flights())
     async with harness.running():
@@ -182,12 +182,12 @@ async def test_an_epoch_that_landed_with_other_content_is_quarantined_among_neig
         await harness.settle(1.0)
         assert (await harness.receipts("bad"))[0].state is ReceiptState.COMMITTED
         other = good(table, "bad", epoch=3, fingerprint="another")
-        await publish_among_neighbours(harness, table, other)
+        await publish_among_neighbors(harness, table, other)
         await harness.settle()
     (record,) = await harness.quarantined()
     assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
     assert len((await harness.load()).snapshots) == 2
-    assert len(await harness.live_files()) == 1 + len(NEIGHBOURS)
+    assert len(await harness.live_files()) == 1 + len(NEIGHBORS)
     assert await harness.outstanding() == []
 
 
@@ -263,7 +263,7 @@ async def test_a_named_manifest_with_other_content_is_quarantined(spoil: object)
     sealed, manifest = naming(table, "bad")
     assert callable(spoil)
     await harness.storage.inner.create((replace(manifest, content=spoil(manifest.content)),))
-    await publish_among_neighbours(harness, table, sealed)
+    await publish_among_neighbors(harness, table, sealed)
     await harness.run_until_settled()
     await assert_only_the_bad_one_is_quarantined(harness, Reason.HASH_MISMATCH)
 
@@ -278,7 +278,7 @@ async def test_files_listed_as_json_land_beside_manifests() -> None:
     assert [file.partition for file in await harness.live_files()] == [("AA",), ("AA",)]
 
 
-async def test_a_check_that_fails_itself_is_counted_and_its_neighbours_land(
+async def test_a_check_that_fails_itself_is_counted_and_its_neighbors_land(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def trips(*_: object) -> object:
@@ -287,7 +287,7 @@ async def test_a_check_that_fails_itself_is_counted_and_its_neighbours_land(
     monkeypatch.setattr("committer.plan.batch.request_check.encode_inline_files", trips)
     harness = ServiceHarness()
     table = await add_table(harness, build_flights())
-    await publish_among_neighbours(harness, table, inline_files(table, "bad"))
+    await publish_among_neighbors(harness, table, inline_files(table, "bad"))
     await harness.run_until_settled()
     await assert_only_the_bad_one_is_quarantined(harness, Reason.PLAN_FAILED)
     samples = harness.metrics.instruments.samples()
@@ -528,7 +528,7 @@ async def test_a_table_name_that_no_catalog_takes_is_quarantined_and_nobody_wait
     odd = orjson.dumps({**line, "table": {"namespace": [name[0]], "name": name[1]}})
     content = odd + b"\n" + sealed.content[sealed.body :]
     await put_raw(harness, sealed.request.inbox_key, content)
-    await harness.publish(good(table, NEIGHBOURS[0]))
+    await harness.publish(good(table, NEIGHBORS[0]))
     await harness.run_until_settled(seconds=90.0)
     assert (await harness.quarantine.record(sealed.request.inbox_key)).reason == reason
     assert [one.key async for one in harness.inbox.list()] == []

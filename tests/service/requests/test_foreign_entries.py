@@ -66,7 +66,7 @@ async def files(harness: ServiceHarness) -> int:
     return int((head.summary or {})["total-data-files"]) if head else 0
 
 
-async def neighbours(harness: ServiceHarness, table: LoadedTable) -> None:
+async def neighbors(harness: ServiceHarness, table: LoadedTable) -> None:
     for number in range(3):
         await harness.publish(build_request(table, producer=f"good-{number}"), announce=False)
 
@@ -86,7 +86,7 @@ async def test_what_stands_in_the_place_of_a_request_is_quarantined_by_reference
     sealed = build_request(table, producer="bad")
     key, path = sealed.request.inbox_key, place(tmp_path, sealed)
     make(path)
-    await neighbours(harness, table)
+    await neighbors(harness, table)
     with capture_logs() as lines:
         async with harness.running(reconcile_interval_s=30.0):
             await harness.settle(200.0)
@@ -232,7 +232,7 @@ async def test_any_other_entry_is_named_once_and_counted_until_it_goes(
     folder.mkdir(parents=True)
     for name, (make, _) in FOREIGN.items():
         make(folder / name)
-    await neighbours(harness, table)
+    await neighbors(harness, table)
     with capture_logs() as lines:
         async with harness.running(reconcile_interval_s=30.0):
             await harness.settle(200.0)
@@ -263,7 +263,7 @@ async def test_files_of_any_name_and_at_any_level_leave_the_inbox_for_the_quaran
         path = tmp_path / "inbox" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"rubbish\n")
-    await neighbours(harness, table)
+    await neighbors(harness, table)
     with capture_logs() as lines:
         async with harness.running(reconcile_interval_s=30.0):
             await harness.settle(100.0)

@@ -129,7 +129,7 @@ async def landed(harness: ServiceHarness, producer: str) -> bool:
     return [one.state for one in receipts] == [ReceiptState.COMMITTED]
 
 
-# --- Neighbours ----------------------------------------------------------------------------------
+# --- Neighbors ----------------------------------------------------------------------------------
 
 
 async def test_small_requests_land_while_large_ones_of_their_table_are_checked() -> None:

@@ -123,7 +123,7 @@ async def test_a_poison_request_among_many_is_found_without_waiting_an_interval_
     assert record.reason == Reason.COMMIT_REJECTED
 
 
-# --- Answers of other catalogs, cancelled swaps, drain -------------------------------------------
+# --- Answers of other catalogs, canceled swaps, drain -------------------------------------------
 
 
 class RestLikeCatalog(FaultyCatalog):

@@ -81,7 +81,7 @@ async def test_a_late_attempt_is_in_doubt_while_its_requirements_hold_though_the
     async with harness.running():
         await harness.publish(build_request(table))
         await harness.settle(0.01)
-        await foreign_commit(harness, table, SetProperties({"colour": "blue"}))
+        await foreign_commit(harness, table, SetProperties({"color": "blue"}))
         await harness.settle(60.0)
         assert await harness.quarantined() == []
         await catalog.land_late()

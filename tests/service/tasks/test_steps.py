@@ -44,7 +44,7 @@ async def test_an_error_leaves_no_writes_under_way() -> None:
     assert storage.writing == 0
 
 
-async def test_a_cancelled_swap_is_awaited_however_often_it_is_cancelled() -> None:
+async def test_a_canceled_swap_is_awaited_however_often_it_is_canceled() -> None:
     ended: list[str] = []
 
     class SlowCatalog(MemoryCatalog):
@@ -65,7 +65,7 @@ async def test_a_cancelled_swap_is_awaited_however_often_it_is_cancelled() -> No
     assert ended == ["landed"]
 
 
-async def test_a_swap_that_fails_after_it_was_cancelled_leaves_no_unheard_error() -> None:
+async def test_a_swap_that_fails_after_it_was_canceled_leaves_no_unheard_error() -> None:
     class FailingCatalog(MemoryCatalog):
         async def swap(self, swap: Swap) -> SwapAnswer:
             await asyncio.sleep(10.0)

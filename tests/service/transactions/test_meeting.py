@@ -88,13 +88,13 @@ async def test_a_meeting_that_a_table_does_not_come_to_is_broken_up_and_sends_no
     assert await case.moved() == [False, False]
 
 
-@pytest.mark.parametrize("is_cancelled", [True, False])
-async def test_a_meeting_that_is_left_is_broken_up_at_once(is_cancelled: bool) -> None:
+@pytest.mark.parametrize("is_canceled", [True, False])
+async def test_a_meeting_that_is_left_is_broken_up_at_once(is_canceled: bool) -> None:
     case = Case()
     meeting = await case.meeting()
     coming = case.come(meeting, 0)
     await asyncio.sleep(1.0)
-    if is_cancelled:
+    if is_canceled:
         coming.cancel()
         with pytest.raises(asyncio.CancelledError):
             await coming
@@ -105,7 +105,7 @@ async def test_a_meeting_that_is_left_is_broken_up_at_once(is_cancelled: bool) -
     assert case.catalog.calls["swap_together"] == 0
 
 
-async def test_swaps_on_their_way_are_waited_for_however_long_and_whoever_is_cancelled() -> None:
+async def test_swaps_on_their_way_are_waited_for_however_long_and_whoever_is_canceled() -> None:
     case = Case()
     meeting = await case.meeting()
     case.catalog.swap_s["db.trains"] = MEET_S_MAX * 5

@@ -83,7 +83,7 @@ async def test_another_attempt_of_an_epoch_is_another_request() -> None:
     assert len(await keys(inbox.list())) == 2
 
 
-async def test_listings_are_of_everything_of_a_table_or_of_a_producer_and_of_no_neighbour() -> None:
+async def test_listings_are_of_everything_of_a_table_or_of_a_producer_and_of_no_neighbor() -> None:
     inbox = Inbox(MemoryStorage(), ROOT)
     other = build_table("db.other", warehouse="memory://warehouse")
     for table in (TABLE, other):

@@ -482,7 +482,7 @@ async def test_a_part_that_fails_takes_the_upload_away(s3: S3Harness) -> None:
         await s3.storage.head(s3.at("a"))
 
 
-async def test_a_cancelled_upload_is_taken_away(s3: S3Harness) -> None:
+async def test_a_canceled_upload_is_taken_away(s3: S3Harness) -> None:
     storage = s3.another(SMALL_PARTS)
     s3.proxy.plan(b"partNumber=2", Fault.HOLD_ANSWER)
     upload = asyncio.create_task(storage.create([NewObject(s3.at("a"), large())]))

@@ -139,7 +139,7 @@ class FaultProxy:
         task = asyncio.create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # A task that is cancelled before it starts does not run the end of `_serve`.
+        # A task that is canceled before it starts does not run the end of `_serve`.
         task.add_done_callback(lambda _: writer.close())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -30,7 +30,7 @@ from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
 from tests.support.servers.fake_rest_access import FakeClock, TokenIssuer, Vended
 from tests.support.servers.fake_rest_features import USUAL_SEPARATOR, Features, Planned
-from tests.support.servers.fake_rest_tables import FakeTables, Judgement, Namespace, Refusal
+from tests.support.servers.fake_rest_tables import FakeTables, Judgment, Namespace, Refusal
 
 _TABLE = "/namespaces/{namespace}/tables/{table}"
 _MALFORMED = (KeyError, TypeError, ValueError, InvalidMetadataError)
@@ -58,8 +58,8 @@ class FakeRest:
         self.url = ""
 
     @property
-    def judgement(self) -> Judgement:
-        return self.tables.judgement
+    def judgment(self) -> Judgment:
+        return self.tables.judgment
 
     def plan(self, *planned: Planned) -> None:
         """Spoil the next requests that fit, in order."""

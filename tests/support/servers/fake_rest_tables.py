@@ -41,7 +41,7 @@ class Refusal(Exception):
 
 
 @dataclass(slots=True)
-class Judgement:
+class Judgment:
     """How the server answers where real ones differ. The defaults are those of Iceberg Java."""
 
     stale_status: int = 409
@@ -60,7 +60,7 @@ class FakeTables:
 
     storage: Storage
     warehouse: str
-    judgement: Judgement = field(default_factory=Judgement)
+    judgment: Judgment = field(default_factory=Judgment)
     namespaces: dict[Namespace, dict[str, str]] = field(default_factory=dict)
     tables: dict[TableIdentifier, LoadedTable] = field(default_factory=dict)
     deleted: set[TableIdentifier] = field(default_factory=set)
@@ -109,7 +109,7 @@ class FakeTables:
     def drop(self, identifier: TableIdentifier) -> LoadedTable:
         table = self.table(identifier)
         del self.tables[identifier]
-        if self.judgement.soft_deletes:
+        if self.judgment.soft_deletes:
             self.deleted.add(identifier)
         return table
 
@@ -184,7 +184,7 @@ class FakeTables:
 
     def _refused(self, error: InvalidMetadataError) -> Refusal:
         if "sequence-number" in str(error) or "first-row-id" in str(error):
-            status = self.judgement.stale_status
+            status = self.judgment.stale_status
             kind = "CommitFailedException" if status == 409 else "ValidationException"
             return Refusal(status, kind, str(error))
         return Refusal(400, "ValidationException", str(error))
@@ -193,7 +193,7 @@ class FakeTables:
         try:
             return [parse_update(update) for update in change.get("updates", ())]
         except UnsupportedError as error:
-            status = self.judgement.unknown_update_status
+            status = self.judgment.unknown_update_status
             raise Refusal(status, "IllegalArgumentException", str(error)) from error
         except InvalidMetadataError as error:
             raise Refusal(400, "BadRequestException", str(error)) from error
@@ -207,7 +207,7 @@ class FakeTables:
         except InvalidMetadataError as error:
             raise Refusal(400, "ValidationException", str(error)) from error
         staged = self.staged.pop(identifier, None)
-        if self.judgement.wants_staged and (
+        if self.judgment.wants_staged and (
             staged is None
             or (staged.table_uuid, staged.location) != (metadata.table_uuid, metadata.location)
         ):

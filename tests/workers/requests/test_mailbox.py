@@ -80,7 +80,7 @@ async def test_many_wait_and_one_reads_for_all() -> None:
     assert post.queue.reading == 0
 
 
-async def test_a_reader_that_is_cancelled_hands_on() -> None:
+async def test_a_reader_that_is_canceled_hands_on() -> None:
     post = Post()
     first, second = post.take("a"), post.take("b")
     await settle()

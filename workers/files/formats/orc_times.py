@@ -2,7 +2,7 @@
 
 ORC stores seconds and nanoseconds apart. Java takes a second off what it reads where the seconds
 are negative and the nanoseconds a millisecond or more; its writer adds it before. pyarrow cuts a
-time towards zero and stores both parts negative, of which Java makes a second less. What Java
+time toward zero and stores both parts negative, of which Java makes a second less. What Java
 writes is no way out: of the last second before 1970 it reads what is a second more.
 Source: docs/reference/iceberg-notes.md 11.2.
 """

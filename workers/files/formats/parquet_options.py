@@ -35,7 +35,7 @@ _CODECS = {
     "uncompressed": "none",
     "none": "none",
 }
-_LEVELLED = ("zstd", "gzip", "brotli")
+_LEVELED = ("zstd", "gzip", "brotli")
 _PAGE_VERSIONS = {"v1": "1.0", "v2": "2.0"}
 # Half the time of level 3, for a few percent more bytes.
 _ZSTD_LEVEL = 1
@@ -97,7 +97,7 @@ def _page_rows(properties: Mapping[str, str]) -> int | None:
 
 
 def _level(properties: Mapping[str, str], codec: str) -> int | None:
-    if codec not in _LEVELLED:
+    if codec not in _LEVELED:
         return None
     found = level(properties, _LEVEL)
     return _ZSTD_LEVEL if found is None and codec == "zstd" else found
