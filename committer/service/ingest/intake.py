@@ -29,7 +29,7 @@ from committer.service.settle.settler import Settler
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 
-# An older request may have ended, and its doorbell may ring again: after lost acknowledgements, or
+# An older request may have ended, and its doorbell may ring again: after lost acknowledgments, or
 # when a queue was restored. A producer's clock may be skewed by as much before its requests cost a
 # read each.
 TRUSTED_MS = 60_000
