@@ -23,7 +23,7 @@ def test_a_name_that_comes_changes_the_page(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(public, "LoadedTable", type("LoadedTable", (), {}), raising=False)
     monkeypatch.setattr(frazil.Table, "append", lambda self, rows: None, raising=False)
     added = set(surface_page().splitlines()) - set(before.splitlines())
-    assert added == {"class LoadedTable:", "    # ", "    def append(self, rows)"}
+    assert added == {"class LoadedTable:", "    def append(self, rows)"}
 
 
 def test_a_name_that_is_not_public_is_an_ordinary_error() -> None:
