@@ -124,8 +124,8 @@ FILE_TABLES = (
     Mutant(
         "upkeep_deletes_versions",
         "committer/service/upkeep/expirer.py",
-        '        if self._parts.catalog.capabilities.metadata_writer == "committer":\n',
-        "        if self._parts.catalog.capabilities:\n",
+        "        if self._files.has_own_metadata_files:\n",
+        "        if self._files:\n",
         (f"{_SERVICE} -k none_is_deleted",),
     ),
     Mutant(

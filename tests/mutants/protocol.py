@@ -808,9 +808,9 @@ PROTOCOL = (
     ),
     Mutant(
         "metadata_files_of_the_catalog_are_deleted",
-        "committer/service/upkeep/expirer.py",
-        '        if self._parts.catalog.capabilities.metadata_writer == "committer":\n',
-        "        if self._parts.catalog.capabilities.metadata_writer:\n",
+        "committer/service/upkeep/table_files.py",
+        '        return self._catalog.capabilities.metadata_writer == "committer"\n',
+        "        return bool(self._catalog.capabilities.metadata_writer)\n",
         ("tests/service/table/test_requirements_catalog.py -k deleted",),
     ),
     Mutant(

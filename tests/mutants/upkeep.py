@@ -322,7 +322,7 @@ UPKEEP = (
     Mutant(
         "expiry_is_not_noted_first",
         "committer/service/upkeep/expirer.py",
-        "        await self._parts.journal.put(entry)\n        await self._check_clock(entry)\n",
+        "        await self._notes.put(entry)\n        await self._check_clock(entry)\n",
         "",
         ("tests/service/upkeep/test_expirer.py",),
     ),
@@ -358,7 +358,7 @@ UPKEEP = (
     Mutant(
         "garbage_goes_without_a_note",
         "committer/service/upkeep/attempt_garbage_collector.py",
-        "        await self._files.parts.journal.put(entry)\n",
+        "        await self._notes.put(entry)\n",
         "",
         ("tests/service/upkeep/test_attempt_garbage_collector.py",),
     ),
@@ -387,9 +387,9 @@ UPKEEP = (
     # --- Where the catalog's service maintains tables ---
     Mutant(
         "upkeep_deletes_beside_the_service_that_does_so",
-        "committer/service/upkeep/table_upkeep.py",
-        "        self._deletes = not files.parts.catalog.capabilities.maintains_tables\n",
-        "        self._deletes = True\n",
+        "committer/service/process/upkeep_wiring.py",
+        "        if self._catalog.capabilities.maintains_tables:\n",
+        "        if not table_uuid:\n",
         ("tests/service/upkeep/test_attempt_garbage_collector.py -k catalogs_service",),
     ),
     Mutant(

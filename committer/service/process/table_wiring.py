@@ -10,6 +10,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.checks.checks import Checks
 from committer.service.checks.large_checks import LargeChecks
 from committer.service.process.process_wiring import ProcessWiring
+from committer.service.process.upkeep_wiring import UpkeepWiring
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.inbox_lookup import InboxLookup
 from committer.service.requests.moved_table import MovedTable
@@ -31,9 +32,6 @@ from committer.service.telemetry.commit_report import CommitReport
 from committer.service.telemetry.table_condition import TableCondition
 from committer.service.transactions.table_transactions import TableTransactions
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
-from committer.service.upkeep.own_requests import OwnRequests
-from committer.service.upkeep.table_files import TableFiles, UpkeepParts
-from committer.service.upkeep.table_upkeep import TableUpkeep
 
 
 class TableWiring:
@@ -44,20 +42,7 @@ class TableWiring:
         self._catalog = catalog
         self._checks = checks
         self._recent = RecentObjects()
-        parts = process.parts
-        self._upkeep_parts = UpkeepParts(
-            catalog=catalog,
-            storage=parts.storage,
-            journal=parts.journal,
-            replays=parts.replays,
-            world=parts.world,
-            metrics=process.metrics,
-            is_default=parts.settings.upkeep.expire_snapshots,
-        )
-
-        self._own_requests = OwnRequests(
-            parts.settings.catalog.name, parts.inbox, parts.queue, parts.key_file, parts.world
-        )
+        self._upkeep = UpkeepWiring(process, catalog)
 
     def table(
         self, identifier: TableIdentifier, table_uuid: UUID, before: LedgerUpkeep | None
@@ -71,9 +56,7 @@ class TableWiring:
         evidence = EvidenceReader(parts.storage)
         condition = TableCondition(identifier, process.health, metrics)
         pacer = CommitPacer(identifier, catalog, world, process.policy)
-        upkeep = self._upkeep(
-            TableFiles(identifier, table_uuid, self._upkeep_parts, attempts), waiting, before
-        )
+        upkeep = self._upkeep.table(identifier, table_uuid, attempts, waiting, before)
         high_water = HighWaterCheck(
             identifier, table_uuid, parts.high_water_marks, catalog, evidence
         )
@@ -137,14 +120,6 @@ class TableWiring:
         return TableCommitter(
             identifier, table_uuid, waiting, rounds, eviction, pacer, condition, upkeep
         )
-
-    def _upkeep(
-        self, files: TableFiles, waiting: Waiting, before: LedgerUpkeep | None
-    ) -> TableUpkeep:
-        process, table_uuid = self._process, files.table_uuid
-        settled = process.settled.of(table_uuid)
-        ledger = LedgerUpkeep(table_uuid, settled, before, process.recently_quarantined)
-        return TableUpkeep(files, waiting, ledger, self._own_requests)
 
     def _admission(
         self,

@@ -15,12 +15,14 @@ from collections.abc import Collection
 
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.attempt_garbage import GarbageFiles, named_after_all
+from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
-from committer.ports.storage import exists
+from committer.ports.world import World
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
+from committer.service.upkeep.table_notes import TableNotes
 from committer.storage.inbox.journal import GarbageEntry
 
 # Beyond these, attempts in doubt are not noted: their files stay.
@@ -32,10 +34,14 @@ class AttemptGarbageCollector:
 
     kind = UpkeepKind.DELETE_FILES
 
-    def __init__(self, files: TableFiles) -> None:
+    def __init__(
+        self, files: TableFiles, notes: TableNotes, attempts: AttemptLog, world: World
+    ) -> None:
         self._files = files
         self._table = str(files.table)
-        self._attempts = files.attempts
+        self._notes = notes
+        self._attempts = attempts
+        self._world = world
         self._found: list[GarbageFiles] = []
         self._noted: list[GarbageEntry] = []
         self._is_resumed = False
@@ -75,7 +81,7 @@ class AttemptGarbageCollector:
             self._noted.remove(entry)
 
     async def _resume(self) -> None:
-        entries = await self._files.unfinished(GarbageEntry)
+        entries = await self._notes.unfinished(GarbageEntry)
         self._noted += entries
         self._is_resumed = True
         if entries:
@@ -85,16 +91,16 @@ class AttemptGarbageCollector:
         if found.bases and len(self._noted) >= NOTED_MAX:
             return
         entry = GarbageEntry(
-            entry_id=self._files.parts.world.uuid(),
+            entry_id=self._world.uuid(),
             table_uuid=self._files.table_uuid,
             proven_in=state.table.metadata_location,
-            written_at_ms=self._files.parts.world.now_ms(),
+            written_at_ms=self._world.now_ms(),
             own_files=found.own_files,
             manifests=found.manifests,
             bases=found.bases,
             after_sequence_number=found.after_sequence_number,
         )
-        await self._files.parts.journal.put(entry)
+        await self._notes.put(entry)
         self._noted.append(entry)
 
     async def _delete_garbage(self, entry: GarbageEntry) -> None:
@@ -106,16 +112,16 @@ class AttemptGarbageCollector:
             reason = await self._why_not(garbage)
             if reason is not None:
                 log.warning("garbage.abandoned", table=self._table, reason=reason)
-                await self._files.parts.journal.delete(entry)
+                await self._notes.delete(entry)
                 return
             await self._files.delete(batch)
-        await self._files.parts.journal.delete(entry)
+        await self._notes.delete(entry)
         log.info("garbage.deleted", table=self._table, files=len(garbage.files))
 
     async def _why_not(self, garbage: GarbageFiles) -> str | None:
         """Return why the files have to stay; None if they need not."""
         for base in garbage.bases:
-            if await exists(self._files.parts.storage, base):
+            if await self._files.exists(base):
                 return f"an attempt may yet land on `{base}`, if the table is put back to it"
         named = await self._files.answer(named_after_all(garbage, await self._files.latest()))
         return None if named is None else f"the table names `{named}`"

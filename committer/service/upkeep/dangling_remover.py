@@ -9,7 +9,8 @@ from __future__ import annotations
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.plan.cleanup.dangling_deletes import DanglingDeletes, removes_dangling
 from committer.plan.ledger.state import TableState
-from committer.service.telemetry.metrics import UpkeepKind
+from committer.ports.world import World
+from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.rewriting_task import RewritingTask
 from committer.service.upkeep.table_files import TableFiles
@@ -24,8 +25,10 @@ class DanglingRemover(RewritingTask):
 
     kind = UpkeepKind.REMOVE_DANGLING_DELETES
 
-    def __init__(self, files: TableFiles, requests: OwnRequests) -> None:
-        super().__init__(files, requests)
+    def __init__(
+        self, files: TableFiles, requests: OwnRequests, world: World, metrics: Metrics
+    ) -> None:
+        super().__init__(files, requests, world, metrics)
         self._dangling = DanglingDeletes()
         self._look_at_s = 0.0
 
@@ -33,12 +36,12 @@ class DanglingRemover(RewritingTask):
         """Return whether the last look is a while ago, and something has changed since."""
         if branch != MAIN or not removes_dangling(state.metadata.properties):
             return False
-        is_time = self._files.parts.world.monotonic_s() >= self._look_at_s
+        is_time = self._world.monotonic_s() >= self._look_at_s
         return is_time and self._dangling.is_due(state.head_rows(branch))
 
     async def work(self, state: TableState, branch: str) -> None:
         """Look, and ask for the removal of what is found."""
-        self._look_at_s = self._files.parts.world.monotonic_s() + LOOK_INTERVAL_S
+        self._look_at_s = self._world.monotonic_s() + LOOK_INTERVAL_S
         head = state.metadata.branch_head(branch)
         if head is None or await self._is_outstanding():
             return

@@ -33,10 +33,12 @@ from committer.plan.cleanup.reachability import (
 )
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
+from committer.ports.world import World
 from committer.service.requests.pending import Waiting
 from committer.service.telemetry.log import log
-from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
+from committer.service.upkeep.table_notes import TableNotes
 from committer.storage.inbox.journal import ExpiryEntry
 
 # A look at all snapshots takes some milliseconds for thousands of them: taken after so long, or
@@ -53,11 +55,24 @@ class Expirer:
 
     kind = UpkeepKind.EXPIRE_SNAPSHOTS
 
-    def __init__(self, files: TableFiles, waiting: Waiting) -> None:
+    def __init__(
+        self,
+        files: TableFiles,
+        notes: TableNotes,
+        waiting: Waiting,
+        world: World,
+        metrics: Metrics,
+        *,
+        is_default: bool,
+    ) -> None:
+        """Expire snapshots of one table. `is_default`: unless the table says no."""
         self._files = files
         self._table = files.table
-        self._parts = files.parts
+        self._notes = notes
         self._waiting = waiting
+        self._world = world
+        self._metrics = metrics
+        self._is_default = is_default
         self._found: ExpiredSnapshots | None = None
         self._offered: ExpiryEntry | None = None
         self._gone: list[ExpiryEntry] = []
@@ -81,24 +96,24 @@ class Expirer:
     def landed(self, plan: CommitPlan) -> None:
         """Note what became of the offered entry, and which metadata files fell off the log."""
         swap = plan.swap
-        if self._parts.catalog.capabilities.metadata_writer == "committer":
+        if self._files.has_own_metadata_files:
             self._fallen += fallen_metadata_files(swap.base.metadata, swap.metadata)
         entry = self._offered
         if entry is None:
             return
         expired = _expired(entry)
         if expired.is_gone_from(swap.metadata):
-            self._parts.metrics.upkeep_done(self._table, self.kind, len(expired.snapshots))
+            self._metrics.upkeep_done(self._table, self.kind, len(expired.snapshots))
             self._gone.append(entry)
             self._offered = None
-        elif not still_expirable(expired, plan.state, now_ms=self._parts.world.now_ms()):
+        elif not still_expirable(expired, plan.state, now_ms=self._world.now_ms()):
             # Every attempt that held it was conditional on a base that this commit has moved.
             self._void.append(entry)
             self._offered = None
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Return whether there is something to finish, or enough to expire."""
-        now_s, snapshots = self._parts.world.monotonic_s(), len(state.metadata.snapshots)
+        now_s, snapshots = self._world.monotonic_s(), len(state.metadata.snapshots)
         is_time = now_s >= self._look_at_s or snapshots >= self._look_at_snapshots
         if self._offered is None and is_time:
             self._look_at_s = now_s + LOOK_INTERVAL_S
@@ -111,9 +126,9 @@ class Expirer:
     def _due(self, state: TableState) -> ExpiredSnapshots | None:
         return due_expiry(
             state,
-            now_ms=self._parts.world.now_ms(),
+            now_ms=self._world.now_ms(),
             needed=self._needed(),
-            default=self._parts.is_default,
+            default=self._is_default,
         )
 
     def _needed(self) -> Needed:
@@ -126,10 +141,10 @@ class Expirer:
         if not self._is_resumed:
             await self._resume(state)
         if self._fallen:
-            await self._parts.world.sleep(GATHER_S)
-            await self._delete_fallen(self._files.attempts.state or state)
+            await self._world.sleep(GATHER_S)
+            await self._delete_fallen(self._files.known_state or state)
         while self._void:
-            await self._parts.journal.delete(self._void[0])
+            await self._notes.delete(self._void[0])
             del self._void[0]
         while self._gone:
             await self._clean_up(self._gone[0])
@@ -144,11 +159,11 @@ class Expirer:
         metadata = state.metadata
         kept = (one.snapshot_id for one in reversed(metadata.snapshots))
         entry = ExpiryEntry(
-            entry_id=self._parts.world.uuid(),
+            entry_id=self._world.uuid(),
             table_uuid=self._files.table_uuid,
             base_location=state.table.metadata_location,
             kept_snapshot_id=next(one for one in kept if one not in ids),
-            written_at_ms=self._parts.world.now_ms(),
+            written_at_ms=self._world.now_ms(),
             snapshots=expired.snapshots,
             refs=expired.refs,
             statistics=tuple(
@@ -157,15 +172,15 @@ class Expirer:
                 if one.snapshot_id in ids
             ),
         )
-        await self._parts.journal.put(entry)
+        await self._notes.put(entry)
         await self._check_clock(entry)
         self._offered = entry
 
     async def _check_clock(self, entry: ExpiryEntry) -> None:
         """Check the clock: one that runs ahead makes everything old. Errors: `SettingsError`."""
-        ahead_ms = entry.written_at_ms - await self._parts.journal.stored_ms(entry)
+        ahead_ms = entry.written_at_ms - await self._notes.stored_ms(entry)
         if ahead_ms > CLOCK_AHEAD_MS_MAX:
-            await self._parts.journal.delete(entry)
+            await self._notes.delete(entry)
             raise SettingsError(
                 f"this machine's clock is {ahead_ms // 1000} s ahead of the storage's: no snapshot"
                 " expires by it; set the clock"
@@ -175,8 +190,8 @@ class Expirer:
         """Take over what another process has left. It is after a commit of ours: no attempt of a
         process that is gone can land any more.
         """
-        entries = await self._files.unfinished(ExpiryEntry)
-        now_ms = self._parts.world.now_ms()
+        entries = await self._notes.unfinished(ExpiryEntry)
+        now_ms = self._world.now_ms()
         for entry in entries:
             expired = _expired(entry)
             if expired.is_gone_from(state.metadata):
@@ -198,7 +213,7 @@ class Expirer:
             if await self._is_abandoned(entry, (await self._files.latest()).metadata):
                 return
             await self._files.delete(batch)
-        await self._parts.journal.delete(entry)
+        await self._notes.delete(entry)
         self._log_expired(entry, found)
 
     async def _find(self, entry: ExpiryEntry) -> Unreachable | None:
@@ -231,7 +246,7 @@ class Expirer:
         """Return whether the files have to stay because they may be needed."""
         reason = _why_not(entry, metadata)
         if reason is not None:
-            await self._parts.journal.delete(entry)
+            await self._notes.delete(entry)
             log.warning("expiry.abandoned", table=str(self._table), reason=reason)
         return reason is not None
 
@@ -249,14 +264,14 @@ class Expirer:
         back, and an operator may allow them again, from the inbox or from quarantine, with the same
         files.
         """
-        wanted = await self._files.wanted_attempts()
+        wanted = await self._notes.wanted_attempts()
         wanted.update(str(pending.sealed.request.attempt) for pending in self._waiting.all())
         return wanted
 
     async def _delete_fallen(self, state: TableState) -> None:
         """Delete metadata files that our own commits dropped from the log,
         never one that is in use."""
-        location = await self._parts.catalog.current_location(self._table)
+        location = await self._files.current_location()
         if location != state.table.metadata_location:
             # The table may have been restored to one of them: kept until that is known.
             return

@@ -30,12 +30,14 @@ from committer.plan.batch.batch import manifest_context, sync_marker
 from committer.plan.batch.manifest_size import target_bytes
 from committer.plan.cleanup.maintenance import MergedManifests, Upkeep, applicable_merges
 from committer.plan.cleanup.merge_selection import is_clustered, plan_merges
+from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
 from committer.ports.storage import NewObject
-from committer.service.tasks.steps import create_all, in_slices, off_loop_if_large
+from committer.ports.world import World
+from committer.service.tasks.steps import in_slices, off_loop_if_large
 from committer.service.telemetry.log import log
-from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.table_files import TableFiles
 
 # Of what is to be merged, so much is read at once.
@@ -50,10 +52,21 @@ class Merger:
 
     kind = UpkeepKind.MERGE_MANIFESTS
 
-    def __init__(self, files: TableFiles) -> None:
-        self._table = files.table
-        self._parts = files.parts
-        self._attempts = files.attempts
+    def __init__(
+        self,
+        files: TableFiles,
+        attempts: AttemptLog,
+        world: World,
+        metrics: Metrics,
+        clustering: asyncio.Lock,
+    ) -> None:
+        """Merge the manifests of one table.
+        `clustering`: held by the one table whose manifests are in memory to be clustered."""
+        self._files = files
+        self._attempts = attempts
+        self._world = world
+        self._metrics = metrics
+        self._clustering = clustering
         # Since when each waits for a commit.
         self._finished: list[tuple[float, MergedManifests]] = []
         self._unreadable: set[str] = set()
@@ -69,7 +82,7 @@ class Merger:
         waiting = []
         for since_s, merged in self._finished:
             if listed.issuperset(merged.paths):
-                self._parts.metrics.upkeep_done(self._table, self.kind, len(merged.replaced))
+                self._metrics.upkeep_done(self._files.table, self.kind, len(merged.replaced))
             elif self._is_fresh(since_s) and _still_applies(merged, plan.state):
                 waiting.append((since_s, merged))
             else:
@@ -91,11 +104,11 @@ class Merger:
 
     def _supersede(self, merged: MergedManifests) -> None:
         for path in merged.paths:
-            log.info("merge.superseded", table=str(self._table), path=path)
+            log.info("merge.superseded", table=str(self._files.table), path=path)
             self._attempts.supersede(path)
 
     def _is_fresh(self, since_s: float) -> bool:
-        return self._parts.world.monotonic_s() - since_s <= WAITING_S_MAX
+        return self._world.monotonic_s() - since_s <= WAITING_S_MAX
 
     def is_due(self, state: TableState, branch: str) -> bool:
         """Return whether enough small manifests have gathered,
@@ -107,7 +120,7 @@ class Merger:
         for group in self._groups(state, branch):
             merged = await self._merge(group, state, branch)
             if merged is not None:
-                self._finished.append((self._parts.world.monotonic_s(), merged))
+                self._finished.append((self._world.monotonic_s(), merged))
 
     def _groups(self, state: TableState, branch: str) -> tuple[tuple[ManifestFile, ...], ...]:
         return plan_merges(state.head_rows(branch), state.metadata, self._unreadable)
@@ -115,10 +128,10 @@ class Merger:
     async def _merge(
         self, group: tuple[ManifestFile, ...], state: TableState, branch: str
     ) -> MergedManifests | None:
-        started_s = self._parts.world.monotonic_s()
+        started_s = self._world.monotonic_s()
         metadata = state.metadata
         context = manifest_context(metadata, group[0].partition_spec_id, group[0].content)
-        commit_uuid = self._parts.world.uuid()
+        commit_uuid = self._world.uuid()
         encoded = await self._encoded(group, metadata, context, commit_uuid)
         if not encoded:
             # Nothing but deleted entries, which later merges leave out with others.
@@ -134,21 +147,20 @@ class Merger:
             )
             for number, one in enumerate(encoded)
         )
-        await create_all(
-            self._parts.storage,
+        await self._files.create(
             [
                 NewObject(row.manifest_path, one.content)
                 for row, one in zip(rows, encoded, strict=True)
-            ],
+            ]
         )
         log.info(
             "merge.finished",
-            table=str(self._table),
+            table=str(self._files.table),
             manifests=len(group),
             written=len(rows),
             files=sum(one.existing_files_count for one in encoded),
             bytes=sum(one.manifest_length for one in encoded),
-            duration_s=round(self._parts.world.monotonic_s() - started_s, 3),
+            duration_s=round(self._world.monotonic_s() - started_s, 3),
         )
         return MergedManifests(branch, metadata.format_version, group, rows)
 
@@ -167,7 +179,7 @@ class Merger:
             await self._add(merge, group, size_bytes)
             encoded = await off_loop_if_large(size_bytes, merge.finish, next(syncs))
             return [encoded] if encoded.existing_files_count else []
-        async with self._parts.clustering:
+        async with self._clustering:
             clusters = ManifestClusters(context)
             await self._add(clusters, group, size_bytes)
             target = target_bytes(metadata.properties)
@@ -183,7 +195,7 @@ class Merger:
 
     async def _read(self, row: ManifestFile) -> bytes:
         try:
-            return await self._parts.storage.get(row.manifest_path)
+            return await self._files.get(row.manifest_path)
         except NotFoundError:
             self._unreadable.add(row.manifest_path)
             raise

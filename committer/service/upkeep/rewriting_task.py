@@ -14,11 +14,12 @@ from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.change import RemovedDelete
+from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
 from committer.request.needs import Needs, RemovedDeleteFile
 from committer.request.request_format import InlineManifest
 from committer.service.telemetry.log import log
-from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.own_requests import Author, OwnRequests
 from committer.service.upkeep.table_files import TableFiles
 
@@ -30,8 +31,11 @@ class RewritingTask:
 
     kind: UpkeepKind
 
-    def __init__(self, files: TableFiles, requests: OwnRequests) -> None:
+    def __init__(
+        self, files: TableFiles, requests: OwnRequests, world: World, metrics: Metrics
+    ) -> None:
         self._files, self._requests = files, requests
+        self._world, self._metrics = world, metrics
         self._key: str | None = None
         self._count = 0
 
@@ -43,7 +47,7 @@ class RewritingTask:
         """Count what the request did, if this commit holds it."""
         if self._key is not None and self._key in plan.landed:
             self._key = None
-            self._files.parts.metrics.upkeep_done(self._files.table, self.kind, self._count)
+            self._metrics.upkeep_done(self._files.table, self.kind, self._count)
 
     def _draft(
         self, state: TableState, branch: str, head: Snapshot, removed: Iterable[RemovedDelete]

@@ -27,11 +27,11 @@ from committer.plan.cleanup.position_conversion import (
 )
 from committer.plan.ledger.state import TableState
 from committer.ports.storage import NewObject
+from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import InlineManifest
-from committer.service.tasks.steps import create_all
 from committer.service.telemetry.log import log
-from committer.service.telemetry.metrics import UpkeepKind
+from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.rewriting_task import RewritingTask
 from committer.service.upkeep.table_files import TableFiles
@@ -47,8 +47,10 @@ class VectorConverter(RewritingTask):
 
     kind = UpkeepKind.CONVERT_POSITION_DELETES
 
-    def __init__(self, files: TableFiles, requests: OwnRequests) -> None:
-        super().__init__(files, requests)
+    def __init__(
+        self, files: TableFiles, requests: OwnRequests, world: World, metrics: Metrics
+    ) -> None:
+        super().__init__(files, requests, world, metrics)
         self._converted: set[str] = set()
         self._round_at_s = 0.0
         self._left_alone = ""
@@ -57,7 +59,7 @@ class VectorConverter(RewritingTask):
         """Return whether manifests of deletes have come that may list position deletes."""
         if branch != MAIN or not converts_positions(state.metadata):
             return False
-        is_time = self._files.parts.world.monotonic_s() >= self._round_at_s
+        is_time = self._world.monotonic_s() >= self._round_at_s
         return is_time and any(
             row.manifest_path not in self._converted
             for row in live_manifests(state.head_rows(branch), ManifestContent.DELETES)
@@ -65,7 +67,7 @@ class VectorConverter(RewritingTask):
 
     async def work(self, state: TableState, branch: str) -> None:
         """Convert a round of them."""
-        self._round_at_s = self._files.parts.world.monotonic_s() + ROUND_INTERVAL_S
+        self._round_at_s = self._world.monotonic_s() + ROUND_INTERVAL_S
         head = state.metadata.branch_head(branch)
         if find_spec("pyarrow") is None:
             self._leave_alone("pyarrow is not installed")
@@ -104,7 +106,7 @@ class VectorConverter(RewritingTask):
         folder = data_folder(metadata.location, metadata.properties)
         path = f"{folder}/deletes-{draft.attempt}.puffin"
         encoded = encode_deletion_vectors(found.vectors, file_path=path, created_by=_CREATED_BY)
-        await create_all(self._files.parts.storage, [NewObject(path, encoded.content)])
+        await self._files.create([NewObject(path, encoded.content)])
         by_spec: defaultdict[int, list[DataFile]] = defaultdict(list)
         for file in encoded.delete_files:
             by_spec[file.spec_id].append(file)
