@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 from aiohttp import web
@@ -44,7 +45,7 @@ class Listener:
 
     runner: web.AppRunner
     server: asyncio.Server
-    connections: Connections
+    connections: OpenConnections
 
     @classmethod
     async def open(
@@ -58,10 +59,13 @@ class Listener:
         """Listen on an address. Errors: `OSError` where it cannot be listened on."""
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=_CLOSE_S_MAX)
         await runner.setup()
-        connections = Connections(runner, limits)
+        if runner.server is None:
+            raise InvariantError("the runner of the endpoints is not set up")
+        connections = OpenConnections(limits)
+        accept = partial(Connection, runner.server, connections)
         loop = asyncio.get_running_loop()
         try:
-            server = await loop.create_server(connections.accept, host, port, reuse_address=True)
+            server = await loop.create_server(accept, host, port, reuse_address=True)
         except OSError:
             await runner.cleanup()
             raise
@@ -78,25 +82,17 @@ class Listener:
         await self.runner.cleanup()
 
 
-class Connections:
+class OpenConnections:
     """All that are open, the one that was answered least lately first."""
 
-    def __init__(self, runner: web.AppRunner, limits: ConnectionLimits) -> None:
-        """Hold the connections of a runner. Errors: `InvariantError` if it is not set up."""
-        if runner.server is None:
-            raise InvariantError("the runner of the endpoints is not set up")
+    def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
-        self._server = runner.server
         self._open: dict[Connection, None] = {}
         self._logged_s = float("-inf")
         self._unlogged = 0
 
     def __len__(self) -> int:
         return len(self._open)
-
-    def accept(self) -> Connection:
-        """Return the protocol of a new connection."""
-        return Connection(self._server, self)
 
     def opened(self, connection: Connection) -> None:
         while len(self._open) >= self.limits.connections_max:
@@ -127,7 +123,7 @@ class Connections:
 class Connection(web.RequestHandler):
     """One connection, with a deadline for each of its steps."""
 
-    def __init__(self, server: web.Server, all_open: Connections) -> None:
+    def __init__(self, server: web.Server, all_open: OpenConnections) -> None:
         limits = all_open.limits
         super().__init__(
             server,
