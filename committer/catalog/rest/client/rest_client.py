@@ -34,10 +34,12 @@ _LOST_BEHIND = frozenset((502, 504))
 class RestClient:
     """A configured client."""
 
-    def __init__(self, options: RestOptions, transport: RestTransport, world: World) -> None:
+    def __init__(
+        self, options: RestOptions, transport: RestTransport, auth: Auth, world: World
+    ) -> None:
         self._options = options
         self._transport = transport
-        self._auth: Auth = FixedAuth({})
+        self._auth = auth
         self._world = world
         self._configuration = first_configuration(options)
 
@@ -56,31 +58,15 @@ class RestClient:
         Errors: `SettingsError` for a wrong address, warehouse or certificate; `AccessError`;
         `CatalogUnavailableError`.
         """
-        first_configuration(options)
-        client = cls(options, await RestTransport.open(options), world)
+        base = first_configuration(options).base
+        transport = await RestTransport.open(options)
         try:
-            client._auth = client._auth_of(auth)
+            client = cls(options, transport, _auth_of(auth, base, transport, world), world)
             await client._configure(properties or {})
         except BaseException:
-            await client.close()
+            await transport.close()
             raise
         return client
-
-    def _auth_of(self, auth: Auth | OAuth2Options | BasicOptions | None) -> Auth:
-        match auth:
-            case None:
-                return FixedAuth({})
-            case BasicOptions():
-                return FixedAuth.basic(auth)
-            case OAuth2Options():
-                return OAuth2Auth(
-                    auth,
-                    catalog_uri=self._configuration.base,
-                    post_form=self._post_form,
-                    world=self._world,
-                )
-            case _:
-                return auth
 
     @property
     def paths(self) -> Paths:
@@ -232,17 +218,23 @@ class RestClient:
             f" than {PAGES_MAX:,} pages came"
         )
 
-    async def _post_form(self, url: str, form: Mapping[str, str]) -> Answer:
-        """Ask for a token: without ours, and without the catalog's headers."""
-        headers = {
-            "accept": "application/json",
-            "content-type": "application/x-www-form-urlencoded",
-        }
-        request = OutgoingRequest("POST", url, headers, urlencode(form).encode())
-        try:
-            return await self._transport.send(request, {})
-        except LostAnswerError as error:
-            raise CatalogUnavailableError(f"{error}: no token") from error
+
+def _auth_of(
+    auth: Auth | OAuth2Options | BasicOptions | None,
+    catalog_uri: str,
+    transport: RestTransport,
+    world: World,
+) -> Auth:
+    match auth:
+        case None:
+            return FixedAuth({})
+        case BasicOptions():
+            return FixedAuth.basic(auth)
+        case OAuth2Options():
+            ask = transport.ask_for_token
+            return OAuth2Auth(auth, catalog_uri=catalog_uri, post_form=ask, world=world)
+        case _:
+            return auth
 
 
 def _is_page_token(found: object) -> bool:

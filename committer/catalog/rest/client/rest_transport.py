@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Mapping
+from urllib.parse import urlencode
 
 import aiohttp
 from yarl import URL
@@ -88,6 +89,21 @@ class RestTransport:
             raise CatalogUnavailableError(f"{what}: no connection: {_words(error)}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise LostAnswerError(f"{what}: the answer is lost ({_words(error)})") from error
+
+    async def ask_for_token(self, url: str, form: Mapping[str, str]) -> Answer:
+        """Send a form once, with none of the catalog's headers.
+
+        Errors: `CatalogUnavailableError`, also where the answer is lost.
+        """
+        headers = {
+            "accept": "application/json",
+            "content-type": "application/x-www-form-urlencoded",
+        }
+        request = OutgoingRequest("POST", url, headers, urlencode(form).encode())
+        try:
+            return await self.send(request, {})
+        except LostAnswerError as error:
+            raise CatalogUnavailableError(f"{error}: no token") from error
 
     async def _content(self, response: aiohttp.ClientResponse) -> bytes:
         """Read the body, unpacked where the server has packed it although it should not. Of an
