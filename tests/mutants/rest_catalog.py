@@ -70,7 +70,7 @@ REST_CATALOG = (
     ),
     Mutant(
         "missing_metadata_file_is_a_missing_table",
-        "committer/catalog/rest/rest_catalog.py",
+        "committer/catalog/rest/rest_reader.py",
         '        if answer.is_error(404, "NotFoundException"):\n            # Of a file',
         '        if answer.is_error(404, ""):\n            # Of a file',
         ("tests/catalog/rest/test_rest_swap.py",),

@@ -6,14 +6,11 @@ swap, and what it returns is the table. What each answer to a swap means: `rest_
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from committer.catalog.namespaces import (
     Namespace,
-    absent_if_unsupported,
     found_or_none,
     join_namespace,
     name_taken,
@@ -36,19 +33,14 @@ from committer.catalog.rest.rest_credentials import RestCredentials, asking_for_
 from committer.catalog.rest.rest_group import send_group
 from committer.catalog.rest.rest_namespaces import RestNamespaces
 from committer.catalog.rest.rest_probe import probe
+from committer.catalog.rest.rest_reader import RestReader
 from committer.catalog.rest.rest_swap import send_commit
-from committer.catalog.rest.rest_table import (
-    TableAnswer,
-    etag_in,
-    location_in,
-    read_table_answer,
-)
+from committer.catalog.rest.rest_table import location_in
 from committer.catalog.staging import read_registered
 from committer.catalog.swap_groups import require_group
 from committer.errors import (
     AccessError,
     CatalogUnavailableError,
-    InvalidMetadataError,
     NoSuchNamespaceError,
     SettingsError,
     UnsupportedError,
@@ -59,19 +51,6 @@ from committer.ports.storage import NewObject, Storage
 from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
-
-# Tables whose ETag is kept: a question "did it move?" is answered without a body then.
-_ETAGS_MAX = 10_000
-# A name that a server refuses to look up is that of no table.
-_NO_SUCH_NAME = frozenset((400, 414, 431))
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A table's location as it was last seen, and the ETag that says whether it still holds."""
-
-    location: str
-    etag: str
 
 
 class RestCatalog:
@@ -94,13 +73,11 @@ class RestCatalog:
         self.client = client
         self._atomic_transactions = atomic_transactions
         self._maintains_tables = maintains_tables
-        self._credentials = RestCredentials(client, vended)
         self._storage = storage
         self._namespaces = RestNamespaces(client)
         self._world = world
-        self._seen: OrderedDict[TableIdentifier, _Seen] = OrderedDict()
-        self._has_etags = True
-        self._creation = RestCreation(client, storage, self.load, self._keep_with_credentials)
+        self._reader = RestReader(client, RestCredentials(client, vended))
+        self._creation = RestCreation(client, storage, self._reader)
 
     @property
     def capabilities(self) -> CatalogCapabilities:
@@ -148,70 +125,10 @@ class RestCatalog:
     # --- Reading ---
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
-        found = await read_table_answer(await self._ask(identifier), identifier)
-        self._has_etags = bool(found.etag)
-        return self._keep_with_credentials(found)
+        return await self._reader.load(identifier)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
-        seen = self._seen.get(identifier)
-        if seen is None and not self._has_etags and not self._credentials.are_wanted:
-            return await self._location_by_refs(identifier)
-        if seen is None:
-            return (await self.load(identifier)).metadata_location
-        answer = await self._ask(identifier, {"If-None-Match": seen.etag})
-        if answer.status == 304:
-            return seen.location
-        location = location_in(answer)
-        if location is None or self._credentials.are_wanted:
-            found = await read_table_answer(answer, identifier)
-            location = found.table.metadata_location
-            self._credentials.note(found)
-        self._note(identifier, _Seen(location, etag_in(answer)))
-        return location
-
-    async def _location_by_refs(self, identifier: TableIdentifier) -> str:
-        """Ask a server without ETags, which then need not send every snapshot."""
-        answer = await self._ask(identifier, query={"snapshots": "refs"})
-        location = location_in(answer)
-        return location or (await self.load(identifier)).metadata_location
-
-    async def _ask(
-        self,
-        identifier: TableIdentifier,
-        headers: Mapping[str, str] | None = None,
-        query: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Ask for a table. Errors: `NoSuchTableError`; those of the answer."""
-        with absent_if_unsupported():
-            join_namespace(identifier.namespace)
-        if not is_addressable(identifier):
-            raise no_table(identifier)
-        path = self.client.paths.table(identifier)
-        answer = await self.client.read(path, query, headers)
-        if answer.is_success or answer.status == 304:
-            return answer
-        if answer.is_error(404, "NotFoundException"):
-            # Of a file: the table is there, and a request for it is not to blame.
-            raise InvalidMetadataError(f"table {identifier}: its metadata file is gone: {answer}")
-        if answer.status in _NO_SUCH_NAME or (answer.status == 404 and answer.error is not None):
-            self._seen.pop(identifier, None)
-            raise no_table(identifier)
-        raise answer.as_error()
-
-    def _keep(self, found: TableAnswer) -> LoadedTable:
-        self._note(found.table.identifier, _Seen(found.table.metadata_location, found.etag))
-        return found.table
-
-    def _note(self, identifier: TableIdentifier, seen: _Seen) -> None:
-        self._seen.pop(identifier, None)
-        if seen.etag:
-            self._seen[identifier] = seen
-            if len(self._seen) > _ETAGS_MAX:
-                self._seen.popitem(last=False)
-
-    def _forget(self, identifier: TableIdentifier) -> None:
-        self._seen.pop(identifier, None)
-        self._credentials.forget(identifier)
+        return await self._reader.current_location(identifier)
 
     # --- Swapping ---
 
@@ -219,11 +136,13 @@ class RestCatalog:
         return ()
 
     async def swap(self, swap: Swap) -> SwapAnswer:
-        return await send_commit(self.client, swap, load=self.load, keep=self._keep)
+        return await send_commit(
+            self.client, swap, load=self._reader.load, keep=self._reader.keep_swapped
+        )
 
     async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
         require_group(swaps, self.capabilities)
-        return await send_group(self.client, swaps, load=self.load)
+        return await send_group(self.client, swaps, load=self._reader.load)
 
     # --- Creating, dropping, renaming ---
 
@@ -249,11 +168,6 @@ class RestCatalog:
         await self._namespaces.require(identifier.namespace)
         return await self._creation.register(identifier, metadata_location)
 
-    def _keep_with_credentials(self, found: TableAnswer) -> LoadedTable:
-        # First, as they may be refused: an ETag would answer for a table that cannot be read.
-        self._credentials.note(found)
-        return self._keep(found)
-
     async def drop_table(self, identifier: TableIdentifier) -> str | None:
         if not is_addressable(identifier):
             raise no_table(identifier)
@@ -265,7 +179,7 @@ class RestCatalog:
             query = {"purgeRequested": "false"}
             answer = await self.client.change("DELETE", path, query=query)
         # Vended credentials stay in use until they end: a purge deletes the files next.
-        self._seen.pop(identifier, None)
+        self._reader.forget_location(identifier)
         if answer.status == 404 and answer.error is not None:
             raise no_table(identifier)
         answer.require_success()
@@ -282,7 +196,7 @@ class RestCatalog:
         await self._namespaces.require(to.namespace)
         body = {"source": identifier_json(identifier), "destination": identifier_json(to)}
         answer = await self.client.change("POST", self.client.paths.rename(), body)
-        self._forget(identifier)
+        self._reader.forget(identifier)
         if answer.status == 409:
             raise await self._creation.taken(to)
         answer.require_success()

@@ -8,13 +8,13 @@ such a commit for any other uuid.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from committer.catalog.namespaces import found_or_none, name_taken
 from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.client.rest_paths import REGISTER, identifier_json
-from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
+from committer.catalog.rest.rest_reader import RestReader
+from committer.catalog.rest.rest_table import read_table_answer
 from committer.catalog.staging import write_first_metadata
 from committer.errors import (
     AccessError,
@@ -39,12 +39,11 @@ _NOT_STAGED = frozenset((404, 405, 406, 501))
 
 @dataclass(frozen=True, slots=True)
 class RestCreation:
-    """Makes tables. `keep`: told of a table that came back; `load`: loads one."""
+    """Makes tables."""
 
     client: RestClient
     storage: Storage
-    load: Callable[[TableIdentifier], Awaitable[LoadedTable]]
-    keep: Callable[[TableAnswer], LoadedTable]
+    reader: RestReader
 
     async def create(self, table: LoadedTable) -> None:
         """Make a table in a namespace that is there. Errors: as `Catalog.create_table`."""
@@ -79,7 +78,7 @@ class RestCreation:
         }
         answer = await self.client.change("POST", self.client.paths.table(identifier), body)
         if answer.status == 409:
-            found = await found_or_none(self.load(identifier))
+            found = await found_or_none(self.reader.load(identifier))
             if found is not None and found.metadata.table_uuid == made.table_uuid:
                 return  # an earlier call's answer was lost
             raise await self.taken(identifier)
@@ -102,7 +101,7 @@ class RestCreation:
         if answer.status in _NOT_STAGED:
             return metadata
         if answer.status == 409:
-            found = await found_or_none(self.load(table.identifier))
+            found = await found_or_none(self.reader.load(table.identifier))
             if found is None or found.metadata.table_uuid != metadata.table_uuid:
                 raise await self.taken(table.identifier)
             return metadata
@@ -116,9 +115,9 @@ class RestCreation:
         path = self.client.paths.register(identifier.namespace)
         answer = await self.client.change("POST", path, body)
         if answer.is_success:
-            return self.keep(await read_table_answer(answer, identifier))
+            return self.reader.keep(await read_table_answer(answer, identifier))
         if answer.status == 409:
-            found = await found_or_none(self.load(identifier))
+            found = await found_or_none(self.reader.load(identifier))
             if found is not None and found.metadata_location == location:
                 return found
             raise await self.taken(identifier)
@@ -128,7 +127,7 @@ class RestCreation:
 
     async def taken(self, identifier: TableIdentifier) -> TableAlreadyExistsError:
         """Return the error for a name that the server says is taken."""
-        if await found_or_none(self.load(identifier)) is not None:
+        if await found_or_none(self.reader.load(identifier)) is not None:
             return name_taken(identifier)
         return TableAlreadyExistsError(
             f"the name {identifier} is taken, though the catalog shows no table there: a view, or a"
