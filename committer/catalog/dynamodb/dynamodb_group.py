@@ -20,11 +20,16 @@ In doubt, a refusal of a later send tells nothing of the first one: `Unknown`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from committer.aws.client_errors import brief, code_of, surely_not_applied
-from committer.catalog.dynamodb.dynamodb_errors import PASSING, failed_conditions, reasons
+from committer.catalog.dynamodb.dynamodb_errors import (
+    PASSING,
+    failed_conditions,
+    frazil_error,
+    reasons,
+)
 from committer.catalog.dynamodb.dynamodb_layout import LOCATION, PREVIOUS_LOCATION, text_of
 from committer.errors import FrazilError
 from committer.ports.pointer_swap import (
@@ -47,22 +52,19 @@ _FIRST_WAIT_S = 0.05
 
 
 class GroupSender:
-    """Sends one transaction until its outcome is known, or for a bounded number of times.
-
-    `error`: makes the error to raise for one that was surely not applied.
-    """
+    """Sends one transaction until its outcome is known, or for a bounded number of times."""
 
     def __init__(
         self,
         client: DynamoDBClient,
-        world: World,
+        table_name: str,
         swaps: Sequence[Swap],
-        error: Callable[[Exception], FrazilError],
+        world: World,
     ) -> None:
         self._client = client
-        self._world = world
+        self._table_name = table_name
         self._swaps = swaps
-        self._error = error
+        self._world = world
         self._lost = 0
         self._doubt = ""
 
@@ -85,7 +87,7 @@ class GroupSender:
         raise self._error(failure) from failure
 
     def _judge(self, failure: Exception) -> GroupAnswer | None:
-        """Return the outcome; None to send again. Errors: what `_error` makes."""
+        """Return the outcome; None to send again. Errors: those of `frazil_error`."""
         if code_of(failure) == "TransactionInProgressException":
             self._doubt = self._doubt or brief(failure)
             return None
@@ -98,6 +100,9 @@ class GroupSender:
         if self._doubt:
             return Unknown(f"{self._doubt}; sent again: {brief(failure)}")
         raise self._error(failure) from failure
+
+    def _error(self, failure: Exception) -> FrazilError:
+        return frazil_error(failure, "TransactWriteItems", self._client, self._table_name)
 
     def _canceled(self, failure: Exception) -> GroupAnswer | None:
         if failed := failed_conditions(failure):

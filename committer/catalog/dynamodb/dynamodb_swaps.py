@@ -15,7 +15,6 @@ updates, which is sent again by its token: `dynamodb_group`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from committer.aws.client_errors import AWS_ERRORS, brief, surely_not_applied
@@ -27,7 +26,6 @@ from committer.catalog.dynamodb.dynamodb_errors import (
 )
 from committer.catalog.dynamodb.dynamodb_group import GroupSender
 from committer.catalog.dynamodb.dynamodb_layout import Item, Pointer, Stamp
-from committer.errors import FrazilError
 from committer.ports.pointer_swap import (
     Committed,
     Conflict,
@@ -78,8 +76,8 @@ class DynamoDbSwaps:
         """Swap in one transaction. Errors: as `Catalog.swap_together`."""
         stamp = Stamp.fresh(self._world)
         call = layout.update_pointers([self._update(swap, stamp) for swap in swaps], stamp)
-        failed = partial(self._error, action="TransactWriteItems")
-        answer = await GroupSender(self._client, self._world, swaps, failed).send(call)
+        sender = GroupSender(self._client, self._table_name, swaps, self._world)
+        answer = await sender.send(call)
         if isinstance(answer, GroupCommitted):
             for swap in swaps:
                 self._committed(swap, stamp.version)
@@ -104,7 +102,7 @@ class DynamoDbSwaps:
         item = standing_item(error)
         if item is None:
             if surely_not_applied(error):
-                raise self._error(error, "UpdateItem") from error
+                raise frazil_error(error, "UpdateItem", self._client, self._table_name) from error
             return Unknown(brief(error))
         return self._judge(swap, item)
 
@@ -131,6 +129,3 @@ class DynamoDbSwaps:
     def _committed(self, swap: Swap, version: str) -> Committed:
         self.note(swap.base.identifier, Pointer(swap.metadata_location, version))
         return Committed(swap.table)
-
-    def _error(self, error: Exception, action: str) -> FrazilError:
-        return frazil_error(error, action, self._client, self._table_name)
