@@ -9,7 +9,7 @@ from committer.errors import AccessError, QueueUnavailableError
 from committer.plan.scheduling.backoff import retry_s
 from committer.ports.queue import Delivery, Queue, shard_of
 from committer.ports.world import World
-from committer.service.ingest.intake import Doorbells, Intake
+from committer.service.ingest.intake import Doorbells
 from committer.service.ingest.ownership import QueueProgress
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
@@ -26,12 +26,12 @@ FULL_PAUSE_S = 0.05
 
 @dataclass(eq=False, kw_only=True)
 class Consumer:
-    """Feeds the intake with what its own shards bring, until canceled, and keeps `progress`."""
+    """Hands over what its own shards bring, until canceled, and keeps `progress`."""
 
     queue: Queue
     doorbells: Doorbells
-    intake: Intake
     shards: ShardLeases
+    progress: QueueProgress
     world: World
     health: Health
     reclaim_idle_s: float
@@ -43,7 +43,6 @@ class Consumer:
         self._count_max = READ_COUNT_MIN
         self._is_proven = False
         self._shown_taken: set[str] = set()
-        self.progress = QueueProgress()
 
     def _release_shards(self, shards: frozenset[int]) -> None:
         self._read_of -= shards
@@ -59,7 +58,7 @@ class Consumer:
                 await self._went_away(error)
 
     async def _read_once(self) -> None:
-        if self.intake.is_full:
+        if self.doorbells.is_full:
             await self.world.sleep(FULL_PAUSE_S)
             return
         if not self._is_proven:
@@ -123,7 +122,7 @@ class Consumer:
         if owned := self.shards.owned:
             await self._reclaim(self.reclaim_idle_s, owned)
             self._reclaimed_at_s = now_s
-        await self.intake.take_deferred(self.world.now_ms())
+        await self.doorbells.take_deferred()
 
     async def _reclaim(self, idle_s: float, shards: Collection[int]) -> int:
         reclaimed = await self.queue.reclaim(idle_s=idle_s, shards=shards)

@@ -162,6 +162,15 @@ class Doorbells:
         """
         self._trusted_ms = self.world.now_ms()
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the intake has more than memory should hold."""
+        return self.intake.is_full
+
+    async def take_deferred(self) -> None:
+        """Retry the deferred doorbells."""
+        await self.intake.take_deferred(self.world.now_ms())
+
     async def take(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells. One that fails for a passing reason stays unacknowledged."""
         keys = [InboxKey(delivery.doorbell.inbox_key) for delivery in deliveries]

@@ -39,11 +39,21 @@ from committer.storage.inbox.ended_requests import EndedRequests
 class ProcessWiring:
     """The objects that a process has once, as far as they need no catalog."""
 
-    def __init__(self, parts: RequestParts, health: Health, metrics: Metrics) -> None:
+    def __init__(
+        self, parts: RequestParts, health: Health, metrics: Metrics, shards: ShardLeases
+    ) -> None:
         world, settings = parts.world, parts.settings
         self.parts = parts
         self.health = health
         self.metrics = metrics
+        self.shards = shards
+        self.queue_progress = QueueProgress(has_queue=parts.queue is not None)
+        self.ownership = Ownership(
+            shards=shards,
+            queue=self.queue_progress,
+            world=world,
+            age_s=settings.service.reconcile_age_s,
+        )
         self.policy = _batch_policy(settings)
         breaking = BreakerPolicy(
             settings.service.breaker_threshold, settings.service.breaker_pause_s
@@ -52,7 +62,9 @@ class ProcessWiring:
         self.deferred = DeferredDoorbells()
         self.named = NamedManifests(world)
         self.settled = SettledByTable()
-        self.transactions = Transactions(health, Forwarder(parts.queue, self.deferred))
+        self.transactions = Transactions(
+            health, Forwarder(parts.queue, self.deferred), self.ownership.owns_shard
+        )
         self.foreign_entries = ForeignEntries(parts.inbox, parts.quarantine, world, metrics)
         self.recently_quarantined = RecentlyQuarantined(world)
         self.settler = Settler(
@@ -81,12 +93,11 @@ class WorkWiring:
         process: ProcessWiring,
         make_table: MakeTable,
         checks: Checks,
-        shards: ShardLeases,
         tasks: asyncio.TaskGroup,
     ) -> None:
         parts = process.parts
         self._process = process
-        self.shards = shards
+        self.shards = process.shards
         self.breakers = process.breakers
         self.tables = TableCommitters(make_table, process.settled, tasks, parts.world)
         self.large = LargeRequests(parts.world, self.tables.large_bytes)
@@ -126,8 +137,8 @@ class WorkWiring:
         return Consumer(
             queue=parts.queue,
             doorbells=doorbells,
-            intake=self.intake,
             shards=self.shards,
+            progress=process.queue_progress,
             world=parts.world,
             health=process.health,
             reclaim_idle_s=parts.settings.queue.reclaim_idle_s,
@@ -135,15 +146,11 @@ class WorkWiring:
 
     def _reconciler(self) -> Reconciler:
         process, parts = self._process, self._process.parts
-        progress = self.consumer.progress if self.consumer else QueueProgress(has_queue=False)
         settings = parts.settings.service
-        age_s = settings.reconcile_age_s
-        ownership = Ownership(shards=self.shards, queue=progress, world=parts.world, age_s=age_s)
-        process.transactions.share(ownership.owns_shard)
         scan = InboxScan(
             inbox=parts.inbox,
             intake=self.intake,
-            ownership=ownership,
+            ownership=process.ownership,
             pending_deletes=process.settler.pending_deletes,
             foreign_entries=process.foreign_entries,
             world=parts.world,
@@ -153,12 +160,12 @@ class WorkWiring:
             ledger_cleanup=LedgerCleanup(
                 tables=self.tables, quarantine=parts.quarantine, world=parts.world
             ),
-            queue=progress,
+            queue=process.queue_progress,
             world=parts.world,
             health=process.health,
             metrics=process.metrics,
             interval_s=settings.reconcile_interval_s,
-            age_s=age_s,
+            age_s=settings.reconcile_age_s,
         )
 
     def readers(self) -> list[Coroutine[object, object, None]]:

@@ -38,7 +38,6 @@ class Service:
         self.health = health
         self.metrics = metrics
         self.work: WorkWiring | None = None
-        self._wiring = ProcessWiring(parts, health, metrics)
         self._shards = ShardLeases(
             leases=parts.leases,
             member=member_name(parts.settings),
@@ -47,6 +46,7 @@ class Service:
             metrics=metrics,
             lease_s=parts.settings.service.lease_s,
         )
+        self._wiring = ProcessWiring(parts, health, metrics, self._shards)
 
     async def run(self, catalog: Catalog, stop: asyncio.Event, checks: Checks) -> None:
         """Work until `stop`, then drain.
@@ -62,7 +62,7 @@ class Service:
                 heart.cancel()
                 return
             make_table = TableWiring(self._wiring, catalog, checks).table
-            work = self.work = WorkWiring(self._wiring, make_table, checks, self._shards, tasks)
+            work = self.work = WorkWiring(self._wiring, make_table, checks, tasks)
             settler = tasks.create_task(self._wiring.settler.run(), name="settler")
             shards = tasks.create_task(
                 self._shards.run(work.hand_over.release_shards), name="shards"

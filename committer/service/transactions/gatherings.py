@@ -73,17 +73,16 @@ class Transactions:
     under the same id begins another transaction.
     """
 
-    def __init__(self, health: Health, forwarder: Forwarder) -> None:
+    def __init__(
+        self, health: Health, forwarder: Forwarder, owns_shard: Callable[[int], bool]
+    ) -> None:
+        """Share the transactions with other committers: the owner of the first table gathers."""
         self._health = health
         self._forwarder = forwarder
         self._gatherings: dict[object, Gathering] = {}
         # Of those that have waited for a while: for what.
         self._shown: dict[str, str] = {}
         self._refusals = Refusals()
-        self._owns_shard: Callable[[int], bool] = lambda _: True
-
-    def share(self, owns_shard: Callable[[int], bool]) -> None:
-        """Share the transactions with other committers: the owner of the first table gathers."""
         self._owns_shard = owns_shard
 
     def owns(self, table_uuid: UUID) -> bool:

@@ -26,7 +26,7 @@ class MaintenanceTask(Protocol):
     """One kind of background work on one table.
 
     * `is_due`, `offer` and `landed` answer at once: the rounds call them.
-    * `work` may raise or be cancelled at any await, and loses nothing but work then. Its long
+    * `work` may raise or be canceled at any await, and loses nothing but work then. Its long
       computations leave the event loop.
     * A result is offered again until a call of `landed` settles it: an attempt may have failed, or
       its answer may be lost.

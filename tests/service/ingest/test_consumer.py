@@ -13,7 +13,8 @@ from committer.ports.queue import Delivery, QueueDepth, shard_of
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.service.ingest.consumer import Consumer
-from committer.service.ingest.intake import Doorbells, Intake
+from committer.service.ingest.intake import Doorbells
+from committer.service.ingest.ownership import QueueProgress
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request
@@ -92,22 +93,18 @@ class Shares(ShardLeases):
         self._show(frozenset(owned), released=0, lost=0)
 
 
-class Free:
-    """An intake with room."""
-
-    is_full = False
-
-    async def take_deferred(self, now_ms: int) -> None: ...
-
-
 class Takes:
     """Keeps what it is handed; `then` happens behind the first of it."""
+
+    is_full = False
 
     def __init__(self, then: Callable[[], Awaitable[object]]) -> None:
         self.taken: list[str] = []
         self._then = then
 
     def trust_from_now(self) -> None: ...
+
+    async def take_deferred(self) -> None: ...
 
     async def take(self, deliveries: Sequence[Delivery]) -> None:
         self.taken += [one.doorbell.inbox_key for one in deliveries]
@@ -135,8 +132,8 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
     consumer = Consumer(
         queue=ours,
         doorbells=cast("Doorbells", doorbells),
-        intake=cast("Intake", Free()),
         shards=shares,
+        progress=QueueProgress(),
         world=harness.world,
         health=harness.health,
         reclaim_idle_s=60.0,

@@ -35,7 +35,7 @@ def test_a_request_is_never_held_for_less_than_the_clock_can_tell() -> None:
     part = TableTransactions(
         tables[0].metadata.require_uuid(),
         MemoryCatalog(storage=MemoryStorage(world=world)),
-        Transactions(Health(world), Forwarder(None, DeferredDoorbells())),
+        Transactions(Health(world), Forwarder(None, DeferredDoorbells()), lambda _: True),
         waiting,
         lambda: None,
         world,

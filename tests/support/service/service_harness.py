@@ -108,8 +108,10 @@ class ServiceHarness:
         self.has_keys = has_keys
         self._require_signature = require_signature
         self.checks = checks or ChecksHere()
-        self.wiring = ProcessWiring(self._parts(1.0, 1.0), self.health, self.metrics)
         self._starts = 0
+        self.wiring = ProcessWiring(
+            self._parts(1.0, 1.0), self.health, self.metrics, self._shards()
+        )
 
     async def create_table(
         self, name: str = "db.flights", *, properties: Mapping[str, str] | None = None
@@ -149,15 +151,18 @@ class ServiceHarness:
         self, *, reconcile_interval_s: float = 3600.0, reconcile_age_s: float = 0.0
     ) -> AsyncIterator[None]:
         """Run the service while inside; end it as a crash would (nothing is drained)."""
+        shards = self._shards()
         wiring = self.wiring = ProcessWiring(
-            self._parts(reconcile_interval_s, reconcile_age_s), self.health, self.metrics
+            self._parts(reconcile_interval_s, reconcile_age_s),
+            self.health,
+            self.metrics,
+            shards,
         )
         wiring.policy = self.policy
         await wiring.signatures.load()
         make_table = TableWiring(wiring, self.catalog, self.checks).table
-        shards = self._shards()
         async with asyncio.TaskGroup() as tasks:
-            work = self.work = WorkWiring(wiring, make_table, self.checks, shards, tasks)
+            work = self.work = WorkWiring(wiring, make_table, self.checks, tasks)
             sharing = shards.run(work.hand_over.release_shards)
             loops = (wiring.settler.run(), wiring.signatures.run(), sharing)
             running = [tasks.create_task(loop) for loop in (*loops, *work.readers())]
