@@ -111,4 +111,4 @@ class MaintenanceTasks:
         self._not_before_s = self._world.monotonic_s() + FAULT_PAUSE_S
 
     def _about(self, task: MaintenanceTask) -> dict[str, str]:
-        return {"table": str(self._table), "task": task.kind}
+        return {"table": str(self._table), "kind": task.kind}
