@@ -43,6 +43,9 @@ LATEST_MAX = 2_000
 RANGES_MAX = 64
 # Each has some fifty bytes, until it has landed.
 ACCEPTED_MAX = 64
+# How the producer ids of Frazil's own one-shot requests begin: those of commands, and of upkeep.
+OPERATOR_PREFIX = "frazil-operator-"
+UPKEEP_PREFIX = "frazil-upkeep-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +169,11 @@ class ProducerEntry:
     @property
     def one_shot(self) -> bool:
         return self.one_shot_ms is not None
+
+    def is_own(self, producer: str) -> bool:
+        """Return whether this entry, of this producer, is of a request of Frazil's own. Nobody
+        sends such a request again, so that a rollback leaves nothing to decide about it."""
+        return self.one_shot and producer.startswith((OPERATOR_PREFIX, UPKEEP_PREFIX))
 
     @property
     def has_landed(self) -> bool:

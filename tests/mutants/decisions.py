@@ -24,6 +24,13 @@ DECISIONS = (
         "            accepted=self.accepted,\n",
         ("tests/simulation/test_crash_matrix.py -k permission_to_land",),
     ),
+    Mutant(
+        "rollback_freezes_the_command_that_went_before",
+        "committer/plan/ledger/ledger.py",
+        "None if entry.is_own(parsed[0]) else _lineage_break(entry, history[branch])\n",
+        "_lineage_break(entry, history[branch])\n",
+        ("tests/plan/ledger/test_ledger.py -k no_command",),
+    ),
     # --- Found requests that have ended since ---
     Mutant(
         "refused_while_the_inbox_is_listed_is_missed",

@@ -13,7 +13,12 @@ from uuid import UUID
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
-from committer.ledger_entry import LEDGER_PREFIX, parse_property_key, property_key
+from committer.ledger_entry import (
+    LEDGER_PREFIX,
+    UPKEEP_PREFIX,
+    parse_property_key,
+    property_key,
+)
 from committer.plan.ledger.high_water_mark import HighWaterMark, parse_high_water_mark
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable, Swap
@@ -115,7 +120,7 @@ class Invariants:
         attempts = (one for view in self._views.values() for one in view.ledger.attempts.values())
         requests = (one.request for one in attempts)
         return Counter(
-            "upkeep" if one.producer.id.startswith("frazil-upkeep-") else one.operation
+            "upkeep" if one.producer.id.startswith(UPKEEP_PREFIX) else one.operation
             for one in requests
         )
 

@@ -203,7 +203,7 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
         branch = parsed[1]
         if branch not in history:
             history[branch] = history_of(metadata, branch)
-        lost = _lineage_break(entry, history[branch])
+        lost = None if entry.is_own(parsed[0]) else _lineage_break(entry, history[branch])
         if lost:
             frozen[key] = lost
         if entry.frozen:
@@ -269,7 +269,7 @@ def _lineage_break(entry: ProducerEntry, history: History) -> str | None:
     if not history.proves_lost(newest):
         return None
     return (
-        f"snapshot {newest.snapshot_id} (sequence number {newest.sequence_number}), in which epoch"
+        f"snapshot {newest.snapshot_id} (sequence number {newest.sequence_number}), at which epoch"
         f" {newest.epoch} landed, is not in the history of the branch any more: the table was"
         " rolled back, restored or emptied"
     )

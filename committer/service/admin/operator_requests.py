@@ -15,6 +15,7 @@ from committer.errors import (
     QueueUnavailableError,
     TransientError,
 )
+from committer.ledger_entry import OPERATOR_PREFIX
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.alterations import TableChange
 from committer.request.commit_request import CommitRequest
@@ -25,7 +26,7 @@ from committer.storage.inbox.inbox import Quarantine
 
 _POLL_S = 0.2
 _POLL_WITH_QUEUE_S = 2.0
-_AUTHOR = Author("frazil-operator-", "an operator", "operator")
+_AUTHOR = Author(OPERATOR_PREFIX, "an operator", "operator")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from committer.iceberg.metadata.snapshot import Snapshot
+from committer.ledger_entry import UPKEEP_PREFIX
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
@@ -23,7 +24,7 @@ from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.own_requests import Author, OwnRequests
 from committer.service.upkeep.table_files import TableFiles
 
-_AUTHOR = Author("frazil-upkeep-", "upkeep of the table", "upkeep")
+_AUTHOR = Author(UPKEEP_PREFIX, "upkeep of the table", "upkeep")
 
 
 class RewritingTask:

@@ -224,6 +224,18 @@ def test_a_rollback_freezes(format_version: int) -> None:
     assert frozen(table)
 
 
+@pytest.mark.parametrize("producer", ["frazil-operator-1", "frazil-upkeep-1"])
+def test_a_rollback_freezes_no_command_and_no_upkeep(producer: str) -> None:
+    """Nobody sends them again; frozen ones would hold up the table's expiry."""
+    table = table_with(0, producer="query-2")
+    first = head_of(table)
+    table.commit(one(table, 0, producer=producer, one_shot=True))
+    table.commit(one(table, 0, producer="shot", one_shot=True))
+    table.foreign(SetSnapshotRef("main", SnapshotRef(first.snapshot_id, "branch")))
+    ledger = read_ledger(table.state.metadata)
+    assert ledger.frozen.keys() == ledger.broken == {property_key("shot")}
+
+
 @VERSIONS
 def test_a_rollback_that_others_have_gone_on_from_freezes(format_version: int) -> None:
     table = table_with(0, 1, format_version=format_version)
