@@ -83,6 +83,27 @@ FILE_CHANGES = (
         (f"{_TESTS}/test_step_manifests.py -k not_live",),
     ),
     Mutant(
+        "equality_deletes_are_joined_across_sequence_numbers",
+        f"{_PLAN}/joined_equality_deletes.py",
+        "    others = [one for one in removed if one.sequence_number != number]\n",
+        "    others = removed[:0]\n",
+        (f"{_TESTS}/test_joined_equality_deletes.py -k another_number",),
+    ),
+    Mutant(
+        "equality_deletes_are_joined_below_a_higher_number",
+        f"{_PLAN}/joined_equality_deletes.py",
+        "if one.sequence_number != number]",
+        "if (one.sequence_number or 0) > number]",
+        (f"{_TESTS}/test_joined_equality_deletes.py -k another_number",),
+    ),
+    Mutant(
+        "rewrite_adds_equality_deletes_in_the_place_of_none",
+        f"{_PLAN}/joined_equality_deletes.py",
+        "    if not removed:\n",
+        "    if removed is None:\n",
+        (f"{_TESTS}/test_joined_equality_deletes.py -k removes_none",),
+    ),
+    Mutant(
         "named_delete_file_that_is_gone_is_ignored",
         f"{_PLAN}/step_manifests.py",
         "    missing = _missing_deletes(chosen - vectors.gone, live) or _removed_twice(",

@@ -22,6 +22,7 @@ from committer.plan.file_changes.data_removal import (
     without_files,
 )
 from committer.plan.file_changes.delete_removal import DeleteRemoval, named_deletes
+from committer.plan.file_changes.joined_equality_deletes import check_joined
 from committer.plan.file_changes.new_manifests import (
     NewManifests,
     NumberedFile,
@@ -68,8 +69,9 @@ def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced
         return vectors
     chosen = named_deletes(changes) | vectors.superseded
     missing = _missing_deletes(chosen - vectors.gone, live) or _removed_twice(changes, vectors)
-    if missing is not None:
-        return missing
+    refused = missing or check_joined(changes, _all(live), new)
+    if refused is not None:
+        return refused
     deletes = _without_deletes(head, live, chosen, removal, new)
     new_deletes = list_added_deletes(new, _numbered(changes, vectors, new), tally)
     kept_deletes = _kept(head, ManifestContent.DELETES, deletes, new, tally)

@@ -1,0 +1,67 @@
+"""Equality delete files that a rewrite joins: may the new files take the place of the old ones?
+
+An equality delete hits data of lower sequence numbers only. Under a higher number it deletes rows
+that came after it, under a lower one deleted rows return. So the numbers have to be the same; what
+the files hold is not read.
+Source: the specification, "Scan Planning" (the scope rules of deletes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestEntry
+from committer.plan.file_changes.new_manifests import NewManifests, explicit_number
+from committer.plan.operations.change import Change, removed_delete
+from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
+
+
+def check_joined(
+    changes: Iterable[Change], live: Sequence[ManifestEntry], new: NewManifests
+) -> Conflict | None:
+    """Return the conflict of a rewrite that adds equality deletes under another sequence number
+    than that of one which it removes, or removes none. `live`: at least the delete files that the
+    changes remove by name.
+    """
+    for change in changes:
+        if change.operation != "rewrite-files":
+            continue
+        added = next(filter(_compares, change.added_deletes()), None)
+        if added is not None:
+            conflict = _disagreement(change, added, live, new)
+            if conflict is not None:
+                return conflict
+    return None
+
+
+def _disagreement(
+    change: Change, added: DataFile, live: Iterable[ManifestEntry], new: NewManifests
+) -> Conflict | None:
+    given = explicit_number(new.metadata, change)
+    number = new.names.sequence_number if given is None else given
+    removed = [
+        one
+        for one in live
+        if _compares(one.data_file) and removed_delete(one.data_file) in change.removed_delete_files
+    ]
+    if not removed:
+        return _refused(f"it adds the equality delete file {added.file_path}, and removes none")
+    others = [one for one in removed if one.sequence_number != number]
+    if not others:
+        return None
+    others.sort(key=lambda one: one.data_file.file_path)
+    return _refused(
+        f"its equality delete file {added.file_path} would have the sequence number {number}, and"
+        f" {len(others)} that it removes have another, first {others[0].sequence_number} of"
+        f" {others[0].data_file.file_path}, expected the same: join those of one sequence number,"
+        " and name it as `data-sequence-number`",
+        *(one.data_file.file_path for one in others[:PATHS_MAX]),
+    )
+
+
+def _refused(message: str, *paths: str) -> Conflict:
+    return Conflict(ConflictCode.OTHER_ROWS, f"{message}: a rewrite changes no rows", paths=paths)
+
+
+def _compares(file: DataFile) -> bool:
+    return file.content is DataFileContent.EQUALITY_DELETES
