@@ -138,10 +138,31 @@ VALIDATION = (
     ),
     Mutant(
         "update_conflicts_with_deletes_in_any_file",
-        _PLACE + "new_deletes.py",
-        "        if self.updated is None or not found:\n",
-        "        if True:\n",
+        _PLACE + "validate.py",
+        "            if not _names_all_that_it_reads(change, referenced):\n",
+        "            if True:\n",
         (_TESTS + "does_not_touch",),
+    ),
+    Mutant(
+        "narrow_conflict_filter_hides_deletes_of_rows_that_an_update_writes_again",
+        _PLACE + "validate.py",
+        "            yield UpdatedRowsCheck(head, since, referenced)\n",
+        "",
+        (_TESTS + "beside_its_conflict_filter",),
+    ),
+    Mutant(
+        "equality_deletes_of_no_partition_miss_unnamed_files",
+        _PLACE + "scopes.py",
+        "and file.spec_id in self.everywhere:",
+        "and file.spec_id in self.keys:",
+        (_TESTS + "may_be_of_them",),
+    ),
+    Mutant(
+        "narrow_conflict_filter_hides_deletes_of_rows_in_unnamed_files",
+        _PLACE + "validate.py",
+        "                yield NewDeletesCheck(head, since, _of_positions(head, unnamed))\n",
+        "                pass\n",
+        (_TESTS + "may_be_of_them",),
     ),
     Mutant(
         "files_that_came_and_went_were_removed",
@@ -196,8 +217,8 @@ VALIDATION = (
     Mutant(
         "position_deletes_of_unnamed_files_land_beside_anything",
         _PLACE + "validate.py",
-        "        if unnamed:\n",
-        "        if False:\n",
+        "        if unnamed:\n            yield DeletedCheck(",
+        "        if False:\n            yield DeletedCheck(",
         (_TESTS + "unnamed_files",),
     ),
     Mutant(

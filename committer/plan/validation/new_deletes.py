@@ -31,21 +31,13 @@ _OTHER_CHANGES = frozenset({_ADDED_DELETES, _REMOVED_DELETES, "deleted-data-file
 
 @dataclass(frozen=True, slots=True)
 class NewDeletesCheck:
-    """`updated`: the only data files whose rows matter, where the operation names all of them.
-    Deletion vectors on those are united by their positions, and no conflict here.
-    """
+    """Any new delete in scope counts."""
 
     head: Head
     since: Since
     scope: Scope
-    updated: NamedFiles | None = None
 
     def rows(self) -> Iterable[ManifestFile]:
-        yield from self._rows()
-        if self.updated is not None:
-            yield from self.updated.rows()
-
-    def _rows(self) -> Iterable[ManifestFile]:
         for row in self.head.live_rows(ManifestContent.DELETES):
             if self.since.may_hold_new(row) and self.scope.may_hold(row):
                 yield row
@@ -53,21 +45,48 @@ class NewDeletesCheck:
     def conflict(self, loaded: Loaded) -> Conflict | None:
         found = [
             one
-            for one in loaded.live(self._rows())
+            for one in loaded.live(self.rows())
             if self.since.is_new(one) and self.scope.may_match(one.data_file)
         ]
-        others = self._that_matter(without_rewritten(found, self.head, self.since), loaded)
+        others = without_rewritten(found, self.head, self.since)
         if not others:
             return None
         what = f"delete files that may hit {self.scope.text}"
         return conflict_with(ConflictCode.NEW_DELETES, others, "added", what)
 
-    def _that_matter(self, found: list[ManifestEntry], loaded: Loaded) -> list[ManifestEntry]:
-        if self.updated is None or not found:
-            return found
-        targets = self.updated.find(loaded).values()
-        no_vectors = [one for one in found if not one.data_file.is_deletion_vector]
-        return deletes_on(targets, no_vectors, self.head.metadata)
+
+@dataclass(frozen=True, slots=True)
+class UpdatedRowsCheck:
+    """An update writes rows of these data files again as it has read them: one that was deleted
+    meanwhile would come back, whatever the conflict filter says.
+
+    Deletion vectors on them are united by their positions, and no conflict here.
+    """
+
+    head: Head
+    since: Since
+    updated: NamedFiles
+
+    def rows(self) -> Iterable[ManifestFile]:
+        yield from self._rows()
+        yield from self.updated.rows()
+
+    def _rows(self) -> Iterable[ManifestFile]:
+        rows = self.head.live_rows(ManifestContent.DELETES)
+        return (row for row in rows if self.since.may_hold_new(row))
+
+    def conflict(self, loaded: Loaded) -> Conflict | None:
+        newer = [
+            one
+            for one in loaded.live(self._rows())
+            if self.since.is_new(one) and not one.data_file.is_deletion_vector
+        ]
+        others = without_rewritten(newer, self.head, self.since)
+        hit = deletes_on(self.updated.find(loaded).values(), others, self.head.metadata)
+        if not hit:
+            return None
+        what = "delete files that may hit rows which it writes again"
+        return conflict_with(ConflictCode.NEW_DELETES, hit, "added", what)
 
 
 @dataclass(frozen=True, slots=True)

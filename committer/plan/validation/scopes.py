@@ -7,7 +7,7 @@ from typing import Protocol
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
-from committer.iceberg.entry.data_file import DataFile, ManifestContent
+from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestContent
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.expression_text import print_text
 from committer.iceberg.manifest.manifest_list import ManifestFile
@@ -92,15 +92,19 @@ class PartitionScope:
 @dataclass(frozen=True, slots=True)
 class DeletedPositionsScope:
     """The rows of data files that some position delete files apply to, where these do not say which
-    files they are: all of their specs and partitions."""
+    files they are: all of their specs and partitions. `everywhere`: the specs whose equality
+    deletes hit files of any partition."""
 
     keys: frozenset[PartitionKey]
+    everywhere: frozenset[int]
     text = "rows that its position deletes may be for"
 
     def may_hold(self, row: ManifestFile) -> bool:
         return True
 
     def may_match(self, file: DataFile) -> bool:
+        if file.content is DataFileContent.EQUALITY_DELETES and file.spec_id in self.everywhere:
+            return True
         return partition_of(file) in self.keys
 
 

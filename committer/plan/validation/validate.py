@@ -27,6 +27,7 @@ from committer.plan.validation.named_files import LiveCheck, MayHold, NamedFiles
 from committer.plan.validation.new_deletes import (
     MovedRowsCheck,
     NewDeletesCheck,
+    UpdatedRowsCheck,
     is_position_delete_file,
 )
 from committer.plan.validation.partitions_empty import PartitionsEmptyCheck
@@ -138,12 +139,16 @@ def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[C
         scope = _scope(change, head)
         unnamed = _unnamed_partitions(change, deletes)
         if unnamed:
-            yield DeletedCheck(head, since, DeletedPositionsScope(unnamed))
+            yield DeletedCheck(head, since, _of_positions(head, unnamed))
         if change.isolation_level == "serializable":
             yield AddedCheck(head, since, scope, referenced)
         if change.updates_rows:
             yield FileDeletesCheck(head, since, removed)
-            yield NewDeletesCheck(head, since, scope, _updated(change, referenced))
+            yield UpdatedRowsCheck(head, since, referenced)
+            if unnamed:
+                yield NewDeletesCheck(head, since, _of_positions(head, unnamed))
+            if not _names_all_that_it_reads(change, referenced):
+                yield NewDeletesCheck(head, since, scope)
         elif change.isolation_level is not None and any(map(is_position_delete_file, deletes)):
             yield MovedRowsCheck(head, since, referenced, unnamed)
     yield _missing(removed)
@@ -253,11 +258,18 @@ def _holds_one_of(head: Head, deletes: list[DataFile]) -> MayHold:
     return may_hold
 
 
-def _updated(change: Change, referenced: NamedFiles) -> NamedFiles | None:
-    """Return the files whose rows an update has read, where only those count: not if a row that it
-    has read and left alone counts too, and not if it deletes rows of files that it does not name.
+def _of_positions(head: Head, unnamed: frozenset[PartitionKey]) -> DeletedPositionsScope:
+    specs = head.metadata.partition_specs
+    return DeletedPositionsScope(
+        unnamed, frozenset(one.spec_id for one in specs if one.is_unpartitioned)
+    )
+
+
+def _names_all_that_it_reads(change: Change, referenced: NamedFiles) -> bool:
+    """Return whether only the rows of these files count for an update: not if a row that it has
+    read and left alone counts too, and not if it deletes rows of files that it does not name.
     """
     if change.isolation_level == "serializable" or not referenced.paths:
-        return None
+        return False
     unnamed = any(referenced_data_file(one) is None for one in change.added_deletes())
-    return None if unnamed and not change.referenced_data_files else referenced
+    return not unnamed or bool(change.referenced_data_files)

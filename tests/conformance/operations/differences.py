@@ -117,7 +117,7 @@ def _read_beside_its_filter(finding: Finding) -> bool:
     step = finding.step
     if step.get("conflict-filter", True) is True:
         return False
-    codes = {"added", "newdel", "deleted"} if "filter" in step else {"added", "filedel"}
+    codes = {"added", "newdel", "deleted"} if "filter" in step else {"added", "newdel", "filedel"}
     is_bare = finding.frazil == "added" and _has_no_new_data(finding)
     return _code({OK}, codes)(finding) and not is_bare
 
@@ -268,7 +268,7 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         "narrow conflict filter",
         "Java looks for conflicts in the conflict filter alone. Frazil looks at all that is"
-        " removed, too: its writer has read it.",
+        " removed or updated, too: its writer has read it.",
         _read_beside_its_filter,
     ),
     Difference(

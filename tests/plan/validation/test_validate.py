@@ -483,6 +483,59 @@ def test_an_update_that_does_not_say_which_files_conflicts_with_any_delete_in_sc
     assert world.code(replace(update, conflict_filter=AA)) is None
 
 
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("isolation", [None, SNAPSHOT, SERIALIZABLE])
+def test_an_update_conflicts_with_deletes_in_its_files_beside_its_conflict_filter(
+    version: int, isolation: str | None
+) -> None:
+    # Java takes the conflict filter: it lands, and a deleted row is back.
+    world = empty_world(version)
+    world.append(data_file("a1", ids=(0, 9)))
+    world.append(data_file("a2", ids=(20, 22)))
+    update = world.change(
+        "row-delta",
+        world.vectors("v", a2=[1])[0] if version > 2 else position_delete("d1", of="a2"),
+        data_file("n1", ids=(21, 21)),
+        base=world.base,
+        isolation_level=isolation,
+        conflict_filter=EqualTo(Reference("id"), 999),
+        updates_rows=True,
+        referenced_data_files=frozenset({path_of("a2")}),
+    )
+    world.land(world.change("row-delta", equality_delete("e1", ids=(5, 5))))
+    assert world.code(update) is None
+    world.land(world.change("row-delta", equality_delete("e2", ids=(21, 21))))
+    found = world.validate(update)
+    assert found is not None
+    assert (found.code, found.paths) == ("newdel", (path_of("e2"),))
+    assert world.code(replace(update, base=world.base)) is None
+
+
+def test_an_update_of_unnamed_files_conflicts_with_deletes_that_may_be_of_them() -> None:
+    # Java takes the conflict filter, as above.
+    world = build_world()
+    update = world.change(
+        "row-delta",
+        position_delete("d1"),
+        data_file("n1"),
+        base=world.base,
+        conflict_filter=EqualTo(Reference("carrier"), "CC"),
+        updates_rows=True,
+    )
+    world.land(world.change("row-delta", equality_delete("e1", "BB", ids=(5, 5))))
+    assert world.code(update) is None
+    base = world.base
+    world.land(world.change("row-delta", equality_delete("e2", ids=(5, 5))))
+    assert world.code(update) == "newdel"
+    assert world.code(replace(update, base=base)) == "newdel"
+    base = world.base
+    assert world.code(replace(update, base=base)) is None
+    _change_spec(world)
+    everywhere = equality_delete("e3", ids=(5, 5))
+    world.land(world.change("row-delta", replace(everywhere, spec_id=1, partition=())))
+    assert world.code(replace(update, base=base)) == "newdel"
+
+
 # --- Moved rows ----------------------------------------------------------------------------------
 
 
