@@ -83,6 +83,13 @@ FILE_CHANGES = (
         (f"{_TESTS}/test_step_manifests.py -k not_live",),
     ),
     Mutant(
+        "vectors_that_are_live_are_not_told_with_one_that_is_not",
+        f"{_PLAN}/step_manifests.py",
+        "    if siblings:\n",
+        "    if siblings is None:\n",
+        (f"{_TESTS}/test_delete_removal.py -k another_range",),
+    ),
+    Mutant(
         "equality_deletes_are_joined_across_sequence_numbers",
         f"{_PLAN}/joined_equality_deletes.py",
         "    others = [one for one in removed if one.sequence_number != number]\n",

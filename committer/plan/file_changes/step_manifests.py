@@ -179,15 +179,35 @@ def _without_deletes(
 
 
 def _missing_deletes(wanted: frozenset[RemovedDelete], live: _Entries) -> Conflict | None:
-    missing = sorted(wanted - {removed_delete(entry.data_file) for entry in _all(live)})
+    there = {removed_delete(entry.data_file) for entry in _all(live)}
+    missing = sorted(wanted - there, key=_order)
     if not missing:
         return None
-    paths = tuple(one.file_path for one in missing[:PATHS_MAX])
-    return Conflict(
-        ConflictCode.MISSING,
-        f"delete files that it removes are not live: {', '.join(paths)}",
-        paths=paths,
-    )
+    first = missing[:PATHS_MAX]
+    names = ", ".join(map(_deletes_name, first))
+    message = f"delete files that it removes are not live: {names}"
+    siblings = sorted((one for one in there if one.file_path == first[0].file_path), key=_order)
+    if siblings:
+        shown = ", ".join(map(_range_text, siblings[:PATHS_MAX]))
+        message += f"; live of {first[0].file_path}: {shown}, {len(siblings)} in all"
+    return Conflict(ConflictCode.MISSING, message, paths=tuple(one.file_path for one in first))
+
+
+def _order(one: RemovedDelete) -> tuple[str, int, int]:
+    return one.file_path, one.content_offset or 0, one.content_size_in_bytes or 0
+
+
+def _deletes_name(one: RemovedDelete) -> str:
+    """Return the path, of a deletion vector with its place in the Puffin file."""
+    is_puffin = one.file_path.endswith(".puffin")
+    has_range = one.content_offset is not None or one.content_size_in_bytes is not None
+    return f"{one.file_path} ({_range_text(one)})" if is_puffin or has_range else one.file_path
+
+
+def _range_text(one: RemovedDelete) -> str:
+    if one.content_offset is None and one.content_size_in_bytes is None:
+        return "no `content-offset` and `content-size-in-bytes`"
+    return f"offset {one.content_offset}, size {one.content_size_in_bytes}"
 
 
 def _removed_twice(changes: Sequence[Change], vectors: StepVectors) -> Conflict | None:

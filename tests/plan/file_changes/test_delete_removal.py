@@ -263,3 +263,32 @@ def test_a_change_is_planned_anew_on_each_head() -> None:
 
     # The vector is younger than a3: nothing but the removal of a2 takes it along.
     assert branch.names() == {"a9", "a3"}
+
+
+def test_a_vector_of_another_range_is_told_with_those_that_are_live() -> None:
+    branch = Branch.build(3)
+    branch.append(data_file("a1"), data_file("a2"))
+    branch.land(branch.change("row-delta", *branch.vectors("v", a1=[1], a2=[2])))
+    first, second = branch.identity("v@a1"), branch.identity("v@a2")
+    live = ", ".join(
+        f"offset {one.content_offset}, size {one.content_size_in_bytes}" for one in (first, second)
+    )
+    path = first.file_path
+
+    def message(removed: RemovedDelete) -> str:
+        change = branch.change("row-delta", removed_delete_files=frozenset({removed}))
+        found = branch.plan(change)
+        assert isinstance(found, Conflict)
+        assert (found.code, found.paths) == (ConflictCode.MISSING, (path,))
+        return found.message
+
+    size = first.content_size_in_bytes
+    assert message(RemovedDelete(path, 999, size)) == (
+        f"delete files that it removes are not live: {path} (offset 999, size {size});"
+        f" live of {path}: {live}, 2 in all"
+    )
+    assert message(RemovedDelete(path)) == (
+        "delete files that it removes are not live:"
+        f" {path} (no `content-offset` and `content-size-in-bytes`);"
+        f" live of {path}: {live}, 2 in all"
+    )
