@@ -26,11 +26,12 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import RequestParts, open_known_catalog, queue_url
 from committer.service.process.status_model import MemberStatus, member_statuses
 from committer.service.requests.inbox_keys import parsed
-from committer.storage.inbox.inbox import Outstanding, skips_of
+from committer.storage.inbox.inbox import RECORD_BYTES_MAX, Outstanding, Quarantine, skips_of
 from committer.url_text import without_secrets
 
 T = TypeVar("T")
 _LOADS_AT_ONCE = 16
+_READS_AT_ONCE = 32
 
 
 @dataclass(slots=True)
@@ -104,9 +105,7 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
         report.waiting = await _ask(
             "inbox", _group(parts.inbox.list(only, skips=skips_of(only))), report
         )
-        report.quarantined = await _ask(
-            "inbox", _count(parts.quarantine.list(only, skips=skips_of(only))), report
-        )
+        report.quarantined = await _ask("inbox", _count_quarantined(parts.quarantine, only), report)
     if parts.queue is not None:
         report.depth = await _ask("queue", parts.queue.depth(), report)
     if parts.leases is not None:
@@ -143,8 +142,19 @@ async def _group(listed: AsyncIterator[Outstanding]) -> dict[tuple[str, str], Wa
     return groups
 
 
-async def _count(listed: AsyncIterator[Outstanding]) -> int:
-    return len([found async for found in listed])
+async def _count_quarantined(quarantine: Quarantine, table_uuid: UUID | None) -> int:
+    """Count the requests in quarantine. Small objects are read: they may be answers, of which no
+    request is kept.
+    """
+    listed = [one async for one in quarantine.list(table_uuid, skips=skips_of(table_uuid))]
+    small = [one.key for one in listed if one.size_bytes <= RECORD_BYTES_MAX]
+    turn = asyncio.Semaphore(_READS_AT_ONCE)
+
+    async def is_answer(key: str) -> bool:
+        async with turn:
+            return await quarantine.is_told_only(key)
+
+    return len(listed) - sum(await asyncio.gather(*map(is_answer, small)))
 
 
 # --- Tables --------------------------------------------------------------------------------------

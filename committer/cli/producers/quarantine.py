@@ -50,11 +50,21 @@ Force = Annotated[
 
 @app.command("list")
 @grouped
-def list_(filters: Filters, as_json: AsJson = False) -> None:
+def list_(
+    filters: Filters,
+    answers: Annotated[
+        bool,
+        typer.Option(
+            "--answers",
+            help="List instead the answers to conflicts of which no request is kept.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """List what is in quarantine, and why."""
     from committer.cli.producers.quarantine_selection import find_all
 
-    found = run_with_requests(lambda parts: find_all(parts, filters))
+    found = run_with_requests(lambda parts: find_all(parts, filters, answers=answers))
     if as_json:
         print_json_lines(one.describe() for one in found)
         return
@@ -91,9 +101,10 @@ def show(key: KeyArgument, as_json: AsJson = False) -> None:
         return await parts.own_storage.get(parts.quarantine.location(found))
 
     found = inspect_content(run_with_requests(work))
-    explained = explanation(str(found.lines[0].get("reason")))
+    line = found.lines[0]
+    explained = explanation(str(line.get("reason")), is_answer=line.get("is_told_only") is True)
     if as_json:
-        print_json_lines([{**found.lines[0], **explained}, *found.lines[1:]])
+        print_json_lines([{**line, **explained}, *found.lines[1:]])
         return
     record, *rest = shortened(without_details(found.views), _FILES_SHOWN_MAX)
     if isinstance(record, Facts):

@@ -73,22 +73,32 @@ class Quarantined:
             "attempt": key.attempt if key else None,
             "reason": self.record.reason,
             "message": self.record.message,
-            **explanation(self.record.reason),
+            **explanation(self.record.reason, is_answer=self.record.is_told_only),
             "quarantined_at_ms": self.record.quarantined_at_ms,
+            "kept_until_ms": self.record.kept_until_ms,
             "bytes": self.size_bytes,
         }
 
 
-def explanation(reason: str) -> dict[str, str]:
+def explanation(reason: str, *, is_answer: bool = False) -> dict[str, str]:
     """Return what is wrong with such requests, and what to do about it; both are empty for a code
-    of another version.
+    of another version. `is_answer`: no request is kept.
     """
+    if is_answer:
+        return {
+            "meaning": "It conflicted, and asked for the answer only: no request is kept.",
+            "advice": "Nothing: its client runs again.",
+        }
     known = next((code for code in Reason if code.value == reason), None)
     return {"meaning": known.meaning if known else "", "advice": known.advice if known else ""}
 
 
-async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
-    """Find all that the filters accept, in ascending order of key."""
+async def find_all(
+    parts: RequestParts, filters: Filters, *, answers: bool = False
+) -> list[Quarantined]:
+    """Find all requests that the filters accept, in ascending order of key. `answers`: find
+    instead the answers of which no request is kept.
+    """
     listed = [one async for one in parts.quarantine.list()]
     limit = asyncio.Semaphore(_READS_AT_ONCE)
 
@@ -98,7 +108,11 @@ async def find_all(parts: RequestParts, filters: Filters) -> list[Quarantined]:
 
     found = await asyncio.gather(*map(read, listed))
     now_ms = parts.world.now_ms()
-    return [one for one in found if one is not None and one.is_meant(filters, now_ms)]
+    return [
+        one
+        for one in found
+        if one is not None and one.record.is_told_only is answers and one.is_meant(filters, now_ms)
+    ]
 
 
 async def _read(parts: RequestParts, listed: Outstanding) -> Quarantined | None:

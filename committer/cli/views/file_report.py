@@ -175,10 +175,11 @@ def _inspect_puffin(content: bytes) -> Inspection:
 
 def _inspect_quarantined(content: bytes) -> Inspection:
     record, request = read_quarantined(content, "this file")
-    found = Inspection(
-        [{"kind": "quarantine-record", **record.model_dump()}],
-        [Facts("quarantined", record_facts(record))],
-    )
+    line = {"kind": "quarantine-record", **record.model_dump()}
+    if record.is_told_only:
+        line["kept_until_ms"] = record.kept_until_ms
+        return Inspection([line], [Facts("answer, no request is kept", record_facts(record))])
+    found = Inspection([line], [Facts("quarantined", record_facts(record))])
     if not record.by_reference:
         found.add(inspect_request(request))
     return found
@@ -188,7 +189,8 @@ def record_facts(record: QuarantineRecord) -> Description:
     return {
         "reason": record.reason,
         "message": record.message,
-        "quarantined": time_text(record.quarantined_at_ms),
+        "answered" if record.is_told_only else "quarantined": time_text(record.quarantined_at_ms),
+        **({} if record.kept_until_ms is None else {"kept until": time_text(record.kept_until_ms)}),
         "key": record.key,
     }
 

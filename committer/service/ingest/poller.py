@@ -23,7 +23,7 @@ from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.foreign_entries import show
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, QuarantineSize
-from committer.storage.inbox.inbox import Quarantine, skips_of
+from committer.storage.inbox.inbox import ANSWER_KEPT_MS, Quarantine, skips_of
 
 T = TypeVar("T")
 
@@ -40,7 +40,6 @@ OTHER_REASON = "other"
 NOT_READ = "not_read_yet"
 # Of a record that keeps no request: it is not counted, and goes after a day.
 TOLD_ONLY = "told_only"
-TOLD_MS_MAX = 86_400_000
 
 _REASONS = frozenset(reason.value for reason in Reason)
 
@@ -120,7 +119,7 @@ class Poller:
         async for found in self.quarantine.list(skips=skips):
             listed += 1
             reason = known.get(found.key)
-            if reason == TOLD_ONLY and now_ms - found.modified_ms > TOLD_MS_MAX:
+            if reason == TOLD_ONLY and now_ms - found.modified_ms > ANSWER_KEPT_MS:
                 told.append(found.key)
                 continue
             if reason != TOLD_ONLY:

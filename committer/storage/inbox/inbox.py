@@ -31,7 +31,9 @@ from committer.request.request_key import is_inbox_key, producer_prefix, publish
 KEY_LEVELS = 4
 _STRAY = re.compile(r"stray/[0-9a-f]{32}")
 # More than any record has; a request behind it may have hundreds of megabytes.
-_RECORD_BYTES = 16 * 1024
+RECORD_BYTES_MAX = 16 * 1024
+# A committer removes a record that keeps no request, only its answer, once it is older.
+ANSWER_KEPT_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,11 @@ class QuarantineRecord(BaseModel):
     """No request follows: its client runs again, and only has to find out. Removed after a day."""
     record_version: int = 1
 
+    @property
+    def kept_until_ms(self) -> int | None:
+        """Until when it is kept; None: until an operator decides."""
+        return self.quarantined_at_ms + ANSWER_KEPT_MS if self.is_told_only else None
+
 
 class Quarantine(_Keyed):
     """Requests that cannot land, each behind one line that says why."""
@@ -218,7 +225,7 @@ class Quarantine(_Keyed):
 
     async def record(self, key: str) -> QuarantineRecord:
         """Read the record alone. Absent: `NotFoundError`."""
-        start = await self._start(key, _RECORD_BYTES)
+        start = await self._start(key, RECORD_BYTES_MAX)
         if b"\n" not in start:
             return (await self.get(key))[0]
         return read_quarantined(start, key)[0]
@@ -228,7 +235,9 @@ class Quarantine(_Keyed):
 
         Absent: `NotFoundError`. Errors: `InvalidRequestError` where it has no readable record.
         """
-        return read_quarantined(await self._start(key, _RECORD_BYTES + LINE_BYTES_MAX + 1), key)[1]
+        return read_quarantined(await self._start(key, RECORD_BYTES_MAX + LINE_BYTES_MAX + 1), key)[
+            1
+        ]
 
     async def readable_record(self, key: str) -> QuarantineRecord | None:
         """Read the record alone; None where there is none, or none that can be read."""

@@ -18,7 +18,7 @@ from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.request.request_format import EncodedRequest, read_request
-from committer.storage.inbox.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox import Inbox, Quarantine, read_quarantined
 
 
 class Replays:
@@ -50,11 +50,7 @@ class Replays:
         kept = await self._storage.get(self._quarantine.location(key))
         _, _, content = kept.partition(b"\n")
         if not content:
-            raise InvalidRequestError(
-                Reason.REQUEST_TRUNCATED,
-                "its record tells of an entry of the inbox that was never read: put it right there"
-                " and discard the record, or discard both",
-            )
+            raise InvalidRequestError(Reason.REQUEST_TRUNCATED, _why_empty(kept, key))
         return read_request(content, key=key), kept
 
     async def replay(self, key: str, replay: UUID) -> EncodedRequest:
@@ -89,3 +85,16 @@ class Replays:
         except NotFoundError:
             is_request = False
         return None if is_request else record.key
+
+
+def _why_empty(kept: bytes, key: str) -> str:
+    """Say why no request follows a record."""
+    if read_quarantined(kept, key)[0].is_told_only:
+        return (
+            "there is nothing to replay: only the answer to its conflict is kept, and its client"
+            " runs again"
+        )
+    return (
+        "its record tells of an entry of the inbox that was never read: put it right there and"
+        " discard the record, or discard both"
+    )

@@ -10,9 +10,9 @@ from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
-from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, TOLD_MS_MAX, TOLD_ONLY, Poller
+from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, TOLD_ONLY, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
-from committer.storage.inbox.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import ANSWER_KEPT_MS, QuarantineRecord
 from tests.support.builders.request_builders import build_request
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
@@ -125,6 +125,6 @@ async def test_a_conflict_that_is_only_told_is_not_counted_and_goes_after_a_day(
         page = harness.status_collector.page().decode()
         assert 'frazil_quarantine_requests{reason="conflict"} 1.0' in page
         assert TOLD_ONLY not in page
-    await harness.settle(TOLD_MS_MAX / 1000 + 60)
+    await harness.settle(ANSWER_KEPT_MS / 1000 + 60)
     await poller.look()
     assert [one.key for one in await harness.quarantined()] == [kept]

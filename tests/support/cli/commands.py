@@ -94,6 +94,7 @@ class Frazil:
         *,
         quarantined_at_ms: int = 1_800_000_000_000,
         has_files: bool = True,
+        is_told_only: bool = False,
     ) -> str:
         """Quarantine a request as the committer does; return its key."""
         if has_files:
@@ -105,8 +106,10 @@ class Frazil:
             message=message,
             quarantined_at_ms=quarantined_at_ms,
             table=str(request.identifier),
+            is_told_only=is_told_only,
         )
-        self.with_parts(lambda parts: parts.quarantine.put(record, sealed.content))
+        content = b"" if is_told_only else sealed.content
+        self.with_parts(lambda parts: parts.quarantine.put(record, content))
         return sealed.key
 
     def write_files(self, sealed: EncodedRequest) -> None:
