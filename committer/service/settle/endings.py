@@ -62,7 +62,7 @@ class Endings:
     def quarantined(self, pending: Pending, record: QuarantineRecord) -> None:
         """Settle a request that is in quarantine by a verdict of this committer. A conflict says
         nothing against its producer."""
-        self.metrics.quarantined(record.reason)
+        self.metrics.quarantined(record.reason, is_kept=not record.is_told_only)
         if record.conflict is None:
             self.breakers.quarantined(pending.sealed.request, record.reason)
         self.quarantined_before(pending, record)

@@ -129,11 +129,14 @@ class Metrics:
         """Count a request acknowledged because it was found to have landed itself."""
         self.instruments.recovered_requests.labels(table).inc()
 
-    def quarantined(self, reason: str) -> None:
-        """Count a request that went to quarantine."""
+    def quarantined(self, reason: str, *, is_kept: bool = True) -> None:
+        """Count a request that went to quarantine. `is_kept`: False for a conflict of which only
+        the answer is kept.
+        """
         self.instruments.quarantined_requests.labels(reason).inc()
-        # Seen at once; the next listing counts what is really there.
-        self.instruments.quarantine_requests.labels(reason).inc()
+        if is_kept:
+            # Seen at once; the next listing counts what is really there.
+            self.instruments.quarantine_requests.labels(reason).inc()
 
     def redelivered(self, doorbells: int) -> None:
         """Count doorbells that the queue has handed out a second time."""

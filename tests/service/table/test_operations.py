@@ -106,6 +106,7 @@ async def test_who_asks_to_be_told_only_finds_nothing_kept_but_the_answer() -> N
     assert [(one.reason, one.is_told_only) for one in records] == [(Reason.CONFLICT, True)] * 3
     for record in records:
         assert (await harness.quarantine.get(record.key))[1] == b""
+    assert "frazil_quarantine_requests{" not in harness.status_collector.page().decode()
     assert [one.conflict for one in await harness.receipts("b")] == ["missing"] * 3
     assert await harness.outstanding() == []
 
