@@ -264,12 +264,17 @@ class OrphanFinder:
 
 
 async def _request(waiting: Inbox | Quarantine, key: str) -> EncodedRequest | None:
-    """Read a request; None if it has left this place meanwhile: it is read from its next place."""
+    """Read a request; None for an answer of which no request is kept, and if it has left this place
+    meanwhile: it is read from its next place.
+    """
     try:
         found = await waiting.get(key)
     except NotFoundError:
         return None
-    return read_request(found if isinstance(found, bytes) else found[1], key=key)
+    if isinstance(found, bytes):
+        return read_request(found, key=key)
+    record, content = found
+    return None if record.is_told_only else read_request(content, key=key)
 
 
 async def other_tables(catalog: Catalog, but: TableIdentifier) -> AsyncIterator[LoadedTable]:

@@ -126,6 +126,15 @@ def test_files_of_a_request_in_quarantine_stay(frazil: Frazil) -> None:
     assert left.exists()
 
 
+def test_an_answer_of_which_no_request_is_kept_stops_no_removal(frazil: Frazil) -> None:
+    table = create(frazil)
+    left = drop(table, "data/left.parquet")
+    frazil.quarantine(build_request(table), "conflict", is_told_only=True)
+    removed = frazil("table", "orphans", "db.flights", "--remove", "--yes")
+    assert removed.code == 0, removed
+    assert not left.exists()
+
+
 def test_a_request_that_nobody_can_read_stops_a_removal_and_is_named(frazil: Frazil) -> None:
     table = create(frazil)
     left = drop(table, "data/left.parquet")
