@@ -22,6 +22,7 @@ from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest, ManifestReference
 from committer.request.needs import Needs
 from committer.request.request_key import inbox_key, is_key_of
+from committer.request.request_model import problem_text
 
 REQUEST_VERSION = 1
 # Measured: as objects a line takes up to 40 times its bytes, and its parser as much beside.
@@ -268,7 +269,7 @@ def _problems(error: ValidationError) -> str:
     """Name each wrong place; never its value (values may be secrets or data)."""
     problems = error.errors(include_url=False, include_context=False, include_input=False)
     texts = [
-        f"{'.'.join(str(part) for part in problem['loc']) or 'line'}: {problem['msg']}"
+        f"{'.'.join(str(part) for part in problem['loc']) or 'line'}: {problem_text(problem)}"
         for problem in problems[:5]
     ]
     return "; ".join(texts) + ("; …" if len(problems) > 5 else "")

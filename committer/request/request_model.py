@@ -13,6 +13,7 @@ from pydantic import (
     Field,
     JsonValue,
 )
+from pydantic_core import ErrorDetails
 
 
 class Model(BaseModel):
@@ -26,6 +27,11 @@ class Model(BaseModel):
         alias_generator=AliasGenerator(alias=lambda name: name.replace("_", "-")),
         hide_input_in_errors=True,
     )
+
+
+def problem_text(problem: ErrorDetails) -> str:
+    """Return pydantic's sentence without the class of the error that made it."""
+    return problem["msg"].removeprefix("Value error, ")
 
 
 def _printable(text: str) -> str:

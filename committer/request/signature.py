@@ -26,7 +26,7 @@ from committer.reason import Reason
 from committer.request.commit_request import CommitRequest
 from committer.request.needs import Operation
 from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
-from committer.request.request_model import Name
+from committer.request.request_model import Name, problem_text
 
 PREFIX = "hmac-sha256:"
 # Time to become durable, outages of the inbox included. A durable request never expires.
@@ -92,7 +92,7 @@ def parse_keys(content: bytes, where: str) -> Keys:
     except ValidationError as error:
         problems = error.errors(include_url=False, include_context=False, include_input=False)
         place = ".".join(map(str, problems[0]["loc"]))
-        raise SettingsError(f"{where}: {place}: {problems[0]['msg']}") from None
+        raise SettingsError(f"{where}: {place}: {problem_text(problems[0])}") from None
     return {
         key_id: SigningKey(
             key_id, bytes.fromhex(key.secret), key.tables, key.producers, key.operations

@@ -241,14 +241,14 @@ def test_a_filter_that_is_neither_an_expression_nor_a_boolean_is_refused_with_on
     name: str, value: object
 ) -> None:
     assert refusal({name: value}) == (
-        f"needs.{name}: Value error, expected an expression, which is a JSON object, or `true` or"
+        f"needs.{name}: expected an expression, which is a JSON object, or `true` or"
         " `false` without quotes"
     )
 
 
 def test_a_number_in_a_filter_that_json_does_not_have_is_refused_with_one_sentence() -> None:
     assert refusal({"row-filter": {**EQUAL, "value": [float("nan")]}}) == (
-        "needs.row-filter: Value error, expected numbers that JSON has, found NaN or an infinity"
+        "needs.row-filter: expected numbers that JSON has, found NaN or an infinity"
     )
 
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from committer.errors import InvariantError, PublishError, SettingsError
 from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
+from committer.request.request_model import problem_text
 from committer.request.table_identifier import TableIdentifier
 from workers.branches.application_name import printable_name
 from workers.files.store_access import StoreAccess
@@ -108,7 +109,7 @@ def producer_of(
             one_shot=is_batch and not is_named,
         )
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]["msg"]
+        problem = problem_text(error.errors(include_url=False, include_input=False)[0])
         raise SettingsError(f"option `producer` or `sink`: {problem}") from None
 
 
