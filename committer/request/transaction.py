@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cached_property
 from typing import Annotated, Self
 from uuid import UUID
@@ -49,10 +50,16 @@ class Transaction(Model):
 
     @model_validator(mode="after")
     def _names_no_table_twice(self) -> Self:
-        names = {one.identifier for one in self.tables}
-        uuids = {one.table_uuid for one in self.tables}
-        if len(names) < len(self.tables) or len(uuids) < len(self.tables):
-            raise ValueError("expected each table once")
+        names = Counter(one.identifier for one in self.tables)
+        uuids = Counter(one.table_uuid for one in self.tables)
+        for one in self.tables:
+            if names[one.identifier] > 1:
+                raise ValueError(f"expected each table once, found `{one.identifier}` twice")
+            if uuids[one.table_uuid] > 1:
+                raise ValueError(
+                    f"expected each table once, found table uuid {one.table_uuid} twice, as"
+                    f" `{one.identifier}` too"
+                )
         return self
 
     def require(self, table: TableName, table_uuid: UUID) -> None:
