@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from committer.cli.changes.send import Order, WaitOptions, parse_changes, send
-from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.command_session import (
+    checked_branch,
+    parse_identifier,
+    run_with_parts,
+)
 from committer.cli.context.common_options import TableArgument, Yes
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.printing import confirm, counted, say
@@ -19,7 +23,9 @@ if TYPE_CHECKING:
     from committer.ports.pointer_swap import LoadedTable
     from committer.service.process.composition import Parts
 
-_Branch = Annotated[str, typer.Option("--branch", help="The branch to move.")]
+_Branch = Annotated[
+    str, typer.Option("--branch", callback=checked_branch, help="The branch to move.")
+]
 
 
 @grouped
@@ -65,7 +71,7 @@ class _Target:
         if self.before is not None:
             if self.non_ancestor:
                 raise typer.BadParameter("--allow-non-ancestor goes with --snapshot")
-            time_ms = parse_time_ms(self.before)
+            time_ms = parse_time_ms(self.before, "--before")
             return {"action": "rollback-to-timestamp", "timestamp-ms": time_ms}
         action = "set-current-snapshot" if self.non_ancestor else "rollback-to-snapshot"
         return {"action": action, "snapshot-id": self.snapshot}

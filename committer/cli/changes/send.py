@@ -79,6 +79,7 @@ def parse_changes(documents: Sequence[Mapping[str, object]]) -> tuple[TableChang
     from pydantic import TypeAdapter, ValidationError
 
     from committer.request.alterations import TableChanges
+    from committer.request.request_model import problem_text
 
     adapter: TypeAdapter[TableChanges] = TypeAdapter(TableChanges)
     try:
@@ -86,14 +87,22 @@ def parse_changes(documents: Sequence[Mapping[str, object]]) -> tuple[TableChang
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(one) for one in first["loc"][1:])
-        raise typer.BadParameter(f"{where}: {first['msg']}") from None
+        raise typer.BadParameter(f"{where}: {problem_text(first)}") from None
 
 
 def _needs(said: Mapping[str, object] | None) -> Needs:
-    from committer.request.needs import Needs
+    """Read needs as a request has them. Errors: `typer.BadParameter`."""
+    from pydantic import ValidationError
 
-    # A change that cannot be made is told to the one who asks: it is not kept for a replay.
-    return Needs.model_validate({**(said or {}), "on-conflict": "fail"})
+    from committer.request.needs import Needs
+    from committer.request.request_model import problem_text
+
+    try:
+        # A change that cannot be made is told to the one who asks: it is not kept for a replay.
+        return Needs.model_validate({**(said or {}), "on-conflict": "fail"})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise typer.BadParameter(f"{first['loc'][0]}: {problem_text(first)}") from None
 
 
 async def _published(

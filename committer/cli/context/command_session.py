@@ -128,6 +128,20 @@ def usage_error(option: str | None = None) -> Iterator[None]:
         raise typer.BadParameter(str(error), param_hint=option) from None
 
 
+def checked_branch(text: str) -> str:
+    """Return the name of a branch from the command line, if a request can name it.
+    Errors: `typer.BadParameter`.
+    """
+    from pydantic import TypeAdapter, ValidationError
+
+    from committer.request.request_model import Name, problem_text
+
+    try:
+        return TypeAdapter(Name).validate_python(text)
+    except ValidationError as error:
+        raise typer.BadParameter(problem_text(error.errors()[0])) from None
+
+
 def parse_identifier(text: str) -> TableIdentifier:
     """Parse a table's name from the command line. Errors: `typer.BadParameter`."""
     from committer.request.table_identifier import TableIdentifier

@@ -79,7 +79,7 @@ class SnapshotChoice:
 
     @property
     def as_of_ms(self) -> int | None:
-        return None if self.as_of is None else parse_time_ms(self.as_of)
+        return None if self.as_of is None else parse_time_ms(self.as_of, "--as-of")
 
     def find(self, metadata: TableMetadata) -> Snapshot | None:
         """Return the snapshot; None where the table has none.
@@ -213,9 +213,11 @@ def _location(text: str) -> str:
 # --- Times ---------------------------------------------------------------------------------------
 
 
-def parse_time_ms(text: str) -> int:
-    """Parse a time on the command line to milliseconds since 1970. Errors: `typer.BadParameter`."""
+def parse_time_ms(text: str, option: str) -> int:
+    """Parse the time that an option gives to milliseconds since 1970.
+    Errors: `typer.BadParameter`.
+    """
     from committer.iceberg.values.calendar import read_time_ms
 
-    with usage_error("--as-of"):
+    with usage_error(option):
         return read_time_ms(text)

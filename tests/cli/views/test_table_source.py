@@ -97,9 +97,9 @@ def test_wrong_usage_is_said(table: str | None, metadata: str | None, moves: lis
     ],
 )
 def test_times_are_utc_unless_they_say_otherwise(text: str, time_ms: int) -> None:
-    assert parse_time_ms(text) == time_ms
+    assert parse_time_ms(text, "--as-of") == time_ms
 
 
 def test_what_is_no_time_is_refused() -> None:
     with pytest.raises(typer.BadParameter, match="expected a time"):
-        parse_time_ms("yesterday")
+        parse_time_ms("yesterday", "--before")
