@@ -110,7 +110,10 @@ _MEANING: Mapping[Reason, str] = {
         "The ledger's property of its producer and branch would have a longer name than this"
         " catalog takes."
     ),
-    Reason.SCHEMA_MISMATCH: "A field id or type in a manifest is in no schema of the table.",
+    Reason.SCHEMA_MISMATCH: (
+        "A field id or type in a manifest, or the field id of a bound, is in no schema of the"
+        " table."
+    ),
     Reason.SPEC_UNKNOWN: "The table has no partition spec of that id.",
     Reason.SPEC_MISMATCH: (
         "The spec in a manifest has other fields than the table's, or another id than its"
@@ -136,8 +139,8 @@ _MEANING: Mapping[Reason, str] = {
     ),
     Reason.NEGATIVE_COUNT: "A record count, value count, file size or column size below zero.",
     Reason.BOUND_MALFORMED: (
-        "A lower or upper bound that is no value of its column's type, or is of no column; readers"
-        " that plan by it would fail."
+        "A lower or upper bound that is no value of its column's type; readers that plan by it"
+        " would fail."
     ),
     Reason.COLUMN_REPEATED: (
         "A map of metrics of a file has one column twice, and readers differ in which value counts."

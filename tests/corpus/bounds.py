@@ -61,7 +61,7 @@ def _by_type(side: int, reason: Reason | None) -> Iterable[Hostile]:
 WRONG: tuple[Hostile, ...] = (
     *_by_type(1, Reason.BOUND_MALFORMED),
     *(
-        _bounds(f"a bound of {name}", Reason.BOUND_MALFORMED, form, lower_bounds={column: b""})
+        _bounds(f"a bound of {name}", Reason.SCHEMA_MISMATCH, form, lower_bounds={column: b""})
         for column, name in _NO_COLUMN.items()
         for form in FORM_NAMES
     ),

@@ -294,8 +294,8 @@ CHECKS = (
     Mutant(
         "columns_to_come_have_bounds",
         "committer/iceberg/schema/bound_forms.py",
-        "        if 0 <= field_id <= self._column_id_max:\n",
-        "        if 0 <= field_id:\n",
+        "        if field_id in self._by_id or 0 <= field_id <= self._column_id_max:\n",
+        "        if field_id in self._by_id or 0 <= field_id:\n",
         _FORMS,
     ),
     Mutant(

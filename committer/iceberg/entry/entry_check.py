@@ -97,6 +97,11 @@ def _check_bounds(file: DataFile, forms: BoundForms) -> None:
     for name, bounds in (("a lower", file.lower_bounds), ("an upper", file.upper_bounds)):
         column = forms.misfit(bounds or {})
         if column is not None:
+            if not forms.knows(column):
+                raise _refused(
+                    Reason.SCHEMA_MISMATCH,
+                    f"{name} bound of field id {column}, which no schema of the table has",
+                )
             raise _refused(
                 Reason.BOUND_MALFORMED,
                 f"{name} bound of column {column} that is no value of its type",

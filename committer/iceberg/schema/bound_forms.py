@@ -138,10 +138,13 @@ class BoundForms:
         found = self._by_id.get(field_id)
         if found is not None:
             return found
-        if 0 <= field_id <= self._column_id_max:
-            return ANY_BYTES
-        is_reserved = is_metadata_column(field_id) and field_id <= _FIELD_ID_MAX
-        return ANY_BYTES if is_reserved else _NO_BYTES
+        return ANY_BYTES if self.knows(field_id) else _NO_BYTES
+
+    def knows(self, field_id: int) -> bool:
+        """Return whether an id is one of a column that the table has or has had, or reserved."""
+        if field_id in self._by_id or 0 <= field_id <= self._column_id_max:
+            return True
+        return is_metadata_column(field_id) and field_id <= _FIELD_ID_MAX
 
     def columns_below(self, limit: int) -> Iterator[tuple[int, BoundForm]]:
         """Yield the columns that the table has or has had, with ids from 1 on, and their forms."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.entry.data_file import DataFile, ManifestContent
+from committer.iceberg.entry.entry_check import check_added_file
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.schema.bound_forms import bound_forms, form_of
 from committer.iceberg.schema.schema import Schema, parse_schema
@@ -123,6 +124,13 @@ def test_columns_that_are_gone_may_have_any_bound_and_those_to_come_none() -> No
     # Reserved ids have types too.
     bad = manifest_of([file_with({reserved: bytes(3)})], schema)
     assert refusal(bad, schema) == Reason.BOUND_MALFORMED
+
+
+def test_a_bound_of_an_unknown_field_id_is_refused_by_that_id() -> None:
+    forms = bound_forms((schema_of("int"),), schema_of("int"), 50)
+    with pytest.raises(InvalidRequestError, match="field id 51") as refused:
+        check_added_file(file_with({51: bytes(4)}), ManifestContent.DATA, 2, forms)
+    assert refused.value.reason == Reason.SCHEMA_MISMATCH
 
 
 def test_a_column_has_the_form_that_it_has_now_or_had_last() -> None:

@@ -410,7 +410,7 @@ CHECKED = (
         "half a letter as a bound", Reason.BOUND_MALFORMED, _changed_file(upper_bounds={2: b"\xc3"})
     ),
     BadRequest(
-        "a bound of no column", Reason.BOUND_MALFORMED, _changed_file(lower_bounds={77: b""})
+        "a bound of no column", Reason.SCHEMA_MISMATCH, _changed_file(lower_bounds={77: b""})
     ),
     *(
         BadRequest(
