@@ -84,7 +84,7 @@ def _inline(key: str, value: object, reason: Reason) -> Hostile:
 
 
 _WRONG_FILES: dict[str, tuple[object, ...]] = {
-    "spec-id": (..., 7, -1, "0", None, 0.0, True, 2**70),
+    "spec-id": (..., "0", None, 0.0, True),
     "content": ("deletes", 5, None, ""),
     "file-path": (..., "", 5, None, []),
     "file-format": (..., "", 5, None),
@@ -118,6 +118,7 @@ FILES: tuple[Hostile, ...] = (
         for key, values in _WRONG_FILES.items()
         for value in values
     ),
+    *(_inline("spec-id", value, Reason.SPEC_UNKNOWN) for value in (7, -1, 2**70)),
     _inline("content", "position-deletes", Reason.REQUEST_MALFORMED),
     _inline("content", "equality-deletes", Reason.MANIFEST_CONTENT_MISMATCH),
     _inline("file-path", "memory://warehouse/db/other/data/x.parquet", Reason.PATH_NOT_ALLOWED),

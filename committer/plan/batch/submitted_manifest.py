@@ -163,10 +163,7 @@ class HeaderCheck:
         written, schema = manifest_spec(header), manifest_schema(header)
         known = self._specs.get(written.spec_id)
         if known is None:
-            raise InvalidRequestError(
-                Reason.SPEC_UNKNOWN,
-                f"partition spec {written.spec_id}, the table has {sorted(self._specs)}",
-            )
+            raise _spec_unknown(written.spec_id, self._specs)
         if not same_fields(known, written):
             raise InvalidRequestError(
                 Reason.SPEC_MISMATCH,
@@ -288,10 +285,20 @@ def _inline_file(document: object, specs: Mapping[int, PartitionSpec], schema: S
     unknown = unknown_keys(document)
     if unknown:
         raise InvalidRequestError(Reason.FILE_KEY_UNKNOWN, f"unknown keys {_shown(unknown)}")
+    spec_id = document.get("spec-id") if isinstance(document, dict) else None
+    # A boolean is no number in JSON.
+    if type(spec_id) is int and spec_id not in specs:
+        raise _spec_unknown(spec_id, specs)
     try:
         return parse_content_file(document, specs, schema)
     except (InvalidMetadataError, UnsupportedError) as error:
         raise InvalidRequestError(Reason.REQUEST_MALFORMED, str(error)) from None
+
+
+def _spec_unknown(spec_id: int, specs: Mapping[int, PartitionSpec]) -> InvalidRequestError:
+    return InvalidRequestError(
+        Reason.SPEC_UNKNOWN, f"partition spec {spec_id}, the table has {sorted(specs)}"
+    )
 
 
 def _shown(keys: Sequence[str]) -> str:

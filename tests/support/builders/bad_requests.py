@@ -479,7 +479,7 @@ CHECKED = (
         "a manifest from elsewhere", Reason.PATH_NOT_ALLOWED, _named("memory://elsewhere/m.avro")
     ),
     BadRequest("`files` without a path", Reason.REQUEST_MALFORMED, _inline(**{"file-path": None})),
-    BadRequest("`files` of an unknown spec", Reason.REQUEST_MALFORMED, _inline(**{"spec-id": 9})),
+    BadRequest("`files` of an unknown spec", Reason.SPEC_UNKNOWN, _inline(**{"spec-id": 9})),
     BadRequest(
         "`files` that deletes",
         Reason.REQUEST_MALFORMED,
