@@ -154,6 +154,20 @@ ALTERATIONS = (
         "    since = since or frozenset()\n    if not since:\n        return None\n    if False:\n",
         (_PICK + "is_no_ancestor",),
     ),
+    Mutant(
+        "live_file_is_picked_again",
+        _PICKING,
+        "    if found is None:\n        return None\n    message = f",
+        "    if found is None or added:\n        return None\n    message = f",
+        (_PICK + "is_live_on_the_branch",),
+    ),
+    Mutant(
+        "replacement_of_a_file_by_itself_is_refused",
+        _PICKING,
+        "[path for path in one.paths if path not in removed]",
+        "one.paths",
+        (_PICK + "by_itself",),
+    ),
     # --- Automatic tags ---
     Mutant(
         "tag_names_what_is_current_now",

@@ -4,14 +4,15 @@ If its parent is the branch's head, the branch moves to it and nothing is writte
 again on the head: its data files as new ones, with new numbers and row ids. That is possible for an
 append; for a replacement of partitions, while nothing was added to these and all that it removed is
 live; for anything else, and for what changes delete files under such a label, it is not. Nor is it
-where the history since then has expired, which may have the pick already.
+where the history since then has expired, which may have the pick already, or where one of its files
+is live on the branch: a path that is listed twice doubles its rows.
 Source: docs/reference/iceberg-notes.md 7.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.entry.data_file import (
@@ -31,6 +32,7 @@ from committer.plan.batch.submitted_manifest import CheckedManifest, HeaderCheck
 from committer.plan.operations.change import Base, Change
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, ObjectRange
+from committer.plan.operations.live_files import AddedFiles, check_not_live
 from committer.request.needs import Needs
 
 WAP_ID = "wap.id"
@@ -171,16 +173,30 @@ def _made_again(head: Head, source: Snapshot) -> Pick | Conflict:
     added = _manifests(head.metadata, files, source)
     if isinstance(added, Conflict):
         return added
-    change = Change(
-        operation="overwrite",
-        base=Base(),
-        added=added,
-        removed_data_files=frozenset(one.file_path for one in gone),
-    )
+    removed = frozenset(one.file_path for one in gone)
+    live = _live_already(head, source, added, removed)
+    if live is not None:
+        return live
+    change = Change(operation="overwrite", base=Base(), added=added, removed_data_files=removed)
     summary = {_SOURCE: str(source.snapshot_id)}
     if wap_id := _entry(source, WAP_ID):
         summary[_PUBLISHED_WAP_ID] = wap_id
     return Pick(change, "overwrite" if is_replacement else "append", summary)
+
+
+def _live_already(
+    head: Head, source: Snapshot, added: Iterable[CheckedManifest], removed: frozenset[str]
+) -> Conflict | None:
+    """Return a conflict if the branch has a file that is to be added, and the pick does not remove.
+    Errors: `MissingObjectsError`; those of reading manifests.
+    """
+    files = (AddedFiles.of(one) for one in added)
+    new = [replace(one, paths=[path for path in one.paths if path not in removed]) for one in files]
+    found = check_not_live(new, head)
+    if found is None:
+        return None
+    message = f"snapshot {source.snapshot_id} cannot be picked: {found.message}"
+    return replace(found, message=message)
 
 
 def _listed(head: Head, source: Snapshot) -> list[ManifestFile]:

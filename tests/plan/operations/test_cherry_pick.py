@@ -79,7 +79,7 @@ def test_a_staged_append_is_made_again_on_a_head_that_has_moved() -> None:
     table.commit(added=["d"])
     found, rounds = pick(table, wap_id="w")
     assert isinstance(found, Pick)
-    assert rounds == 2  # its list, then its own manifest alone
+    assert rounds == 3  # its list, its own manifest alone, then those of the head
     assert added_paths(found) == ["b", "c"]
     assert found.label == "append"
     assert found.change.removed_data_files == frozenset()
@@ -199,6 +199,33 @@ def test_a_snapshot_is_picked_once_all_that_came_since_it_was_staged_is_known() 
     alone.commit(added=["a"])
     found, _ = pick(alone, staged)
     assert isinstance(found, Pick)
+
+
+def test_a_file_that_is_live_on_the_branch_is_not_added_again() -> None:
+    table = History.empty()
+    first = table.commit(added=["a"])
+    table.branch("audit", first.snapshot_id)
+    table.commit(added=["b", "old"])
+    by = table.commit(added=["old"], branch="audit", parent=first.snapshot_id)
+    found = conflict(table, by)
+    assert (found.code, found.paths) == (ConflictCode.ALREADY_LIVE, ("old",))
+    head = table.metadata.current_snapshot
+    assert head is not None and found.snapshot_id == head.snapshot_id
+    assert f"snapshot {by.snapshot_id} cannot be picked: 1 of its files is live" in found.message
+    table.commit(deleted=["old"], summary={"operation": "delete"})
+    again, _ = pick(table, by)
+    assert isinstance(again, Pick)
+    assert added_paths(again) == ["old"]
+
+
+def test_a_replacement_of_a_file_by_itself_is_made_again() -> None:
+    table = History.empty()
+    table.commit(added=["a", "b"])
+    staged = table.commit(added=["a"], deleted=["a"], branch=None, summary=REPLACEMENT)
+    table.commit(deleted=["b"], summary={"operation": "delete"})
+    found, _ = pick(table, staged)
+    assert isinstance(found, Pick)
+    assert added_paths(found) == ["a"]
 
 
 def test_a_wap_id_is_published_once_whatever_snapshot_has_it() -> None:
