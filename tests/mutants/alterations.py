@@ -122,15 +122,15 @@ ALTERATIONS = (
     Mutant(
         "snapshot_is_picked_twice",
         _PICKING,
-        "        elif _entry(one, _SOURCE) == own:\n",
-        "        elif _entry(one, _SOURCE) == one:\n",
+        "    while last is not None:\n",
+        "    while last is None:\n",
         (_PICK + "picked_once",),
     ),
     Mutant(
         "published_wap_id_is_forgotten",
         _PICKING,
-        "wap_id in (_entry(one, WAP_ID), _entry(one, _PUBLISHED_WAP_ID)):\n",
-        "wap_id in (_entry(one, WAP_ID),):\n",
+        "    found = (_entry(snapshot, WAP_ID), _entry(snapshot, _PUBLISHED_WAP_ID))\n",
+        "    found = (_entry(snapshot, WAP_ID),)\n",
         (_PICK + "published_once",),
     ),
     Mutant(
@@ -153,6 +153,20 @@ ALTERATIONS = (
         "    if since is None:\n",
         "    since = since or frozenset()\n    if not since:\n        return None\n    if False:\n",
         (_PICK + "is_no_ancestor",),
+    ),
+    Mutant(
+        "pick_of_a_pick_is_told_from_its_source",
+        _PICKING,
+        "        found[source] = last = known.get(source)\n",
+        "        found[source], last = known.get(source), None\n",
+        (_PICK + "pick_of_a_pick",),
+    ),
+    Mutant(
+        "pick_of_what_was_published_does_not_publish_it",
+        _PICKING,
+        "    if wap_ids := _wap_ids(source):\n        summary[_PUBLISHED_WAP_ID] = wap_ids[0]\n",
+        "    if wap_id := _entry(source, WAP_ID):\n        summary[_PUBLISHED_WAP_ID] = wap_id\n",
+        (_PICK + "publishes_it",),
     ),
     Mutant(
         "live_file_is_picked_again",

@@ -95,19 +95,43 @@ def _source(head: Head, snapshot_id: int | None, wap_id: str | None) -> Snapshot
 
 
 def _picked_before(head: Head, source: Snapshot) -> Conflict | None:
-    """Return a conflict if the branch has the snapshot, has it again, or has its WAP id."""
-    own, wap_id = str(source.snapshot_id), _entry(source, WAP_ID)
+    """Return a conflict if the branch has the snapshot, has it again, or has its WAP id. A pick of
+    a pick is one of the first snapshot, as far as the snapshots between them are retained."""
+    known = {str(one.snapshot_id): one for one in head.metadata.snapshots}
+    own = _picked_from(source, known)
+    wap_ids = {wap_id for one in own.values() for wap_id in _wap_ids(one)}
     for one in head.ancestors():
-        if one.snapshot_id == source.snapshot_id:
-            what = f"snapshot {own} is in the history of branch `{head.branch}`"
-        elif _entry(one, _SOURCE) == own:
-            what = f"snapshot {own} was picked before, as snapshot {one.snapshot_id}"
-        elif wap_id and wap_id in (_entry(one, WAP_ID), _entry(one, _PUBLISHED_WAP_ID)):
-            what = f"`wap.id` `{wap_id}` was published before, in snapshot {one.snapshot_id}"
+        shared = next((each for each in _picked_from(one, known) if each in own), None)
+        published = next((each for each in _wap_ids(one) if each in wap_ids), None)
+        if shared is not None:
+            what = _said_before(shared, one, source, head.branch)
+        elif published is not None:
+            what = f"`wap.id` `{published}` was published before, in snapshot {one.snapshot_id}"
         else:
             continue
         return Conflict(ConflictCode.PICKED, what, one.snapshot_id)
     return None
+
+
+def _picked_from(snapshot: Snapshot, known: Mapping[str, Snapshot]) -> dict[str, Snapshot | None]:
+    """Return the snapshot, the one that it is a pick of, and so on, by their ids; None for the last
+    one, if it is not retained."""
+    found: dict[str, Snapshot | None] = {str(snapshot.snapshot_id): snapshot}
+    last: Snapshot | None = snapshot
+    while last is not None:
+        source = _entry(last, _SOURCE)
+        if source is None or source in found:
+            break
+        found[source] = last = known.get(source)
+    return found
+
+
+def _said_before(shared: str, ancestor: Snapshot, source: Snapshot, branch: str) -> str:
+    is_own = shared == str(source.snapshot_id)
+    named = f"snapshot {shared}" + ("" if is_own else f", picked as snapshot {source.snapshot_id},")
+    if shared == str(ancestor.snapshot_id):
+        return f"{named} is in the history of branch `{branch}`"
+    return f"{named} was picked before, as snapshot {ancestor.snapshot_id}"
 
 
 def _unknown_history(head: Head, source: Snapshot) -> Conflict | None:
@@ -135,6 +159,14 @@ def _is_as_old(one: Snapshot, source: Snapshot) -> bool:
     if source.sequence_number == 0:
         return one.timestamp_ms <= source.timestamp_ms
     return one.sequence_number <= source.sequence_number + 1
+
+
+def _wap_ids(snapshot: Snapshot | None) -> tuple[str, ...]:
+    """Return the `wap.id` that a snapshot was staged with, and the one that it has published."""
+    if snapshot is None:
+        return ()
+    found = (_entry(snapshot, WAP_ID), _entry(snapshot, _PUBLISHED_WAP_ID))
+    return tuple(filter(None, found))
 
 
 def _entry(snapshot: Snapshot, key: str) -> str | None:
@@ -179,8 +211,8 @@ def _made_again(head: Head, source: Snapshot) -> Pick | Conflict:
         return live
     change = Change(operation="overwrite", base=Base(), added=added, removed_data_files=removed)
     summary = {_SOURCE: str(source.snapshot_id)}
-    if wap_id := _entry(source, WAP_ID):
-        summary[_PUBLISHED_WAP_ID] = wap_id
+    if wap_ids := _wap_ids(source):
+        summary[_PUBLISHED_WAP_ID] = wap_ids[0]
     return Pick(change, "overwrite" if is_replacement else "append", summary)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.metadata.snapshot import Snapshot
-from committer.iceberg.updates.metadata_update import RemoveSnapshots
+from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, RemoveSnapshots
 from committer.plan.ledger.state import ListedManifest
 from committer.plan.operations.cherry_pick import MoveHead, Pick, plan_pick
 from committer.plan.operations.conflict import Conflict, ConflictCode
@@ -226,6 +226,67 @@ def test_a_replacement_of_a_file_by_itself_is_made_again() -> None:
     found, _ = pick(table, staged)
     assert isinstance(found, Pick)
     assert added_paths(found) == ["a"]
+
+
+def made_again(table: History, source: Snapshot, name: str, branch: str = "main") -> Snapshot:
+    """Land what the pick of a snapshot plans."""
+    found, _ = pick(table, source, branch=branch)
+    assert isinstance(found, Pick), found
+    return table.commit(added=[name], branch=branch, summary=found.summary)
+
+
+def test_a_pick_of_a_pick_is_one_of_the_first_snapshot() -> None:
+    table = History.empty()
+    start = table.commit(added=["a"]).snapshot_id
+    for name in ("one", "two"):
+        table.branch(name, start)
+    table.commit(added=["b"], branch="two")
+    first = table.commit(added=["x"], branch="one")
+    second = made_again(table, first, "x", "two")
+    table.commit(added=["c"])
+    third = made_again(table, second, "x")
+    # Only its name tells, once a compaction has rewritten its file.
+    table.commit(added=["whole"], deleted=["x"], summary={"operation": "replace"})
+    found = conflict(table, first)
+    assert (found.code, found.snapshot_id) == (ConflictCode.PICKED, third.snapshot_id)
+    assert f"snapshot {first.snapshot_id} was picked before, as snapshot" in found.message
+    found = conflict(table, second, branch="one")
+    assert (found.code, found.snapshot_id) == (ConflictCode.PICKED, first.snapshot_id)
+    assert found.message == (
+        f"snapshot {first.snapshot_id}, picked as snapshot {second.snapshot_id}, is in the history"
+        " of branch `one`"
+    )
+
+
+def test_snapshots_that_name_one_another_as_their_source_end_the_search() -> None:
+    table = History.empty()
+    table.commit(added=["a"])
+    one = table.commit(added=["b"], branch=None, summary={"source-snapshot-id": "3"})
+    two = table.commit(added=["c"], branch=None, summary={"source-snapshot-id": "2"})
+    assert (one.snapshot_id, two.snapshot_id) == (2, 3)
+    table.commit(added=["d"])
+    assert isinstance(pick(table, one)[0], Pick)
+
+
+def test_the_pick_of_what_has_published_a_wap_id_publishes_it() -> None:
+    table = History.empty()
+    start = table.commit(added=["a"]).snapshot_id
+    table.branch("audit", start)
+    staged = table.commit(added=["s"], branch=None, summary={"wap.id": "w"})
+    table.commit(added=["b"], branch="audit")
+    on_branch = made_again(table, staged, "s", "audit")
+    table.commit(added=["c"])
+    made = made_again(table, on_branch, "s")
+    assert made.summary is not None and made.summary["published-wap-id"] == "w"
+    table.commit(added=["whole"], deleted=["s"], summary={"operation": "replace"})
+    again = table.commit(added=["s2"], branch=None, summary={"wap.id": "w"})
+    for source in (staged, again, on_branch):
+        found = conflict(table, source)
+        assert (found.code, found.snapshot_id) == (ConflictCode.PICKED, made.snapshot_id)
+    # Its source has expired.
+    table.apply(RemoveSnapshotRef("audit"), RemoveSnapshots((on_branch.snapshot_id,)))
+    found = conflict(table, staged)
+    assert "`wap.id` `w` was published before" in found.message
 
 
 def test_a_wap_id_is_published_once_whatever_snapshot_has_it() -> None:
