@@ -169,6 +169,13 @@ ALTERATIONS = (
         (_PICK + "publishes_it",),
     ),
     Mutant(
+        "published_snapshot_is_offered_again",
+        _PICKING,
+        "        published = _published_before(head, wap_id)\n",
+        "        published = None\n",
+        (_PICK + "is_not_offered",),
+    ),
+    Mutant(
         "live_file_is_picked_again",
         _PICKING,
         "    if found is None:\n        return None\n    message = f",

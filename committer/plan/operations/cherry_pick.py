@@ -89,9 +89,20 @@ def _source(head: Head, snapshot_id: int | None, wap_id: str | None) -> Snapshot
     if len(staged) == 1:
         return staged[0]
     if staged:
+        published = _published_before(head, wap_id)
+        if published is not None:
+            return published
         ids = ", ".join(str(one.snapshot_id) for one in staged[:PATHS_MAX])
         return _refused(f"{len(staged)} snapshots have `wap.id` `{wap_id}`: pick one of {ids}")
     return _refused(f"no snapshot has `wap.id` `{wap_id}`: it has expired, or was never staged")
+
+
+def _published_before(head: Head, wap_id: str | None) -> Conflict | None:
+    for one in head.ancestors():
+        if wap_id in _wap_ids(one):
+            what = f"`wap.id` `{wap_id}` was published before, in snapshot {one.snapshot_id}"
+            return Conflict(ConflictCode.PICKED, what, one.snapshot_id)
+    return None
 
 
 def _picked_before(head: Head, source: Snapshot) -> Conflict | None:

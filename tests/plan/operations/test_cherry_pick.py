@@ -298,6 +298,18 @@ def test_a_wap_id_is_published_once_whatever_snapshot_has_it() -> None:
         assert (found.code, found.snapshot_id) == (ConflictCode.PICKED, published.snapshot_id)
 
 
+def test_a_wap_id_of_several_snapshots_is_not_offered_once_one_of_them_is_published() -> None:
+    table = History.empty()
+    table.commit(added=["a"])
+    table.commit(added=["s"], branch=None, summary={"wap.id": "dup"})
+    published = table.commit(added=["t"], summary={"wap.id": "dup"})
+    found = conflict(table, wap_id="dup")
+    assert (found.code, found.snapshot_id) == (ConflictCode.PICKED, published.snapshot_id)
+    assert found.message == (
+        f"`wap.id` `dup` was published before, in snapshot {published.snapshot_id}"
+    )
+
+
 def test_what_is_not_there_or_not_one_is_refused() -> None:
     table = History.empty()
     table.commit(added=["a"])
