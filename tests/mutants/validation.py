@@ -32,6 +32,27 @@ VALIDATION = (
         (_TESTS + "never_was",),
     ),
     Mutant(
+        "base_that_never_was_is_believed_where_nothing_rests_on_it",
+        _PLACE + "validate.py",
+        " if rests else never_was(change.base, head)\n",
+        " if rests else None\n",
+        (_TESTS + "nothing_else_rests",),
+    ),
+    Mutant(
+        "retained_base_is_believed_under_another_number",
+        _PLACE + "since.py",
+        "    if known is None or number in (None, known.sequence_number):\n",
+        "    if known is None or known:\n",
+        (_TESTS + "nothing_else_rests",),
+    ),
+    Mutant(
+        "append_lands_on_a_base_that_never_was",
+        "committer/plan/commit/commit.py",
+        "    never_was = refuse_base(base, step)\n",
+        "    never_was = refuse_base(base, step) if not step else None\n",
+        ("tests/plan/commit/test_operation_steps.py -k base_never_was",),
+    ),
+    Mutant(
         "new_files_of_version_1_are_told_by_their_number",
         _PLACE + "since.py",
         "number > self.sequence_number or entry.snapshot_id in self.ids",

@@ -30,7 +30,12 @@ from committer.plan.commit.ledger_changes import (
     change_ledger,
     landed_at,
 )
-from committer.plan.commit.operation_step import InConflict, produce_operations, refuse_live
+from committer.plan.commit.operation_step import (
+    InConflict,
+    produce_operations,
+    refuse_base,
+    refuse_live,
+)
 from committer.plan.commit.step_plan import (
     Attempt,
     StepPlan,
@@ -218,6 +223,9 @@ def _produce(
     """Make the manifests of a step. Errors: `MissingObjectsError`."""
     if not step.is_append:
         return produce_operations(head, base, step, names)
+    never_was = refuse_base(base, step)
+    if never_was is not None:
+        return never_was
     if step.adopts:
         live = refuse_live(head, base, step.requests[0])
         if live is not None:

@@ -13,12 +13,13 @@ from committer.errors import InvalidMetadataError, InvariantError, UnsupportedEr
 from committer.plan.batch.batch import Step
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.file_changes.step_manifests import produce
-from committer.plan.operations.change import Change
+from committer.plan.operations.change import Base, Change
 from committer.plan.operations.cherry_pick import MoveHead, Pick, plan_pick
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.plan.operations.head import Head, TooMuchToReadError
 from committer.plan.operations.live_files import AddedFiles, check_not_live
 from committer.plan.operations.step_output import Produced, StepNames
+from committer.plan.validation.since import never_was
 from committer.plan.validation.validate import lost_groups, validate
 
 _Answer = TypeVar("_Answer")
@@ -61,6 +62,16 @@ def produce_operations(
             if isinstance(one, Conflict)
         ]
     return _told(at_fault, base, names)
+
+
+def refuse_base(base: Head, step: Step) -> InConflict | None:
+    """Return the conflicts of appends that name a base which never was."""
+    found = {
+        checked.sealed.key: never_was(Base.of(checked.request.needs), base)
+        for checked in step.requests
+    }
+    landed = {key: conflict for key, conflict in found.items() if conflict is not None}
+    return InConflict(landed) if landed else None
 
 
 def refuse_live(head: Head, base: Head, checked: CheckedRequest) -> InConflict | None:

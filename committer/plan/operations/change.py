@@ -13,6 +13,7 @@ from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import Expression
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.batch.submitted_manifest import CheckedManifest
+from committer.request.needs import Needs
 
 IsolationLevel = Literal["serializable", "snapshot"]
 
@@ -49,6 +50,10 @@ class Base:
 
     snapshot_id: int | None = None
     sequence_number: int | None = None
+
+    @classmethod
+    def of(cls, needs: Needs) -> Base:
+        return cls(snapshot_id=needs.base_snapshot_id, sequence_number=needs.base_sequence_number)
 
     @property
     def is_known(self) -> bool:
@@ -98,9 +103,7 @@ class Change:
         )
         return cls(
             operation=request.operation,
-            base=Base(
-                snapshot_id=needs.base_snapshot_id, sequence_number=needs.base_sequence_number
-            ),
+            base=Base.of(needs),
             added=checked.manifests,
             row_filter=checked.filters.row,
             conflict_filter=checked.filters.conflict,

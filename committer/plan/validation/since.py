@@ -55,15 +55,30 @@ def since_base(base: Base, head: Head) -> Since | Conflict:
 
     The branch's history is walked no farther than to the base, if that is retained.
     """
+    refused = never_was(base, head)
+    if refused is not None:
+        return refused
+    number = base.sequence_number
+    if base.snapshot_id is None or (base.snapshot_id == 0 and not number):
+        return _by_number(number or 0, head)
+    return _by_id(base.snapshot_id, number, head)
+
+
+def never_was(base: Base, head: Head) -> Conflict | None:
+    """Return the conflict of a base of which the table's metadata alone tells that it never was."""
     number = base.sequence_number
     if number is not None and number > head.metadata.last_sequence_number:
         return _no_ancestor(
             f"its base has the sequence number {number}, and the last one of the table is"
             f" {head.metadata.last_sequence_number}: there was no such state"
         )
-    if base.snapshot_id is None or (base.snapshot_id == 0 and not number):
-        return _by_number(number or 0, head)
-    return _by_id(base.snapshot_id, number, head)
+    known = None if base.snapshot_id is None else head.metadata.snapshot_by_id(base.snapshot_id)
+    if known is None or number in (None, known.sequence_number):
+        return None
+    return _no_ancestor(
+        f"its base, snapshot {known.snapshot_id}, has the sequence number"
+        f" {known.sequence_number}, expected {number}"
+    )
 
 
 def _by_number(number: int, head: Head) -> Since | Conflict:
@@ -81,11 +96,6 @@ def _by_number(number: int, head: Head) -> Since | Conflict:
 def _by_id(snapshot_id: int, number: int | None, head: Head) -> Since | Conflict:
     known = head.metadata.snapshot_by_id(snapshot_id)
     if known is not None:
-        if number not in (None, known.sequence_number):
-            return _no_ancestor(
-                f"its base, snapshot {snapshot_id}, has the sequence number"
-                f" {known.sequence_number}, expected {number}"
-            )
         later = _down_to(snapshot_id, head)
         if later is not None:
             return Since(known.sequence_number, later, is_whole=True)

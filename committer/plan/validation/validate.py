@@ -38,7 +38,7 @@ from committer.plan.validation.scopes import (
     Scope,
     replaced_scope,
 )
-from committer.plan.validation.since import Since, since_base
+from committer.plan.validation.since import Since, never_was, since_base
 
 
 def validate(change: Change, head: Head) -> Conflict | None:
@@ -47,7 +47,8 @@ def validate(change: Change, head: Head) -> Conflict | None:
     Removed delete files are looked up by `produce`, which unites deletion vectors.
     Errors: `MissingObjectsError`; those of reading manifests.
     """
-    since = since_base(change.base, head) if _rests_on_base(change) else None
+    rests = _rests_on_base(change)
+    since = since_base(change.base, head) if rests else never_was(change.base, head)
     if isinstance(since, Conflict):
         return since
     checks = list(_checks(change, head, since))

@@ -158,6 +158,25 @@ def test_a_conflict_with_what_has_landed_is_told_from_one_with_the_batch() -> No
     assert set(found.landed) == {requests[1].key, requests[4].key}
 
 
+def test_an_append_whose_base_never_was_is_told_from_those_that_it_shares_a_snapshot_with() -> None:
+    table = table_of()
+    absent: dict[str, object] = {"base-snapshot-id": 12345, "base-sequence-number": 99}
+    bases = (absent, base_of(table.state.metadata))
+    wrong, right = (
+        build_operation(
+            table.table, "append", producer=name, files_count=1, partition=("AA",), needs=needs
+        )
+        for name, needs in zip("ab", bases, strict=True)
+    )
+    found, _ = answer(table, batch_of(table, wrong, right, append(table, "c")))
+    assert isinstance(found, InConflict)
+    assert {key: one.code for key, one in found.landed.items()} == {
+        wrong.key: ConflictCode.NO_ANCESTOR
+    }
+    assert found.waiting == frozenset()
+    landed(table, right, append(table, "c"))
+
+
 def test_names_of_what_depends_on_the_base_differ_between_attempts() -> None:
     table = table_of()
     batch = batch_of(table, append(table, "a"), overwrite(table, "b", live(table)[1]))

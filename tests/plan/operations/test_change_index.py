@@ -140,4 +140,4 @@ def test_the_history_is_walked_no_farther_than_to_the_base(has_id: bool) -> None
     )
     assert isinstance(since, Since)
     assert (len(since.later), since.is_whole) == (2, True)
-    assert 3 <= index.asked <= 4
+    assert 3 <= index.asked <= 5

@@ -114,6 +114,22 @@ def test_a_base_that_never_was_conflicts_with_a_sentence(base: Base, code: str, 
     assert (found.code, words in found.message) == (code, True)
 
 
+@pytest.mark.parametrize("operation", ["overwrite", "delete", "replace-partitions"])
+def test_a_base_that_never_was_conflicts_where_nothing_else_rests_on_it(operation: str) -> None:
+    world = build_world()
+    files = () if operation == "delete" else (data_file("new"),)
+    change = world.change(operation, *files)
+    for base in (Base(snapshot_id=12345, sequence_number=99), Base(sequence_number=99)):
+        found = world.validate(replace(change, base=base))
+        assert found is not None and found.code == "ancestor"
+        assert "there was no such state" in found.message
+    found = world.validate(replace(change, base=replace(world.base, sequence_number=0)))
+    assert found is not None and "expected 0" in found.message
+    # It may have expired.
+    assert world.code(replace(change, base=Base(snapshot_id=77, sequence_number=2))) is None
+    assert world.code(replace(change, base=world.base)) is None
+
+
 def test_no_base_asks_for_no_check_that_needs_one() -> None:
     world = build_world()
     assert world.validate(world.change("row-delta", bare_equality_delete("e"))) is None
