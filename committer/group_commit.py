@@ -15,11 +15,16 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-async def finish_all(calls: Iterable[Coroutine[object, object, object]]) -> None:
-    """Let every call end, then raise the first error: an error must leave nothing under way."""
+async def finish_all(calls: Iterable[Coroutine[object, object, Answer]]) -> list[Answer]:
+    """Let every call end, then raise the first error, as an error must leave nothing under way; or
+    return the answers, in the order of the calls.
+    """
+    answers: list[Answer] = []
     for answer in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(answer, BaseException):
             raise answer
+        answers.append(answer)
+    return answers
 
 
 class GroupCommit(Generic[Item, Answer]):

@@ -8,6 +8,7 @@ from tests.mutants.run import SEEDS, seeds_from
 _INTERLEAVINGS = (
     "tests/service/table/test_interleavings.py tests/service/table/test_quarantine_interleavings.py"
 )
+_ARRIVALS = "tests/service/ingest/test_arrival_order.py"
 
 PROTOCOL = (
     # --- The ledger's answers ---
@@ -637,10 +638,52 @@ PROTOCOL = (
     Mutant(
         "acknowledged_before_the_commit",
         "committer/service/ingest/intake.py",
-        "        self.intake.submit(arrival, sealed, is_inline=True)\n",
-        "        self.settler.settle([Outcome(None, arrival.waiters)])\n"
-        "        self.intake.submit(arrival, sealed, is_inline=True)\n",
+        "                self.intake.submit(arrival, arrival.announced, is_inline=True)\n",
+        "                self.settler.settle([Outcome(None, arrival.waiters)])\n"
+        "                self.intake.submit(arrival, arrival.announced, is_inline=True)\n",
         (SEEDS,),
+    ),
+    Mutant(
+        "listing_is_taken_in_the_order_of_names",
+        "committer/service/ingest/inbox_scan.py",
+        "        due.sort(key=lambda one: one.durable_ms)\n",
+        "",
+        (_ARRIVALS,),
+    ),
+    Mutant(
+        "backlog_of_a_table_is_taken_in_small_parts",
+        "committer/service/ingest/inbox_scan.py",
+        "    return len(due) >= IN_ORDER_MAX or",
+        "    return len(due) >= TAKEN_AT_ONCE or",
+        (_ARRIVALS,),
+    ),
+    Mutant(
+        "read_that_ends_first_is_handed_over_first",
+        "committer/service/ingest/intake.py",
+        "                await turn.wait()\n                return",
+        "                return",
+        (_ARRIVALS,),
+    ),
+    Mutant(
+        "doorbell_that_carries_its_request_overtakes",
+        "committer/service/ingest/intake.py",
+        "            if arrival.announced is not None and table not in tables:\n",
+        "            if arrival.announced is not None:\n",
+        (_ARRIVALS,),
+    ),
+    Mutant(
+        "doorbell_that_carries_its_request_waits_for_no_turn",
+        "committer/service/ingest/intake.py",
+        "            await turn.wait()\n            self.submit(",
+        "            self.submit(",
+        (_ARRIVALS,),
+    ),
+    Mutant(
+        "tables_wait_for_the_reads_of_others",
+        "committer/service/ingest/arrival_order.py",
+        "        table = table_folder_of(key)\n",
+        '        table = table_folder_of("")\n',
+        (_ARRIVALS,),
     ),
     Mutant(
         "acknowledged_although_it_could_not_be_read",

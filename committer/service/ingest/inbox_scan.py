@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from committer.group_commit import finish_all
 from committer.ports.skips import SkipKind
 from committer.ports.world import World
 from committer.request.commit_request import REQUEST_BYTES_MAX
@@ -16,13 +15,15 @@ from committer.service.ingest.intake import Intake
 from committer.service.ingest.ownership import Ownership
 from committer.service.requests.deferred_doorbells import NO_WAITERS
 from committer.service.requests.foreign_entries import ForeignEntries
-from committer.service.requests.inbox_keys import InboxKey
+from committer.service.requests.inbox_keys import InboxKey, table_folder_of
 from committer.service.requests.large_requests import Arrival
 from committer.service.requests.listing import Folders
 from committer.service.settle.pending_deletes import PendingDeletes
 from committer.storage.inbox.inbox import Inbox, Outstanding, skips_of
 
 TAKEN_AT_ONCE = 64
+# Of one table: a larger backlog is taken in parts, each in the order of arrival.
+IN_ORDER_MAX = 100_000
 
 
 @dataclass(slots=True)
@@ -78,10 +79,10 @@ class InboxScan:
                 listed_s[waiting.key] = now_s if before_s is None else before_s
                 found = _arrival(waiting)
                 if self.ownership.is_due(found, before_s, age_s):
+                    if _is_complete(due, found.key):
+                        await self._take_all(due, listing, takes=takes)
+                        due = []
                     due.append(found)
-            if len(due) == TAKEN_AT_ONCE:
-                await self._take_all(due, listing, takes=takes)
-                due = []
         await self._take_all(due, listing, takes=takes)
         folders.cannot_see(skips, self.inbox)
         await self.foreign_entries.saw(skips, self.ownership.is_ours)
@@ -89,24 +90,32 @@ class InboxScan:
         listing.failures = self.intake.reader.failures - failures
         return listing
 
-    async def _take_all(self, due: Sequence[Arrival], listing: Listing, *, takes: bool) -> None:
-        await finish_all(self._take(one, listing, takes=takes) for one in due)
-
-    async def _take(self, found: Arrival, listing: Listing, *, takes: bool) -> None:
-        """Hand it to its table, which asks the ledger and the quarantine: a request that has landed
-        or was quarantined leaves the inbox; any other is admitted.
+    async def _take_all(self, due: list[Arrival], listing: Listing, *, takes: bool) -> None:
+        """Take what is due in the order of arrival. A listing is in the order of keys: of one
+        moment, the epochs of a producer stay in order.
         """
-        is_taken = takes and self._may_take(found.key) and await self.intake.take(found)
-        if is_taken:
-            listing.found += 1
-        else:
-            listing.unread(found)
+        due.sort(key=lambda one: one.durable_ms)
+        for some in (due[at : at + TAKEN_AT_ONCE] for at in range(0, len(due), TAKEN_AT_ONCE)):
+            free = [one for one in some if takes and self._may_take(one.key)]
+            are_taken = await self.intake.take_all(free)
+            taken = {one.key for one, is_taken in zip(free, are_taken, strict=True) if is_taken}
+            listing.found += len(taken)
+            for one in some:
+                if one.key not in taken:
+                    listing.unread(one)
 
     def _may_take(self, key: InboxKey) -> bool:
         """Return whether a request may be taken:
         it is ours, there is room, and its producer need not wait."""
         is_free = not self.intake.is_full and not self.intake.is_held_back(key)
         return is_free and self.ownership.is_ours(key)
+
+
+def _is_complete(due: Sequence[Arrival], key: str) -> bool:
+    """Return whether what is due is enough, and of other tables than the next request."""
+    if len(due) < TAKEN_AT_ONCE:
+        return False
+    return len(due) >= IN_ORDER_MAX or table_folder_of(key) != table_folder_of(due[-1].key)
 
 
 def _arrival(waiting: Outstanding) -> Arrival:

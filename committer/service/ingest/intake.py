@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from committer.errors import ObjectTooLargeError
+from committer.group_commit import finish_all
 from committer.ports.queue import Delivery, Doorbell
 from committer.ports.world import World
 from committer.request.request_format import EncodedRequest, line_digest, read_request
+from committer.service.ingest.arrival_order import Turn, Turns
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.inbox_reader import InboxReader, Unread
 from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.deferred_doorbells import NO_WAITERS, DeferredDoorbells, Waiters
-from committer.service.requests.inbox_keys import InboxKey
+from committer.service.requests.inbox_keys import InboxKey, table_folder_of
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival, LargeRequests
 from committer.service.requests.pending import Pending
 from committer.service.settle.outcome import Outcome
@@ -68,15 +70,34 @@ class Intake:
         """
         return self.is_held_back(key) or self.tables.has_enough(key)
 
-    async def take(self, arrival: Arrival) -> bool:
-        """Take a request by its inbox key. False if it has to wait, or reading it failed."""
+    async def take_all(self, arrivals: Sequence[Arrival]) -> Sequence[bool]:
+        """Take requests by their inbox keys, all read at once, and hand those of one table over in
+        this order. For each, False if it has to wait, or reading it failed. The turn of a large one
+        comes later.
+        """
+        turns = Turns()
+        return await finish_all(self._take(one, turns.next_of(one.key)) for one in arrivals)
+
+    async def _take(self, arrival: Arrival, turn: Turn) -> bool:
+        try:
+            return await self._take_in_turn(arrival, turn)
+        finally:
+            turn.end()
+
+    async def _take_in_turn(self, arrival: Arrival, turn: Turn) -> bool:
         key = arrival.key
+        if arrival.announced is not None:
+            await turn.wait()
+            self.submit(arrival, arrival.announced, is_inline=True)
+            return True
         arrival.join(self.deferred.take(key))
         if self.has_to_wait(key):
             return self._defer(arrival)
         if arrival.size_bytes <= LARGE_BYTES_MIN and self.large.find(key) is None:
             try:
-                return self._took(arrival, await self.reader.read(arrival, is_large=False))
+                found = await self.reader.read(arrival, is_large=False)
+                await turn.wait()
+                return self._took(arrival, found)
             except ObjectTooLargeError as error:
                 arrival.size_bytes = error.size_bytes
         self.large.add(arrival)
@@ -99,7 +120,7 @@ class Intake:
         """
         free = iter([key for key in self.deferred if not self.has_to_wait(key)])
         while not self.is_full and (some := list(islice(free, DEFERRED_AT_ONCE))):
-            await asyncio.gather(*(self.take(Arrival(key, NO_WAITERS, now_ms)) for key in some))
+            await self.take_all([Arrival(key, NO_WAITERS, now_ms) for key in some])
 
     def submit(self, arrival: Arrival, sealed: EncodedRequest, *, is_inline: bool = False) -> None:
         """Hand a request to its table's committer."""
@@ -172,15 +193,48 @@ class Doorbells:
         await self.intake.take_deferred(self.world.now_ms())
 
     async def take(self, deliveries: Sequence[Delivery]) -> None:
-        """Take doorbells. One that fails for a passing reason stays unacknowledged."""
-        keys = [InboxKey(delivery.doorbell.inbox_key) for delivery in deliveries]
-        pairs = zip(keys, deliveries, strict=True)
-        rest = [pair for pair in pairs if not self._take_inline(*pair)]
+        """Take doorbells, those of one table in this order. One that fails for a passing reason
+        stays unacknowledged.
+        """
+        rest: list[Arrival] = []
+        tables: set[str] = set()
+        for delivery in deliveries:
+            arrival = self._arrival(InboxKey(delivery.doorbell.inbox_key), delivery)
+            if arrival is None:
+                continue
+            table = table_folder_of(arrival.key)
+            if arrival.announced is not None and table not in tables:
+                self.intake.submit(arrival, arrival.announced, is_inline=True)
+                continue
+            tables.add(table)
+            # Until the turn of an announced one comes, its shard may be released.
+            waits = arrival.announced is not None
+            rest.append(replace(arrival, is_shared=True) if waits else arrival)
         if rest:
-            await asyncio.gather(*(self._take_key(*pair) for pair in rest))
+            await self.intake.take_all(rest)
 
-    def _take_inline(self, key: InboxKey, delivery: Delivery) -> bool:
-        """Take a request as its doorbell carries it. False where the inbox has to be read.
+    def _arrival(self, key: InboxKey, delivery: Delivery) -> Arrival | None:
+        """Return the request of a doorbell, as the doorbell carries it if that is to be believed.
+        None of what is no inbox key: that is acknowledged.
+        """
+        now_ms, waiters = self.world.now_ms(), Waiters.of(delivery)
+        announced = self._announced(key, delivery)
+        if announced is not None:
+            published_ms = announced.request.published_at_ms
+            is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
+            is_shared = is_old or key in self.recently_quarantined
+            return Arrival(key, waiters, now_ms, is_shared=is_shared, announced=announced)
+        is_shared = delivery.deliveries > 1
+        if is_shared:
+            self.metrics.redelivered(1)
+        if key.parts is None:
+            log.warning("doorbell.unreadable", key=key[:200])
+            self.settler.settle([Outcome(None, waiters)])
+            return None
+        return Arrival(key, waiters, now_ms, is_shared=is_shared)
+
+    def _announced(self, key: InboxKey, delivery: Delivery) -> EncodedRequest | None:
+        """Return a request as its doorbell carries it. None where the inbox has to be read.
 
         A redelivered doorbell may belong to a request that has ended since (quarantined and
         discarded, say): only the inbox object shows that the request is still wanted. The same
@@ -189,28 +243,8 @@ class Doorbells:
         requests at once, when they are about to land.
         """
         if delivery.deliveries != 1 or key in self.deferred or self.intake.has_to_wait(key):
-            return False
-        sealed = _read_inline(delivery.doorbell)
-        if sealed is None:
-            return False
-        now_ms = self.world.now_ms()
-        published_ms = sealed.request.published_at_ms
-        is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
-        is_shared = is_old or key in self.recently_quarantined
-        arrival = Arrival(key, Waiters.of(delivery), now_ms, is_shared=is_shared)
-        self.intake.submit(arrival, sealed, is_inline=True)
-        return True
-
-    async def _take_key(self, key: InboxKey, delivery: Delivery) -> None:
-        waiters = Waiters.of(delivery)
-        is_shared = delivery.deliveries > 1
-        if is_shared:
-            self.metrics.redelivered(1)
-        if key.parts is None:
-            log.warning("doorbell.unreadable", key=key[:200])
-            self.settler.settle([Outcome(None, waiters)])
-            return
-        await self.intake.take(Arrival(key, waiters, self.world.now_ms(), is_shared=is_shared))
+            return None
+        return _read_inline(delivery.doorbell)
 
 
 def _read_inline(bell: Doorbell) -> EncodedRequest | None:

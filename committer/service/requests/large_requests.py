@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from committer.plan.scheduling.fair_queue import FairQueue
 from committer.ports.world import World
+from committer.request.request_format import EncodedRequest
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.inbox_keys import InboxKey
 
@@ -45,7 +46,7 @@ class NamedManifests:
 @dataclass(slots=True)
 class Arrival:
     """A request in the inbox that is not read yet, and the waiters for its end. `size_bytes`: 0 if
-    it is not known.
+    it is not known. `announced`: as its doorbell carries it, where it need not be read.
     """
 
     key: InboxKey
@@ -53,6 +54,7 @@ class Arrival:
     durable_ms: int
     is_shared: bool = True
     size_bytes: int = 0
+    announced: EncodedRequest | None = None
 
     def join(self, waiters: Waiters | None) -> None:
         """Let these wait for its end as well."""
