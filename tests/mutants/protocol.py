@@ -686,6 +686,13 @@ PROTOCOL = (
         (_ARRIVALS,),
     ),
     Mutant(
+        "looked_up_request_goes_behind_the_others",
+        "committer/service/table/admission.py",
+        "            landing.sort(key=lambda pending: places[pending.key])\n",
+        "",
+        ("tests/service/table/test_operations.py -k looked_up",),
+    ),
+    Mutant(
         "acknowledged_although_it_could_not_be_read",
         "committer/service/ingest/inbox_reader.py",
         "        return Unread.FAILED\n\n",

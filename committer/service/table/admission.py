@@ -87,7 +87,11 @@ class Admission:
                     landing.append(pending)
                 case NotLanded() | Forgotten():
                     unproven.append((pending, answer))
-        landing.extend(await self._look_up(unproven, state, generation, outcome))
+        if unproven:
+            landing.extend(await self._look_up(unproven, state, generation, outcome))
+            # Those that were looked up keep their places.
+            places = {pending.key: place for place, pending in enumerate(waiting)}
+            landing.sort(key=lambda pending: places[pending.key])
         await self.content_checks.check_all(landing, checker, outcome)
         await self._hold(landing, state, outcome)
         return outcome

@@ -373,3 +373,21 @@ async def test_a_catalog_that_takes_one_snapshot_gets_one_swap_after_another_at_
     metadata = await harness.load()
     assert len(metadata.snapshots) == len(before.snapshots) + 3
     assert len(metadata.metadata_log) == len(before.metadata_log) + 3
+
+
+async def test_a_request_that_is_looked_up_keeps_its_place_before_those_that_are_not() -> None:
+    """The first request of a producer is looked up in the inbox; the next ones are not."""
+    harness = ServiceHarness(min_interval_ms=5_000)
+    table = await harness.create_table()
+    async with harness.running():
+        for epoch in range(2):
+            now_ms = harness.world.now_ms()
+            append = build_request(table, producer="a", epoch=epoch, published_at_ms=now_ms)
+            if epoch == 1:
+                await harness.publish(
+                    build_operation(table, "replace-partitions", producer="b", files_count=1)
+                )
+            await harness.publish(append)
+            await harness.settle(1.0)
+        await harness.settle()
+    assert len(await live(harness)) == 2
