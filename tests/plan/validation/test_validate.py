@@ -549,7 +549,8 @@ def test_an_update_of_unnamed_files_conflicts_with_deletes_that_may_be_of_them()
     _change_spec(world)
     everywhere = equality_delete("e3", ids=(5, 5))
     world.land(world.change("row-delta", replace(everywhere, spec_id=1, partition=())))
-    assert world.code(replace(update, base=base)) == "newdel"
+    by_id = replace(update, base=base, conflict_filter=EqualTo(Reference("id"), 999))
+    assert world.code(by_id) == "newdel"
 
 
 # --- Moved rows ----------------------------------------------------------------------------------
