@@ -186,8 +186,8 @@ _MEANING: Mapping[Reason, str] = {
         " conflict."
     ),
     Reason.TRANSACTION_INCOMPLETE: (
-        "The request of another table of its transaction has not come in time, or cannot land; so"
-        " none of them has landed."
+        "The request of another table of its transaction has not come in time, or cannot land; or"
+        " another request is that of its own table. It has not landed."
     ),
     Reason.UNSUPPORTED: "Valid, but not supported by this version.",
     Reason.COMMIT_REJECTED: "The catalog refused the change.",

@@ -12,6 +12,20 @@ _MEETING = "tests/service/transactions/test_meeting.py"
 
 GROUPS = (
     Mutant(
+        "second_request_of_a_table_waits_for_nothing",
+        "committer/service/transactions/table_transactions.py",
+        "        if pending is not None and (first := self._first_beside(one.request, gathering)):\n",
+        "        if False and (first := self._first_beside(one.request, gathering)):\n",
+        ("tests/service/transactions/test_transactions.py -k second_request_of_a_table",),
+    ),
+    Mutant(
+        "second_attempt_of_an_epoch_is_a_second_request",
+        "committer/service/transactions/table_transactions.py",
+        "    return request.producer.id, request.branch, request.epoch\n",
+        "    return request.producer.id, str(request.attempt), request.epoch\n",
+        ("tests/service/transactions/test_transactions.py -k another_attempt_of_an_epoch",),
+    ),
+    Mutant(
         "group_lands_without_the_table_that_has_moved",
         "committer/catalog/sql/sql_catalog.py",
         "                        return GroupConflict((swap.base.identifier,))\n",

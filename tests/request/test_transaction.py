@@ -74,6 +74,8 @@ def test_a_sealed_request_keeps_its_transaction_and_another_has_none() -> None:
         ([own(), *numbered(TRANSACTION_TABLES_MAX)], f"at most {TRANSACTION_TABLES_MAX}"),
         ([own(), {**OTHER, "branch": "main"}], "Extra inputs"),
     ],
+    # The texts name uuids that are drawn at random.
+    ids=range(8),
 )
 def test_tables_that_are_no_transaction_of_the_request_are_refused(
     tables: list[dict[str, Any]], expected: str

@@ -134,6 +134,9 @@ class TableTransactions:
         if pending is not None and refusal is not None:
             self.waiting.suspect(key, _refused(gathering, refusal), refusal.conflict)
             return
+        if pending is not None and (first := self._first_beside(one.request, gathering)):
+            self.waiting.suspect(key, _second(gathering, first))
+            return
         if pending is None or not gathering.missing:
             hold_s = LOOK_AGAIN_S
         else:
@@ -150,6 +153,16 @@ class TableTransactions:
             self._too_many.append(key)
         elif pending is not None:
             self.waiting.hold(pending, hold_s)
+
+    def _first_beside(self, request: CommitRequest, gathering: Gathering) -> str | None:
+        """Return the key of the table's first request for a transaction, if that is of another
+        epoch. Another attempt of the same epoch is a duplicate, once the first one has landed.
+        """
+        first = self._keys_of(gathering)[0]
+        pending = self.waiting.find(first)
+        if pending is None or _epoch_of(pending.sealed.request) == _epoch_of(request):
+            return None
+        return first
 
     async def pass_on(self) -> None:
         """Pass the requests on whose transactions another committer gathers, and return those to
@@ -254,5 +267,16 @@ def _incomplete(gathering: Gathering, waited_s: float) -> tuple[Reason, str]:
     names = ", ".join(f"`{name}`" for name in gathering.missing)
     return Reason.TRANSACTION_INCOMPLETE, (
         f"transaction {gathering.transaction.id}: no request for {names} has come within"
-        f" {waited_s:.0f} s, or none that may land; so nothing of the transaction has landed"
+        f" {waited_s:.0f} s, or none that may land; so this request has not landed"
     )
+
+
+def _second(gathering: Gathering, first: str) -> tuple[Reason, str]:
+    return Reason.TRANSACTION_INCOMPLETE, (
+        f"transaction {gathering.transaction.id}: expected one request for each table, and"
+        f" `{first}` is this table's; so this request has not landed"
+    )
+
+
+def _epoch_of(request: CommitRequest) -> tuple[str, str, int]:
+    return request.producer.id, request.branch, request.epoch

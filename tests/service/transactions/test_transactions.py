@@ -254,6 +254,62 @@ async def test_a_request_that_was_refused_beside_a_good_one_of_its_table_stops_n
     assert len(await harness.quarantined()) == 1
 
 
+@pytest.mark.parametrize("comes_before_the_rest", [True, False])
+async def test_a_second_request_of_a_table_is_quarantined_and_the_first_one_lands(
+    comes_before_the_rest: bool,
+) -> None:
+    """At once, and it is not told that nothing of the transaction has landed."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    flights, ships, trains = (in_transaction(build_request(one), transaction) for one in tables)
+    second = in_transaction(build_request(tables[1], producer="w"), transaction)
+    async with harness.running():
+        await publish(harness, [ships, flights, second])
+        if comes_before_the_rest:
+            await harness.settle(3.0)
+            assert [one.key for one in await harness.quarantined()] == [second.key]
+        await publish(harness, [trains])
+        await harness.settle(3.0)
+        assert await counts(harness) == [1, 1, 1]
+    (record,) = await harness.quarantined()
+    assert (record.key, record.reason) == (second.key, Reason.TRANSACTION_INCOMPLETE.value)
+    assert f"`{ships.key}` is this table's" in record.message
+
+
+async def test_a_second_request_that_comes_late_is_told_of_itself_alone() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    second = in_transaction(build_request(tables[1], producer="w"), transaction)
+    async with harness.running():
+        await publish(harness, [in_transaction(build_request(one), transaction) for one in tables])
+        await harness.settle(3.0)
+        await publish(harness, [second])
+        await harness.settle(700.0)
+    assert await counts(harness) == [1, 1, 1]
+    (record,) = await harness.quarantined()
+    assert "so this request has not landed" in record.message
+
+
+async def test_another_attempt_of_an_epoch_waits_and_is_its_duplicate() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    transaction = build_transaction(tables)
+    flights, ships, trains = (in_transaction(build_request(one), transaction) for one in tables)
+    nonce = harness.world.uuid()
+    again = in_transaction(build_request(tables[1], nonce=nonce), transaction)
+    async with harness.running():
+        await publish(harness, [ships, again, flights])
+        await harness.settle(3.0)
+        assert await harness.quarantined() == []
+        await publish(harness, [trains])
+        await harness.settle(60.0)
+    assert await counts(harness) == [1, 1, 1]
+    assert await harness.quarantined() == []
+    assert sum(one.duplicate for one in await harness.receipts()) == 1
+
+
 @pytest.mark.parametrize(
     "faults",
     [
