@@ -14,8 +14,8 @@ GROUPS = (
     Mutant(
         "second_request_of_a_table_waits_for_nothing",
         "committer/service/transactions/table_transactions.py",
-        "        if pending is not None and (first := self._first_beside(one.request, gathering)):\n",
-        "        if False and (first := self._first_beside(one.request, gathering)):\n",
+        " and (first := self._first_beside(one.request, gathering)):\n",
+        " and False and (first := self._first_beside(one.request, gathering)):\n",
         ("tests/service/transactions/test_transactions.py -k second_request_of_a_table",),
     ),
     Mutant(
