@@ -171,7 +171,7 @@ class Invariants:
                     record.conflict,
                     sealed.request,
                     view.metadata,
-                    view.live_on(sealed.request.branch),
+                    view.may_be_removed(sealed.request),
                 )
         if wrong:
             self._violated("I10", f"{process} quarantines {key} for {reason}: {wrong}")

@@ -57,7 +57,7 @@ def untrue_conflict(
     code: str | None, request: CommitRequest, metadata: TableMetadata, live: set[object]
 ) -> str | None:
     """Return what is wrong with a conflict; None if there is a cause for it on its branch. `live`:
-    the paths of data files, and the keys of delete files.
+    of those that it may remove the paths of data files, and the keys of delete files.
     """
     needs = request.needs
     if request.operation in ("alter", "cherry-pick"):

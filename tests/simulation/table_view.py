@@ -293,6 +293,17 @@ class TableView:
         contents = self.contents.of(head)
         return {*contents.live, *(delete_key(entry.data_file) for entry in contents.deletes)}
 
+    def may_be_removed(self, request: CommitRequest) -> set[object]:
+        """Return which of the live files a request may remove. A rewrite has read them at its base:
+        a newer one came again, as an operator let its request land once more.
+        """
+        found = self.live_on(request.branch)
+        head, number = self.metadata.branch_head(request.branch), request.needs.base_sequence_number
+        if head is None or number is None or request.operation != "rewrite-files":
+            return found
+        live = self.contents.of(head).live.items()
+        return found - {path for path, one in live if (one.file_sequence_number or 0) > number}
+
     def landed_paths(self) -> set[str]:
         """Return the files of all requests whose landing on the main branch counts."""
         return {
