@@ -594,7 +594,16 @@ class Invariants:
         or put it back from quarantine: its first doorbell may be acknowledged late.
         """
         has_ended = self._has_ended(key, self._inbox + key)
-        return has_ended or published_key(key) in self._put_back | self._superseded
+        if has_ended or published_key(key) in self._put_back | self._superseded:
+            return True
+        sealed = self._published.get(key)
+        view = self._views.get(sealed.request.table_uuid) if sealed else None
+        if sealed is None or view is None:
+            return False
+        # By another attempt of its epoch: a committer may know no later metadata yet.
+        return any(
+            one.stands_for(sealed.request) for one in view.ledger.ever_landed(sealed.request)
+        )
 
     def _landing(self, key: str) -> Landing | None:
         """Return the landing of the key's epoch."""

@@ -60,6 +60,7 @@ FOUND_SINCE = {
     410002644: "a record of a replay that lands was written once more, and stayed in quarantine",
     420001533: "the judge excused no staged file that an operator had land once more",
     450001924: "the judge knew no rewrite of files that came again behind its base",
+    450002703: "the judge knew no duplicate of a landing that an operator had just written off",
     410001189: "a doorbell by the shard of another table of its transaction was never acknowledged",
 }
 
