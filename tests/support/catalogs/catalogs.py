@@ -21,7 +21,7 @@ from committer.real_world import RealWorld
 from tests.support.catalogs.files_harness import FilesHarness
 from tests.support.catalogs.glue_harness import GlueHarness
 from tests.support.catalogs.hive_harness import HiveHarness
-from tests.support.catalogs.http_faults import HTTP_FAULTS
+from tests.support.catalogs.http_faults import ProxiedHarness
 from tests.support.catalogs.interfered_storage import InterferedFiles, InterferedStorage
 from tests.support.catalogs.mariadb_harness import MariaDbHarness
 from tests.support.catalogs.plain_namespaces import PlainNamespaces
@@ -144,26 +144,25 @@ def make_schema_v0(path: Path) -> None:
         )
 
 
-class DynamoDbHarness(PlainNamespaces):
-    """A DynamoDB table of its own, behind a proxy that only this client goes through."""
+class DynamoDbHarness(PlainNamespaces, ProxiedHarness[DynamoDbCatalog, InterferedStorage]):
+    """A DynamoDB table of its own."""
 
-    def __init__(self, *, proxy: HttpProxy, server: DynamoDbServer, storage: InterferedStorage):
-        self.proxy = proxy
+    # Of a swap, alone or in a transaction.
+    swap_mark = b"#location = :base"
+
+    def __init__(self, *, proxy: HttpProxy, server: DynamoDbServer) -> None:
+        super().__init__(url=server.url, proxy=proxy, storage=InterferedStorage())
         self.table_name = server.new_table_name()
-        self.storage = storage
-        self.catalog: DynamoDbCatalog
         self._server = server
-        self._others: list[Catalog] = []
 
     @classmethod
     async def open(cls, server: DynamoDbServer) -> DynamoDbHarness:
         proxy = await HttpProxy(server.url).__aenter__()
-        harness = cls(proxy=proxy, server=server, storage=InterferedStorage())
+        harness = cls(proxy=proxy, server=server)
         harness.catalog = await harness.client(proxy.url)
         return harness
 
     async def client(self, url: str, *, read_timeout_s: float = 20.0) -> DynamoDbCatalog:
-        """Open a client of the table at this address."""
         options = replace(self._server.options, endpoint_url=url, read_timeout_s=read_timeout_s)
         return await DynamoDbCatalog.open(
             table_name=self.table_name,
@@ -171,33 +170,6 @@ class DynamoDbHarness(PlainNamespaces):
             options=options,
             world=RealWorld(),
         )
-
-    @contextmanager
-    def befall(self, fault: Fault) -> Iterator[None]:
-        # Of a swap, alone or in a transaction.
-        self.proxy.plan(b"#location = :base", HTTP_FAULTS[fault])
-        yield
-        assert not self.proxy.is_planned, "the fault met no swap"
-
-    async def land_late(self) -> None:
-        await self.proxy.land_late()
-
-    async def another(self) -> DynamoDbCatalog:
-        other = await self.client(self._server.url)
-        self._others.append(other)
-        return other
-
-    async def impatient(self) -> DynamoDbCatalog:
-        """Open a client behind the proxy with a short read timeout."""
-        other = await self.client(self.proxy.url, read_timeout_s=0.5)
-        self._others.append(other)
-        return other
-
-    async def close(self) -> None:
-        for catalog in (*self._others, self.catalog):
-            await catalog.close()
-        await self.proxy.__aexit__(None, None, None)
-        await self.storage.close()
 
 
 async def open_harness(adapter: str, folder: Path, fixture: Callable[[str], Any]) -> CatalogHarness:

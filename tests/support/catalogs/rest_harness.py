@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from committer.catalog.rest.client.rest_options import RestOptions
 from committer.catalog.rest.rest_catalog import RestCatalog
 from committer.errors import NoSuchNamespaceError
-from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.real_world import RealWorld
+from tests.support.catalogs.http_faults import ProxiedHarness
 from tests.support.catalogs.interfered_storage import InterferedFiles
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.servers.http_proxy import Answer, HttpProxy
@@ -20,16 +19,31 @@ from tests.support.servers.http_proxy import Fault as HttpFault
 from tests.support.servers.rest_server import RestServer
 
 
-class RestHarness:
+def rest_error(status: int, kind: str) -> Answer:
+    """Return an error as the REST protocol words it."""
+    error = {"message": "refused by the test", "type": kind, "code": status}
+    return Answer(status, json.dumps({"error": error}).encode(), "application/json")
+
+
+_REST_FAULTS: dict[Fault, HttpFault | Answer] = {
+    Fault.LOST_REPLY: HttpFault.CUT_ANSWER,
+    Fault.REQUEST_LOST: HttpFault.CUT_REQUEST,
+    Fault.LANDS_LATE: HttpFault.LANDS_LATE,
+    Fault.RESENT: HttpFault.SENT_TWICE,
+    Fault.REJECTED: rest_error(400, "ValidationException"),
+    Fault.UNAVAILABLE: rest_error(429, "TooManyRequestsException"),
+}
+
+
+class RestHarness(ProxiedHarness[RestCatalog, InterferedFiles]):
     """Iceberg's own REST catalog, emptied, behind a proxy that only this client goes through."""
 
+    swap_mark = b'"requirements"'
+    faults = _REST_FAULTS
+
     def __init__(self, *, proxy: HttpProxy, server: RestServer) -> None:
-        self.proxy = proxy
-        self.storage = InterferedFiles()
+        super().__init__(url=server.url, proxy=proxy, storage=InterferedFiles())
         self.warehouse = server.warehouse
-        self.catalog: RestCatalog
-        self._server = server
-        self._others: list[Catalog] = []
 
     @classmethod
     async def open(cls, server: RestServer) -> RestHarness:
@@ -57,20 +71,6 @@ class RestHarness:
                 await self.catalog.drop_namespace(namespace)
         shutil.rmtree(self.warehouse.removeprefix("file://"), ignore_errors=True)
 
-    @contextmanager
-    def befall(self, fault: Fault) -> Iterator[None]:
-        self.proxy.plan(b'"requirements"', _REST_FAULTS[fault])
-        yield
-        assert not self.proxy.is_planned, "the fault met no swap"
-
-    async def land_late(self) -> None:
-        await self.proxy.land_late()
-
-    async def another(self) -> RestCatalog:
-        other = await self.client(self._server.url)
-        self._others.append(other)
-        return other
-
     def own_properties(self, namespace: str) -> dict[str, str]:
         return {"location": f"{self.warehouse}/{namespace}"}
 
@@ -79,25 +79,3 @@ class RestHarness:
 
     def first_location(self, table: LoadedTable) -> str:
         return table.metadata_location
-
-    async def close(self) -> None:
-        for catalog in (*self._others, self.catalog):
-            await catalog.close()
-        await self.proxy.__aexit__(None, None, None)
-        await self.storage.close()
-
-
-def rest_error(status: int, kind: str) -> Answer:
-    """Return an error as the REST protocol words it."""
-    error = {"message": "refused by the test", "type": kind, "code": status}
-    return Answer(status, json.dumps({"error": error}).encode(), "application/json")
-
-
-_REST_FAULTS: dict[Fault, HttpFault | Answer] = {
-    Fault.LOST_REPLY: HttpFault.CUT_ANSWER,
-    Fault.REQUEST_LOST: HttpFault.CUT_REQUEST,
-    Fault.LANDS_LATE: HttpFault.LANDS_LATE,
-    Fault.RESENT: HttpFault.SENT_TWICE,
-    Fault.REJECTED: rest_error(400, "ValidationException"),
-    Fault.UNAVAILABLE: rest_error(429, "TooManyRequestsException"),
-}
