@@ -115,8 +115,8 @@ COMPACTION = (
     Mutant(
         "a_conversion_applies_deletes_that_stay_as_well",
         _DELETES_SRC,
-        "                if delete_key(file) in keys or not is_equality_file(file)\n",
-        "                if delete_key(file) in keys or is_equality_file(file)\n",
+        "                if delete_key(file) in keys or not is_equality_delete_file(file)\n",
+        "                if delete_key(file) in keys or is_equality_delete_file(file)\n",
         _DELETES,
     ),
     Mutant(
@@ -145,7 +145,8 @@ COMPACTION = (
         "workers/compaction/deletes/live_deletes.py",
         "        return (entry for entry in self.entries if id(entry.data_file) not in used)\n",
         "        return (\n            entry\n            for entry in self.entries\n"
-        "            if id(entry.data_file) not in used and not is_position_file(entry.data_file)\n"
+        "            if id(entry.data_file) not in used\n"
+        "            and (entry.data_file.content != 1 or entry.data_file.is_deletion_vector)\n"
         "        )\n",
         _DELETES,
     ),

@@ -167,7 +167,7 @@ VALIDATION = (
     Mutant(
         "narrow_conflict_filter_hides_deletes_of_rows_that_an_update_writes_again",
         _PLACE + "validate.py",
-        "            yield UpdatedRowsCheck(head, since, referenced)\n",
+        "            yield FileDeletesCheck(head, since, referenced, UPDATED)\n",
         "",
         (_TESTS + "beside_its_conflict_filter",),
     ),
@@ -195,8 +195,8 @@ VALIDATION = (
     Mutant(
         "equality_deletes_count_against_a_rewrite_with_a_number",
         _PLACE + "file_deletes.py",
-        "self.since.is_new(one) and not (self.by_position and _compares(one))",
-        "self.since.is_new(one)",
+        "lambda file: not is_equality_delete_file(file)",
+        "lambda _: True",
         (_TESTS + "ranges_and_nulls",),
     ),
     Mutant(

@@ -77,6 +77,15 @@ class DataFile:
         return ManifestContent(min(self.content, 1))
 
 
+def is_position_delete_file(file: DataFile) -> bool:
+    """Return whether a file is one of position deletes, and no deletion vector."""
+    return file.content is DataFileContent.POSITION_DELETES and not file.is_deletion_vector
+
+
+def is_equality_delete_file(file: DataFile) -> bool:
+    return file.content is DataFileContent.EQUALITY_DELETES
+
+
 def has_no_order(file: DataFile) -> bool:
     """Return whether a file ought to have a sort order and names none. spec:
     data_file field 140."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from committer.errors import InvalidRequestError
-from committer.iceberg.entry.data_file import DataFile, DataFileContent
+from committer.iceberg.entry.data_file import DataFile, is_equality_delete_file
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import StructType
 from committer.plan.batch.data_locations import PATH_SHOWN_MAX
@@ -38,7 +38,7 @@ class DeleteFileCheck:
                     _check_alone(file, vectors, places)
 
     def _check_file(self, file: DataFile) -> None:
-        if file.content is DataFileContent.EQUALITY_DELETES:
+        if is_equality_delete_file(file):
             self._check_equality(file)
         elif file.is_deletion_vector:
             _check_vector(file)

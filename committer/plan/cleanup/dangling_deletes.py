@@ -23,7 +23,11 @@ from itertools import islice
 
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
 from committer.iceberg.deletes.position_deletes import referenced_data_file
-from committer.iceberg.entry.data_file import DataFileContent, ManifestContent, ManifestEntry
+from committer.iceberg.entry.data_file import (
+    ManifestContent,
+    ManifestEntry,
+    is_equality_delete_file,
+)
 from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import ManifestFile, live_manifests
 from committer.iceberg.metadata.property_values import is_true
@@ -63,7 +67,7 @@ class _Delete:
     @classmethod
     def of(cls, entry: ManifestEntry, metadata: TableMetadata) -> _Delete:
         file, number = entry.data_file, entry.sequence_number or 0
-        is_equality = file.content is DataFileContent.EQUALITY_DELETES
+        is_equality = is_equality_delete_file(file)
         spec = metadata.spec_by_id(file.spec_id)
         return cls(
             removed_delete(file),

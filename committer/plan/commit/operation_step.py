@@ -66,11 +66,11 @@ def produce_operations(
 
 def refuse_base(base: Head, step: Step) -> InConflict | None:
     """Return the conflicts of appends that name a base which never was."""
-    found = {
-        checked.sealed.key: never_was(Base.of(checked.request.needs), base)
+    landed = {
+        checked.sealed.key: conflict
         for checked in step.requests
+        if (conflict := never_was(Base.of(checked.request.needs), base)) is not None
     }
-    landed = {key: conflict for key, conflict in found.items() if conflict is not None}
     return InConflict(landed) if landed else None
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestEntry
+from committer.iceberg.entry.data_file import DataFile, ManifestEntry, is_equality_delete_file
 from committer.plan.file_changes.new_manifests import NewManifests, explicit_number
 from committer.plan.operations.change import Change, removed_delete
-from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
+from committer.plan.operations.conflict import PATHS_MAX, Conflict, changed_rows
 
 
 def check_joined(
@@ -26,7 +26,7 @@ def check_joined(
     for change in changes:
         if change.operation != "rewrite-files":
             continue
-        added = next(filter(_compares, change.added_deletes()), None)
+        added = next(filter(is_equality_delete_file, change.added_deletes()), None)
         if added is not None:
             conflict = _disagreement(change, added, live, new)
             if conflict is not None:
@@ -42,26 +42,19 @@ def _disagreement(
     removed = [
         one
         for one in live
-        if _compares(one.data_file) and removed_delete(one.data_file) in change.removed_delete_files
+        if is_equality_delete_file(one.data_file)
+        and removed_delete(one.data_file) in change.removed_delete_files
     ]
     if not removed:
-        return _refused(f"it adds the equality delete file {added.file_path}, and removes none")
+        return changed_rows(f"it adds the equality delete file {added.file_path}, and removes none")
     others = [one for one in removed if one.sequence_number != number]
     if not others:
         return None
     others.sort(key=lambda one: one.data_file.file_path)
-    return _refused(
+    return changed_rows(
         f"its equality delete file {added.file_path} would have the sequence number {number}, and"
         f" {len(others)} that it removes have another, first {others[0].sequence_number} of"
         f" {others[0].data_file.file_path}, expected the same: join those of one sequence number,"
         " and name it as `data-sequence-number`",
         *(one.data_file.file_path for one in others[:PATHS_MAX]),
     )
-
-
-def _refused(message: str, *paths: str) -> Conflict:
-    return Conflict(ConflictCode.OTHER_ROWS, f"{message}: a rewrite changes no rows", paths=paths)
-
-
-def _compares(file: DataFile) -> bool:
-    return file.content is DataFileContent.EQUALITY_DELETES

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Sequence
 
-from committer.iceberg.entry.data_file import DataFileContent
+from committer.iceberg.entry.data_file import is_equality_delete_file
 from committer.plan.batch.request_check import CheckedRequest
 from committer.request.commit_request import CommitRequest
 
@@ -119,7 +119,7 @@ def _only_deletes_positions(one: CheckedRequest) -> bool:
 
 def _has_equality_deletes(one: CheckedRequest) -> bool:
     return any(
-        file.content is DataFileContent.EQUALITY_DELETES
+        is_equality_delete_file(file)
         for manifest in one.manifests
         for file in manifest.walked.delete_files
     )

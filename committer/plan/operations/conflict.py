@@ -62,3 +62,8 @@ class Conflict:
     message: str
     snapshot_id: int | None = None
     paths: tuple[str, ...] = ()
+
+
+def changed_rows(message: str, *paths: str) -> Conflict:
+    """Return the conflict of a rewrite that would not keep the rows as they are."""
+    return Conflict(ConflictCode.OTHER_ROWS, f"{message}: a rewrite changes no rows", paths=paths)

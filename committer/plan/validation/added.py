@@ -37,9 +37,7 @@ class AddedCheck:
             yield from self.read.rows()
 
     def _rows(self, scope: Scope) -> Iterable[ManifestFile]:
-        for row in self.head.live_rows(ManifestContent.DATA):
-            if self.since.may_hold_new(row) and scope.may_hold(row):
-                yield row
+        return filter(scope.may_hold, self.since.rows(self.head, ManifestContent.DATA))
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
         scope = self._true_scope(loaded)

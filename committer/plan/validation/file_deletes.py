@@ -1,16 +1,22 @@
-"""Did others delete rows of the files that an operation removes? Codes `filedel`, `filepos`.
+"""Did others delete rows of the files whose rows an operation writes again? Codes `filedel`,
+`filepos`, `newdel`.
 
-The operation has copied the rows of these files as it has read them: a row that was deleted
-meanwhile would come back.
+The operation has copied these rows as it has read them: one that was deleted meanwhile would come
+back, whatever a conflict filter says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from committer.iceberg.deletes.delete_index import DeleteIndex
-from committer.iceberg.entry.data_file import DataFileContent, ManifestContent, ManifestEntry
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    is_equality_delete_file,
+)
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.operations.conflict import Conflict, ConflictCode
@@ -22,39 +28,55 @@ from committer.plan.validation.since import Since
 
 
 @dataclass(frozen=True, slots=True)
+class CopiedRows:
+    """How an operation copies rows of live files. `counts`: which delete files of others conflict
+    with that.
+    """
+
+    code: ConflictCode
+    text: str
+    counts: Callable[[DataFile], bool]
+
+
+_OF_REMOVED = "delete files that hit files to be removed"
+# In the place of files that are removed.
+REPLACED = CopiedRows(ConflictCode.FILE_DELETES, _OF_REMOVED, lambda _: True)
+# The same under the old sequence number: equality deletes go on to apply to the new files.
+NUMBERED_BACK = CopiedRows(
+    ConflictCode.FILE_POSITIONS, _OF_REMOVED, lambda file: not is_equality_delete_file(file)
+)
+# By an update, of files that stay: deletion vectors on them are united by their positions.
+UPDATED = CopiedRows(
+    ConflictCode.NEW_DELETES,
+    "delete files that may hit rows which it writes again",
+    lambda file: not file.is_deletion_vector,
+)
+
+
+@dataclass(frozen=True, slots=True)
 class FileDeletesCheck:
-    """`by_position`: equality deletes go on to apply to the new files, by their sequence number."""
+    """`files`: those whose rows are copied."""
 
     head: Head
     since: Since
-    removed: NamedFiles
-    by_position: bool = False
+    files: NamedFiles
+    copied: CopiedRows = REPLACED
 
     def rows(self) -> Iterable[ManifestFile]:
-        yield from self._rows()
-        yield from self.removed.rows()
-
-    def _rows(self) -> Iterable[ManifestFile]:
-        rows = self.head.live_rows(ManifestContent.DELETES)
-        return (row for row in rows if self.since.may_hold_new(row))
+        yield from self.since.rows(self.head, ManifestContent.DELETES)
+        yield from self.files.rows()
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
-        removed = self.removed.find(loaded).values()
         newer = [
             one
-            for one in loaded.live(self._rows())
-            if self.since.is_new(one) and not (self.by_position and _compares(one))
+            for one in loaded.live(self.since.rows(self.head, ManifestContent.DELETES))
+            if self.since.is_new(one) and self.copied.counts(one.data_file)
         ]
         others = without_rewritten(newer, self.head, self.since)
-        found = deletes_on(removed, others, self.head.metadata)
+        found = deletes_on(self.files.find(loaded).values(), others, self.head.metadata)
         if not found:
             return None
-        code = ConflictCode.FILE_POSITIONS if self.by_position else ConflictCode.FILE_DELETES
-        return conflict_with(code, found, "added", "delete files that hit files to be removed")
-
-
-def _compares(entry: ManifestEntry) -> bool:
-    return entry.data_file.content is DataFileContent.EQUALITY_DELETES
+        return conflict_with(self.copied.code, found, "added", self.copied.text)
 
 
 def deletes_on(

@@ -1,4 +1,7 @@
-"""Did others delete rows in scope by delete files, or move rows of a DELETE? Code `newdel`."""
+"""Did others delete rows in scope by delete files, or move rows of a DELETE? Code `newdel`.
+
+Deletes of rows that an operation copies are the matter of `file_deletes.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,9 @@ from dataclasses import dataclass
 
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
 from committer.iceberg.entry.data_file import (
-    DataFile,
-    DataFileContent,
     ManifestContent,
     ManifestEntry,
+    is_position_delete_file,
 )
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.snapshot import Snapshot
@@ -38,9 +40,7 @@ class NewDeletesCheck:
     scope: Scope
 
     def rows(self) -> Iterable[ManifestFile]:
-        for row in self.head.live_rows(ManifestContent.DELETES):
-            if self.since.may_hold_new(row) and self.scope.may_hold(row):
-                yield row
+        return filter(self.scope.may_hold, self.since.rows(self.head, ManifestContent.DELETES))
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
         found = [
@@ -53,40 +53,6 @@ class NewDeletesCheck:
             return None
         what = f"delete files that may hit {self.scope.text}"
         return conflict_with(ConflictCode.NEW_DELETES, others, "added", what)
-
-
-@dataclass(frozen=True, slots=True)
-class UpdatedRowsCheck:
-    """An update writes rows of these data files again as it has read them: one that was deleted
-    meanwhile would come back, whatever the conflict filter says.
-
-    Deletion vectors on them are united by their positions, and no conflict here.
-    """
-
-    head: Head
-    since: Since
-    updated: NamedFiles
-
-    def rows(self) -> Iterable[ManifestFile]:
-        yield from self._rows()
-        yield from self.updated.rows()
-
-    def _rows(self) -> Iterable[ManifestFile]:
-        rows = self.head.live_rows(ManifestContent.DELETES)
-        return (row for row in rows if self.since.may_hold_new(row))
-
-    def conflict(self, loaded: Loaded) -> Conflict | None:
-        newer = [
-            one
-            for one in loaded.live(self._rows())
-            if self.since.is_new(one) and not one.data_file.is_deletion_vector
-        ]
-        others = without_rewritten(newer, self.head, self.since)
-        hit = deletes_on(self.updated.find(loaded).values(), others, self.head.metadata)
-        if not hit:
-            return None
-        what = "delete files that may hit rows which it writes again"
-        return conflict_with(ConflictCode.NEW_DELETES, hit, "added", what)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +76,13 @@ class MovedRowsCheck:
     unnamed: frozenset[PartitionKey] = frozenset()
 
     def rows(self) -> Iterable[ManifestFile]:
-        yield from self._rows(ManifestContent.DELETES)
+        yield from self.since.rows(self.head, ManifestContent.DELETES)
         yield from self.targets.rows()
-
-    def _rows(self, content: ManifestContent) -> Iterable[ManifestFile]:
-        return (row for row in self.head.live_rows(content) if self.since.may_hold_new(row))
 
     def conflict(self, loaded: Loaded) -> Conflict | None:
         newer = [
             one
-            for one in loaded.live(self._rows(ManifestContent.DELETES))
+            for one in loaded.live(self.since.rows(self.head, ManifestContent.DELETES))
             if self.since.is_new(one) and is_position_delete_file(one.data_file)
         ]
         if not newer:
@@ -163,7 +126,7 @@ class MovedRowsCheck:
     def _has_untold_data(self) -> bool:
         """Return whether live data files hold rows that are newer than the base, which no retained
         snapshot has appended."""
-        rows = list(self._rows(ManifestContent.DATA))
+        rows = list(self.since.rows(self.head, ManifestContent.DATA))
         entries = (one for some in self.head.entries(rows) for one in some if one.is_live)
         appends = {one.snapshot_id for one in self.since.later if _only_appends(_counted(one))}
         found = [
@@ -179,8 +142,3 @@ def _counted(snapshot: Snapshot) -> frozenset[str]:
 
 def _only_appends(counted: frozenset[str]) -> bool:
     return _ADDED_DATA in counted and counted.isdisjoint(_OTHER_CHANGES)
-
-
-def is_position_delete_file(file: DataFile) -> bool:
-    """Return whether it has positions and is no deletion vector."""
-    return file.content is DataFileContent.POSITION_DELETES and not file.is_deletion_vector

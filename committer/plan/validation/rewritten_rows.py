@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from committer.iceberg.entry.data_file import ManifestEntry
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.change import Change
-from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
+from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode, changed_rows
 from committer.plan.validation.loaded_manifests import Loaded
 from committer.plan.validation.named_files import NamedFiles
 from committer.plan.validation.since import Since
@@ -43,7 +43,7 @@ class RewrittenRowsCheck:
             )
         before, after = sum(one.data_file.record_count for one in live), self._rows_after()
         if after > before:
-            return _refused(f"it adds {after} rows in the place of {before}")
+            return changed_rows(f"it adds {after} rows in the place of {before}")
         return self._numbered_back(live)
 
     def _rows_after(self) -> int:
@@ -58,14 +58,14 @@ class RewrittenRowsCheck:
         if number is None:
             return None
         if number > self.since.sequence_number:
-            return _refused(
+            return changed_rows(
                 f"its files would have the sequence number {number}, above the"
                 f" {self.since.sequence_number} of its base"
             )
         newer = [one for one in live if (one.sequence_number or 0) > number]
         if not newer:
             return None
-        return _refused(
+        return changed_rows(
             f"its files would have the sequence number {number}, below the"
             f" {newer[0].sequence_number} of {newer[0].data_file.file_path}, which it removes",
             newer[0].data_file.file_path,
@@ -76,7 +76,3 @@ def added_rows(change: Change) -> dict[str, int]:
     """Return the rows of each data file that a change adds, by its path. Decodes its manifests."""
     files = (file for one in change.added_data for file in one.files())
     return {file.file_path: file.record_count for file in files}
-
-
-def _refused(message: str, *paths: str) -> Conflict:
-    return Conflict(ConflictCode.OTHER_ROWS, f"{message}: a rewrite changes no rows", paths=paths)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
-from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestContent
+from committer.iceberg.entry.data_file import DataFile, ManifestContent, is_equality_delete_file
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.expression_text import print_text
 from committer.iceberg.manifest.manifest_list import ManifestFile
@@ -103,7 +103,7 @@ class DeletedPositionsScope:
         return True
 
     def may_match(self, file: DataFile) -> bool:
-        if file.content is DataFileContent.EQUALITY_DELETES and file.spec_id in self.everywhere:
+        if is_equality_delete_file(file) and file.spec_id in self.everywhere:
             return True
         return partition_of(file) in self.keys
 

@@ -7,10 +7,10 @@ Source: docs/reference/iceberg-notes.md 6.6; sequence numbers in the specificati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from committer.iceberg.entry.data_file import ManifestEntry
+from committer.iceberg.entry.data_file import ManifestContent, ManifestEntry
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.plan.operations.change import Base
@@ -48,6 +48,10 @@ class Since:
         """Return whether a manifest may list files that were added after the base."""
         is_later = row.sequence_number > self.sequence_number
         return self.is_all or is_later or row.added_snapshot_id in self.ids
+
+    def rows(self, head: Head, content: ManifestContent) -> Iterator[ManifestFile]:
+        """Yield the manifests of a head that may list files which were added after the base."""
+        return filter(self.may_hold_new, head.live_rows(content))
 
 
 def since_base(base: Base, head: Head) -> Since | Conflict:

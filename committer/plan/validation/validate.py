@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
 from committer.iceberg.deletes.position_deletes import referenced_data_file
-from committer.iceberg.entry.data_file import DataFile, DataFileContent
+from committer.iceberg.entry.data_file import DataFile, DataFileContent, is_position_delete_file
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression, Or
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.plan.operations.change import Change, RewriteGroup
@@ -21,14 +21,17 @@ from committer.plan.operations.head import Head, may_hold_any
 from committer.plan.validation.added import AddedCheck, NumberedBackCheck
 from committer.plan.validation.added_within import AddedWithinCheck
 from committer.plan.validation.deleted import DeletedCheck
-from committer.plan.validation.file_deletes import FileDeletesCheck
+from committer.plan.validation.file_deletes import (
+    NUMBERED_BACK,
+    REPLACED,
+    UPDATED,
+    FileDeletesCheck,
+)
 from committer.plan.validation.loaded_manifests import Check, dealt, load
 from committer.plan.validation.named_files import LiveCheck, MayHold, NamedFiles, PlaceCheck
 from committer.plan.validation.new_deletes import (
     MovedRowsCheck,
     NewDeletesCheck,
-    UpdatedRowsCheck,
-    is_position_delete_file,
 )
 from committer.plan.validation.partitions_empty import PartitionsEmptyCheck
 from committer.plan.validation.rewritten_rows import RewrittenRowsCheck, added_rows
@@ -145,7 +148,7 @@ def _of_row_delta(change: Change, head: Head, since: Since | None) -> Iterator[C
             yield AddedCheck(head, since, scope, referenced)
         if change.updates_rows:
             yield FileDeletesCheck(head, since, removed)
-            yield UpdatedRowsCheck(head, since, referenced)
+            yield FileDeletesCheck(head, since, referenced, UPDATED)
             if unnamed:
                 yield NewDeletesCheck(head, since, _of_positions(head, unnamed))
             if not _names_all_that_it_reads(change, referenced):
@@ -165,8 +168,8 @@ def _of_rewrite(
     referenced = _referenced(change, head, deletes, added)
     removed = _removed(change, head)
     if since is not None and removed.paths:
-        by_position = change.data_sequence_number is not None
-        yield FileDeletesCheck(head, since, removed, by_position)
+        is_numbered = change.data_sequence_number is not None
+        yield FileDeletesCheck(head, since, removed, NUMBERED_BACK if is_numbered else REPLACED)
     elif since is not None and not deletes:
         yield NumberedBackCheck(head, since)
     yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "its delete files are of")

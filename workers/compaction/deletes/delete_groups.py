@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_of
-from committer.iceberg.entry.data_file import DataFile, ManifestEntry
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    ManifestEntry,
+    is_equality_delete_file,
+    is_position_delete_file,
+)
 from committer.iceberg.scan.scan_task import FileScanTask
 from workers.compaction.deletes.live_deletes import (
     LiveDeletes,
     delete_key,
-    is_equality_file,
-    is_position_file,
     stored_bytes,
 )
 from workers.compaction.rewrite_groups import RewriteSizes
@@ -63,7 +66,7 @@ def group_positions(
     """
     by_partition: defaultdict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
     for entry in live.entries:
-        if is_position_file(entry.data_file) and chooses(entry.data_file):
+        if is_position_delete_file(entry.data_file) and chooses(entry.data_file):
             by_partition[partition_of(entry.data_file)].append(entry)
     tasks = _by_partition(live.tasks)
     groups: list[DeletesGroup] = []
@@ -128,12 +131,12 @@ def group_equalities(
     """
     by_partition: defaultdict[PartitionKey, list[ManifestEntry]] = defaultdict(list)
     for entry in live.entries:
-        if is_equality_file(entry.data_file) and chooses(entry.data_file):
+        if is_equality_delete_file(entry.data_file) and chooses(entry.data_file):
             by_partition[partition_of(entry.data_file)].append(entry)
     joined = _Joined(by_partition)
     concerned: list[tuple[PartitionKey, FileScanTask]] = []
     for task in live.tasks:
-        keys = (partition_of(file) for file in task.delete_files if is_equality_file(file))
+        keys = (partition_of(file) for file in task.delete_files if is_equality_delete_file(file))
         chosen = [key for key in keys if key in by_partition]
         if chosen:
             joined.join(chosen)
@@ -163,7 +166,7 @@ def _conversion(removed: Sequence[ManifestEntry], tasks: Iterable[FileScanTask])
             read = (
                 file
                 for file in task.delete_files
-                if delete_key(file) in keys or not is_equality_file(file)
+                if delete_key(file) in keys or not is_equality_delete_file(file)
             )
             found.append(replace(task, delete_files=tuple(read)))
     return DeletesGroup(tuple(removed), tuple(found))

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 from committer.iceberg.deletes.deletion_vector import DeletionVector
 from committer.iceberg.deletes.deletion_vector_file import superseded_deletes
-from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile, is_equality_delete_file
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.schema.metadata_columns import IS_DELETED, ROW_POSITION
-from workers.compaction.deletes.live_deletes import is_equality_file
 from workers.files.deletes.position_delete_writer import DeleteForm
 from workers.read.deletes.delete_access import DeleteFiles
 from workers.read.deletes.delete_cache import SHARED_DELETES, DeleteCache
@@ -33,7 +32,7 @@ def positions_to_write(
     Of a task with equality deletes: the rows that these delete alone, with what `replaced_deletes`
     have. Of another one: all that its position deletes have. Errors: as `read_task`.
     """
-    by_value = tuple(file for file in task.delete_files if is_equality_file(file))
+    by_value = tuple(file for file in task.delete_files if is_equality_delete_file(file))
     files = DeleteFiles(read, open_file, cache)
     before = deleted_positions(task, files)
     if not by_value:

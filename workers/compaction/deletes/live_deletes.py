@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from committer.iceberg.deletes.delete_index import DeleteIndex
-from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestEntry
+from committer.iceberg.entry.data_file import DataFile, ManifestEntry
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
@@ -30,15 +30,6 @@ DeleteKey = tuple[str, int | None, int | None]
 def delete_key(file: DataFile) -> DeleteKey:
     """Return what tells a delete file from all others."""
     return file.file_path, file.content_offset, file.content_size_in_bytes
-
-
-def is_position_file(file: DataFile) -> bool:
-    """Return whether a file is one of position deletes, and no deletion vector."""
-    return file.content is DataFileContent.POSITION_DELETES and not file.is_deletion_vector
-
-
-def is_equality_file(file: DataFile) -> bool:
-    return file.content is DataFileContent.EQUALITY_DELETES
 
 
 def stored_bytes(file: DataFile) -> int:

@@ -12,14 +12,17 @@ from typing import Any
 
 import pytest
 
-from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.entry.data_file import (
+    DataFile,
+    is_equality_delete_file,
+    is_position_delete_file,
+)
 from tests.workers.compaction.deletes.tables_with_deletes import Table
 from workers.compaction.deletes.delete_groups import (
     DeletesGroup,
     group_equalities,
     group_positions,
 )
-from workers.compaction.deletes.live_deletes import is_equality_file, is_position_file
 from workers.compaction.rewrite_groups import RewriteSizes
 from workers.files.deletes.position_delete_writer import DeleteForm
 
@@ -43,7 +46,8 @@ def kinds(table: Table) -> tuple[int, int, int]:
     """Count vectors, files of position deletes, files of equality deletes."""
     files = [entry.data_file for entry in table.deletes]
     vectors = sum(file.is_deletion_vector for file in files)
-    return vectors, sum(map(is_position_file, files)), sum(map(is_equality_file, files))
+    positions = sum(map(is_position_delete_file, files))
+    return vectors, positions, sum(map(is_equality_delete_file, files))
 
 
 # --- Equality deletes ----------------------------------------------------------------------------
