@@ -80,7 +80,7 @@ def test_every_module_opens_by_saying_what_lives_there() -> None:
     assert silent == []
 
 
-# What a package says to keep something out.
+# The words by which a package keeps something out.
 KEEPING_OUT = re.compile(r"\b(no|not|nothing|neither|never|none|only|elsewhere)\b", re.IGNORECASE)
 
 

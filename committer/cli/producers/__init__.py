@@ -1,4 +1,4 @@
 """`frazil producer` and `frazil quarantine`: an operator's decisions about requests.
 
-What a decision does is in `committer.service.admin`, not here.
+`committer.service.admin` carries the decisions out: nothing of that is here.
 """

@@ -1,4 +1,4 @@
 """Filters: what they say, how they are read, and what they find of a row. No I/O.
 
-What they prove of files and manifests is in `pruning`.
+`pruning` decides which files and manifests a filter excludes: nothing of that is here.
 """

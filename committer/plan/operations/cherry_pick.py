@@ -100,9 +100,12 @@ def _source(head: Head, snapshot_id: int | None, wap_id: str | None) -> Snapshot
 def _published_before(head: Head, wap_id: str | None) -> Conflict | None:
     for one in head.ancestors():
         if wap_id in _wap_ids(one):
-            what = f"`wap.id` `{wap_id}` was published before, in snapshot {one.snapshot_id}"
-            return Conflict(ConflictCode.PICKED, what, one.snapshot_id)
+            return Conflict(ConflictCode.PICKED, _published_text(wap_id, one), one.snapshot_id)
     return None
+
+
+def _published_text(wap_id: str | None, ancestor: Snapshot) -> str:
+    return f"`wap.id` `{wap_id}` was published before, in snapshot {ancestor.snapshot_id}"
 
 
 def _picked_before(head: Head, source: Snapshot) -> Conflict | None:
@@ -117,7 +120,7 @@ def _picked_before(head: Head, source: Snapshot) -> Conflict | None:
         if shared is not None:
             what = _said_before(shared, one, source, head.branch)
         elif published is not None:
-            what = f"`wap.id` `{published}` was published before, in snapshot {one.snapshot_id}"
+            what = _published_text(published, one)
         else:
             continue
         return Conflict(ConflictCode.PICKED, what, one.snapshot_id)

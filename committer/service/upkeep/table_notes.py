@@ -1,5 +1,5 @@
-"""What is stored about the clean-up of one table: the notes of its files to delete, which the tasks
-write before they delete any, and the replays of its requests.
+"""The stored notes of one table's clean-up: its files to delete, which the tasks note before they
+delete any, and the replays of its requests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the commands say of a refused request of which only the answer is kept."""
+"""The commands report a refused request of which only the answer is kept as an answer."""
 
 from __future__ import annotations
 
