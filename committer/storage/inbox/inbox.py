@@ -235,9 +235,8 @@ class Quarantine(_Keyed):
 
         Absent: `NotFoundError`. Errors: `InvalidRequestError` where it has no readable record.
         """
-        return read_quarantined(await self._start(key, RECORD_BYTES_MAX + LINE_BYTES_MAX + 1), key)[
-            1
-        ]
+        start = await self._start(key, RECORD_BYTES_MAX + LINE_BYTES_MAX + 1)
+        return read_quarantined(start, key)[1]
 
     async def readable_record(self, key: str) -> QuarantineRecord | None:
         """Read the record alone; None where there is none, or none that can be read."""
