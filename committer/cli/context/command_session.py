@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -132,14 +132,30 @@ def checked_branch(text: str) -> str:
     """Return the name of a branch from the command line, if a request can name it.
     Errors: `typer.BadParameter`.
     """
+    from committer.request.request_model import Name
+
+    return _checked(text, Name)
+
+
+def checked_producer(text: str) -> str:
+    """Return a producer's id from the command line, if a request can have it.
+    Errors: `typer.BadParameter`.
+    """
+    from committer.request.commit_request import ProducerId
+
+    return _checked(text, ProducerId)
+
+
+def _checked(text: str, kind: Any) -> str:
     from pydantic import TypeAdapter, ValidationError
 
-    from committer.request.request_model import Name, problem_text
+    from committer.request.request_model import problem_text
 
     try:
-        return TypeAdapter(Name).validate_python(text)
+        checked: str = TypeAdapter(kind).validate_python(text)
     except ValidationError as error:
         raise typer.BadParameter(problem_text(error.errors()[0])) from None
+    return checked
 
 
 def parse_identifier(text: str) -> TableIdentifier:

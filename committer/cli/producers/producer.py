@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.command_session import (
+    checked_branch,
+    checked_producer,
+    parse_identifier,
+    run_with_parts,
+)
 from committer.cli.context.common_options import AsJson, TableArgument, Yes
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.printing import confirm, print_json, print_json_lines, print_table, say
@@ -41,6 +46,16 @@ class ProducerPlace:
         from committer.plan.ledger.producer_decisions import ProducerName
 
         return ProducerName(self.producer, self.branch)
+
+
+@dataclass(frozen=True, slots=True)
+class NewProducerPlace(ProducerPlace):
+    """The same, of a producer that the table may not know: one that a request can name."""
+
+    producer: Annotated[str, typer.Argument(callback=checked_producer, help="The producer's id.")]
+    branch: Annotated[
+        str, typer.Option("--branch", callback=checked_branch, help="On this branch.")
+    ] = "main"
 
 
 @app.command("list")
@@ -92,7 +107,7 @@ def show(place: ProducerPlace, as_json: AsJson = False) -> None:
 @app.command()
 @grouped
 def freeze(
-    place: ProducerPlace,
+    place: NewProducerPlace,
     reason: Annotated[
         str, typer.Option("--reason", help="For those who find its requests in quarantine.")
     ] = "",

@@ -65,6 +65,25 @@ def test_a_producer_is_frozen_with_a_reason_and_thawed(frazil: Frazil) -> None:
     assert str(entry_of(frazil).epochs) == "0-3"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("",), "producer"),
+        (("..",), "expected 1 to 200 characters"),
+        (("é" * 100,), "expected 1 to 200 characters"),
+        (("query-1", "--branch", ""), "--branch"),
+    ],
+)
+def test_a_name_that_no_request_can_have_is_not_frozen(
+    frazil: Frazil, arguments: tuple[str, ...], said: str
+) -> None:
+    create(frazil)
+    answer = frazil("producer", "freeze", "db.flights", *arguments)
+    assert answer.code == 2
+    assert said in answer.err
+    assert frazil("producer", "list", "db.flights", "--json").lines == []
+
+
 def test_show_says_why_a_rollback_froze_it_and_what_may_be_done(frazil: Frazil) -> None:
     create(frazil)
     put_entry(frazil, lost=True)
