@@ -82,12 +82,14 @@ def _run(command: list[str], environment: dict[str, str], timeout_s: float) -> N
 
 def _cached(name: str, make: Callable[[Path], None]) -> Path:
     """Return the folder of this name in the cache; it is made elsewhere, and appears whole."""
-    folder = CACHE / name
     CACHE.mkdir(exist_ok=True)
-    with (CACHE / f"{name}.lock").open("w") as lock:
+    # npm installs nothing into a folder that is named through a symbolic link.
+    cache = CACHE.resolve()
+    folder = cache / name
+    with (cache / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.is_dir():
-            with tempfile.TemporaryDirectory(dir=CACHE) as temporary:
+            with tempfile.TemporaryDirectory(dir=cache) as temporary:
                 fresh = Path(temporary) / name
                 fresh.mkdir()
                 make(fresh)
