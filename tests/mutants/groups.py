@@ -26,6 +26,13 @@ GROUPS = (
         ("tests/service/transactions/test_transactions.py -k another_attempt_of_an_epoch",),
     ),
     Mutant(
+        "request_in_flight_is_not_passed_on",
+        "committer/service/transactions/table_transactions.py",
+        "        self.waiting.withdraw((*self._too_many, *self._foreign))\n",
+        "        pass\n",
+        ("tests/service/transactions/test_table_transactions.py -k in_flight",),
+    ),
+    Mutant(
         "group_lands_without_the_table_that_has_moved",
         "committer/catalog/sql/sql_catalog.py",
         "                        return GroupConflict((swap.base.identifier,))\n",

@@ -168,10 +168,12 @@ class TableTransactions:
         """Pass the requests on whose transactions another committer gathers, and return those to
         the inbox that are too many. There they are found again, if nothing ends them.
         """
+        # The batch of a transaction that was called off is not sent again, and if an attempt has
+        # landed after all, the ledger tells.
+        self.waiting.withdraw((*self._too_many, *self._foreign))
         for key in self._too_many:
-            if (pending := self.waiting.find(key)) is not None:
-                self.transactions.give_back(pending)
-                self.waiting.end(key, Stage.RETURNED)
+            if key in self.waiting:
+                self.transactions.give_back(self.waiting.end(key, Stage.RETURNED))
         for key in self._foreign:
             pending = self.waiting.find(key)
             if pending is None:
