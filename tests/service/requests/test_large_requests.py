@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from committer.iceberg.entry.data_file import ManifestEntry, ManifestEntryStatus
-from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
 from committer.plan.batch.request_check import CheckedRequest, Checker, Inflates, NeedsManifests
@@ -18,7 +16,7 @@ from committer.ports.queue import ALL_SHARDS, Delivery
 from committer.ports.storage import NewObject, Storage
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
-from committer.request.request_format import EncodedRequest, InlineManifest, seal_request
+from committer.request.request_format import EncodedRequest, seal_request
 from committer.service.checks import large_checks
 from committer.service.ingest import committer_pool
 from committer.service.requests import large_requests
@@ -30,11 +28,12 @@ from committer.service.telemetry.instrumented_ports import InstrumentedStorage
 from tests.support.builders.bad_requests import naming
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import (
-    SYNC,
+    LARGE_FILES,
     build_file,
     build_line,
     build_manifest,
     build_request,
+    large,
     seal,
 )
 from tests.support.clock.virtual_time import LoopWorld
@@ -45,7 +44,7 @@ from tests.support.service.outside import add_table, foreign_commit, put_raw
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
-FILES = 400
+FILES = LARGE_FILES
 CHECK_S = 100.0
 RECORD_S = 5.0
 KIB = 1024
@@ -107,21 +106,6 @@ class SlowQuarantine(InstrumentedStorage):
         if "/quarantine/" in objects[0].location:
             await asyncio.sleep(RECORD_S)
         await self.inner.create(objects)
-
-
-def large(table: LoadedTable, producer: str, **more: object) -> EncodedRequest:
-    """Build a request with so many files that no doorbell carries them."""
-    line = build_line(table, producer=producer, **more)  # type: ignore[arg-type]  # passed through
-    metadata = table.metadata
-    files = [build_file(metadata, line.attempt, number=number) for number in range(FILES)]
-    context = ManifestContext(
-        metadata.format_version, metadata.current_schema, metadata.default_spec
-    )
-    entries = (ManifestEntry(ManifestEntryStatus.ADDED, None, None, None, file) for file in files)
-    content = encode_manifest(entries, context, codec="null", sync=SYNC).content
-    sealed = seal(line, [InlineManifest(content, "data", 0, FILES, 10 * FILES)])
-    assert len(sealed.content) > large_requests.LARGE_BYTES_MIN
-    return sealed
 
 
 async def landed(harness: ServiceHarness, producer: str) -> bool:

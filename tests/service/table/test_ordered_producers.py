@@ -10,19 +10,13 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import NewObject
 from committer.request.request_format import EncodedRequest
 from tests.support.builders.operation_requests import build_operation
-from tests.support.builders.request_builders import build_request, seal, sealed_manifests
+from tests.support.builders.request_builders import build_request, ordered
 from tests.support.service.outside import foreign_commit
 from tests.support.service.scripted import branch_at
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
 GONE = ["memory://warehouse/db/flights/data/never.parquet"]
-
-
-def ordered(sealed: EncodedRequest) -> EncodedRequest:
-    producer = sealed.request.producer.model_copy(update={"ordered": True})
-    line = sealed.request.model_copy(update={"producer": producer, "manifests": ()})
-    return seal(line, sealed_manifests(sealed))
 
 
 def append(table: LoadedTable, epoch: int, branch: str = "main") -> EncodedRequest:

@@ -21,6 +21,7 @@ from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import (
     build_line,
     build_request,
+    ordered,
     seal,
     sealed_manifests,
 )
@@ -598,12 +599,6 @@ async def test_a_flood_of_incomplete_transactions_waits_in_the_inbox_and_delays_
         await harness.settle(6_000.0)
     assert len(await harness.quarantined()) == 40
     assert await harness.outstanding() == []
-
-
-def ordered(sealed: EncodedRequest) -> EncodedRequest:
-    producer = sealed.request.producer.model_copy(update={"ordered": True})
-    line = sealed.request.model_copy(update={"producer": producer, "manifests": ()})
-    return seal(line, sealed_manifests(sealed))
 
 
 async def test_an_epoch_of_an_ordered_producer_waits_for_a_lower_one_in_a_transaction() -> None:

@@ -27,6 +27,8 @@ from committer.request.request_format import (
 from committer.request.transaction import TableName
 
 SYNC = bytes(range(16))
+# Of a large request.
+LARGE_FILES = 400
 
 
 def build_file(
@@ -158,3 +160,23 @@ def sealed_manifests(sealed: EncodedRequest) -> list[InlineManifest]:
         for one in sealed.request.manifests
         if one.offset is not None
     ]
+
+
+def ordered(sealed: EncodedRequest) -> EncodedRequest:
+    """Return the request as one of an ordered producer."""
+    producer = sealed.request.producer.model_copy(update={"ordered": True})
+    line = sealed.request.model_copy(update={"producer": producer, "manifests": ()})
+    return seal(line, sealed_manifests(sealed))
+
+
+def large(table: LoadedTable, producer: str, **more: object) -> EncodedRequest:
+    """Build a request with so many files that no doorbell carries them."""
+    line = build_line(table, producer=producer, **more)  # type: ignore[arg-type]  # passed through
+    metadata = table.metadata
+    files = [build_file(metadata, line.attempt, number=number) for number in range(LARGE_FILES)]
+    context = ManifestContext(
+        metadata.format_version, metadata.current_schema, metadata.default_spec
+    )
+    entries = (ManifestEntry(ManifestEntryStatus.ADDED, None, None, None, file) for file in files)
+    content = encode_manifest(entries, context, codec="null", sync=SYNC).content
+    return seal(line, [InlineManifest(content, "data", 0, LARGE_FILES, 10 * LARGE_FILES)])
