@@ -28,6 +28,7 @@ from committer.service.settle.endings import Endings
 from committer.service.settle.recently_quarantined import RecentlyQuarantined
 from committer.service.settle.settler import Settler
 from committer.service.sharding.shard_leases import ShardLeases
+from committer.service.table.eviction import HeldRoom
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.service.transactions.forwarder import Forwarder
@@ -59,7 +60,8 @@ class ProcessWiring:
             settings.service.breaker_threshold, settings.service.breaker_pause_s
         )
         self.breakers = CircuitBreakers(breaking, world)
-        self.deferred = DeferredDoorbells()
+        self.deferred = DeferredDoorbells(world)
+        self.held_room = HeldRoom()
         self.named = NamedManifests(world)
         self.settled = SettledByTable()
         self.transactions = Transactions(

@@ -116,7 +116,9 @@ class TableWiring:
             requests_max,
             transactions,
         )
-        eviction = Eviction(waiting, batches, process.breakers, process.deferred)
+        eviction = Eviction(
+            waiting, batches, process.breakers, process.deferred, process.held_room, condition
+        )
         return TableCommitter(
             identifier, table_uuid, waiting, rounds, eviction, pacer, condition, upkeep
         )

@@ -81,7 +81,8 @@ class Pending:
     the state generation after whose load the inbox object was seen to exist. `is_authentic`: its
     signature was checked, or need not be. `suspicion` is why an attempt with this request alone
     failed: a verdict once fresh metadata agrees; `conflict` the code, if it is one. `named_bytes`:
-    of the manifests that were read for it.
+    of the manifests that were read for it. `held_bytes`: the memory that it took when it
+    was deferred last.
     """
 
     key: InboxKey
@@ -98,6 +99,7 @@ class Pending:
     conflict: str | None = None
     deferral_count: int = 0
     named_bytes: int = 0
+    held_bytes: int = 0
 
     @property
     def checked(self) -> CheckedRequest | None:
@@ -142,6 +144,7 @@ class Waiting(Collection[str]):
         self._ready: dict[str, Pending] = {}
         self._deferred: dict[str, tuple[float, Pending]] = {}
         self._aside: dict[str, Pending] = {}
+        self._failing: dict[str, Pending] = {}
         self.changed = asyncio.Event()
         self.size_bytes = 0
         self.large_bytes = 0
@@ -187,6 +190,11 @@ class Waiting(Collection[str]):
     def oldest_ms(self) -> int | None:
         """Since when the oldest of all has been durable."""
         return min((one.durable_ms for one in self.all()), default=None)
+
+    @property
+    def failing(self) -> Collection[Pending]:
+        """Those that failed for a reason of their own at least once: deferred, or retried now."""
+        return self._failing.values()
 
     # --- Arrival ---
 
@@ -289,6 +297,7 @@ class Waiting(Collection[str]):
 
     def _remove(self, key: str) -> Pending:
         pending = self._ready.pop(key)
+        self._failing.pop(key, None)
         self._count(pending, -1)
         self.drop_named(pending)
         return pending
@@ -306,6 +315,11 @@ class Waiting(Collection[str]):
             if pending.stage is not Stage.IN_FLIGHT and is_evicted(pending):
                 yield self.end(key, Stage.RETURNED)
 
+    def give_up(self, pending: Pending) -> Pending:
+        """Return a deferred request to the inbox."""
+        self._make_ready(pending.key)
+        return self.end(pending.key, Stage.RETURNED)
+
     def defer(self, pending: Pending, error: Exception) -> None:
         """Retry a ready request later that fails for a reason of its own: its manifest cannot be
         read, its quarantine record not written. It does not block the others.
@@ -316,6 +330,8 @@ class Waiting(Collection[str]):
         delay_s = retry_s(pending.deferral_count + 2, self._world.jitter())
         delay_s = delay_s if is_passing else FAULT_PAUSE_S
         pending.deferral_count += 1
+        pending.held_bytes = _held_bytes(pending)
+        self._failing[pending.key] = pending
         self.hold(pending, delay_s)
 
     def hold(self, pending: Pending, delay_s: float) -> None:
@@ -341,11 +357,15 @@ class Waiting(Collection[str]):
         return how long until the next one.
         """
         now_s = self._world.monotonic_s()
-        for key, (until_s, pending) in list(self._deferred.items()):
+        for key, (until_s, _) in list(self._deferred.items()):
             if until_s <= now_s:
-                self._move(pending, _known_stage(pending))
-                self._ready[key] = self._deferred.pop(key)[1]
+                self._make_ready(key)
         return min((until_s - now_s for until_s, _ in self._deferred.values()), default=None)
+
+    def _make_ready(self, key: str) -> None:
+        _, pending = self._deferred.pop(key)
+        self._move(pending, _known_stage(pending))
+        self._ready[key] = pending
 
     # --- Manifests that a request names ---
 
@@ -361,6 +381,13 @@ class Waiting(Collection[str]):
         """Drop the manifests that a request names: they are read anew if they are needed again."""
         self._named.give_back(pending.named_bytes)
         pending.named_bytes = 0
+
+
+def _held_bytes(pending: Pending) -> int:
+    """Return the memory of a request, by its share of the room: large ones have a third of it."""
+    size_bytes = len(pending.sealed.content)
+    large_bytes = size_bytes if size_bytes > LARGE_BYTES_MIN else 0
+    return pending.weight_bytes + 3 * (large_bytes + pending.named_bytes)
 
 
 def _known_stage(pending: Pending) -> Stage:

@@ -86,6 +86,7 @@ class TableCommitter:
         finally:
             # The table's next committer reports its condition.
             self.condition.clear()
+            self.eviction.close()
             await self.rounds.close()
             await self.upkeep.close()
 

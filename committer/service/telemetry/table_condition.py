@@ -65,6 +65,20 @@ class TableCondition:
             f" has not moved: {cause}",
         )
 
+    def returned(self) -> None:
+        """Note that deferred requests wait in the inbox, as they are too many for memory."""
+        why = (
+            "requests that cannot land for now are too many for memory, and wait in the inbox: see"
+            " `request.deferred` and `producer.stopped` in the log"
+        )
+        if self._health.degraded(self._deferred, why):
+            log.warning("requests.returned", table=str(self._identifier))
+
+    def none_returned(self) -> None:
+        """Clear the condition of the deferred requests."""
+        if self._health.healthy(self._deferred):
+            log.info("requests.recovered", table=str(self._identifier))
+
     def recovered(self, *, is_sure: bool) -> None:
         """Clear the condition after a success.
         `is_sure`: no answer is outstanding that the condition may be about."""
@@ -82,3 +96,7 @@ class TableCondition:
     @property
     def _component(self) -> str:
         return f"table {self._identifier}"
+
+    @property
+    def _deferred(self) -> str:
+        return f"deferred requests of {self._identifier}"

@@ -38,7 +38,7 @@ def part_with(
     pending = Pending(InboxKey(sealed.key), sealed, 0)
     waiting.add(pending)
     waiting.checked(pending, Check(basis, checked))
-    forwarder = Forwarder(queue, DeferredDoorbells())
+    forwarder = Forwarder(queue, DeferredDoorbells(world))
     part = TableTransactions(
         tables[0].metadata.require_uuid(),
         MemoryCatalog(storage=MemoryStorage(world=world)),

@@ -83,10 +83,10 @@ def refer(path: str, content: bytes) -> ManifestReference:
 
 
 def naming(
-    table: LoadedTable, producer: str, name: str = "handed.avro"
+    table: LoadedTable, producer: str, name: str = "handed.avro", *, epoch: int = 0
 ) -> tuple[EncodedRequest, NewObject]:
     """Build a request that names its manifest, and the manifest."""
-    line = build_line(table, producer=producer)
+    line = build_line(table, producer=producer, epoch=epoch)
     content = hand_over(table, entry(file_of(table, line))).content
     path = f"{table.metadata.location}/metadata/{name}"
     sealed = seal(line.model_copy(update={"manifests": (refer(path, content),)}), ())
