@@ -34,7 +34,7 @@ from committer.iceberg.pruning.metrics_evaluator import (
     inclusive_metrics_evaluator,
     strict_metrics_evaluator,
 )
-from committer.iceberg.pruning.projection import inclusive_projection, strict_projection
+from committer.iceberg.pruning.projection import inclusive_projection
 from committer.iceberg.pruning.residual import residual_evaluator
 from committer.iceberg.schema.partition_spec import (
     PartitionField,
@@ -61,6 +61,7 @@ from committer.iceberg.values.types import (
     UUIDType,
 )
 from tests.conformance.check import Mismatch, as_floats, same, same_value
+from tests.support.builders.projections import strict_projection
 from tests.support.iceberg.expression_builders import printed, sets_in_order, unbound, vector_schema
 from tests.support.iceberg.random_metrics import manifest_with
 from tests.support.iceberg.vector_values import json_text, vector_type

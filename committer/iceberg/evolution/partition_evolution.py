@@ -114,9 +114,6 @@ class PartitionSpecUpdate:
         self._added.append(field)
         return self
 
-    def add_identity(self, source: str) -> Self:
-        return self.add_field(source)
-
     def _check_one_time_field(self, key: _Key, source: str) -> None:
         source_id, transform = key
         for each in self._added:

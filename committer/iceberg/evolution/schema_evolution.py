@@ -47,10 +47,8 @@ class SchemaUpdate:
 
     Names are those before the changes, dotted for nested fields; an added column has the name that
     it was added under. `specs`: all of the table, as no promotion may change their values and no
-    column may take the name of a partition field. `allow_incompatible_changes` permits required
-    columns without a default, and optional columns to become required, although existing rows may
-    then read as null. Errors of every method: `InvalidMetadataError` for a change that the rules
-    forbid.
+    column may take the name of a partition field. Errors of every method: `InvalidMetadataError`
+    for a change that the rules forbid.
     """
 
     def __init__(
@@ -61,13 +59,11 @@ class SchemaUpdate:
         format_version: int,
         specs: Iterable[PartitionSpec] = (),
         case_sensitive: bool = True,
-        allow_incompatible_changes: bool = False,
     ) -> None:
         self.schema = schema
         self.format_version = format_version
         self.case_sensitive = case_sensitive
         self._specs = tuple(specs)
-        self._allow_incompatible_changes = allow_incompatible_changes
         self._last_column_id = last_column_id
         self._numbers = self._column_ids()
         self._changes = SchemaChanges()
@@ -112,7 +108,7 @@ class SchemaUpdate:
         write default. A required column needs one.
         """
         parent_id, full_name = self._place(name, parent)
-        if required and default is None and not self._allow_incompatible_changes:
+        if required and default is None:
             raise InvalidMetadataError(
                 f"column `{full_name}`: a required column needs a default value"
             )
@@ -220,18 +216,6 @@ class SchemaUpdate:
     def make_column_optional(self, name: str) -> Self:
         field = self._latest(name)
         return self._keep(replace(field, required=False)) if field.required else self
-
-    def require_column(self, name: str) -> Self:
-        """Make a column required: a new one with a default, others as an incompatible change."""
-        field = self._latest(name)
-        if field.required:
-            return self
-        is_filled = field.field_id in self._added_parents and field.initial_default is not None
-        if not (is_filled or self._allow_incompatible_changes):
-            raise InvalidMetadataError(
-                f"column `{name}`: an optional column cannot become required, its rows may be null"
-            )
-        return self._keep(replace(field, required=True))
 
     # --- Order, identifiers ----------------------------------------------------------------------
 

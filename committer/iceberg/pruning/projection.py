@@ -1,33 +1,24 @@
-"""Projections: what a filter on rows says of partitions.
+"""Inclusive projections of filters on rows.
 
-An inclusive projection holds for the partition of every row that matches. A strict one holds only
-for partitions all of whose rows match. Both are bound to the partition type.
+An inclusive projection holds for the partition of every row that matches. It is bound to the
+partition type.
 Source: the specification, "Scan Planning".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import reduce
-
 from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.expression import (
-    ALWAYS_FALSE,
     ALWAYS_TRUE,
     And,
     BoundReference,
     Expression,
-    Or,
     Predicate,
     map_predicates,
     rewrite_not,
     term_of,
 )
-from committer.iceberg.pruning.transform_projection import (
-    Projection,
-    project_inclusive,
-    project_strict,
-)
+from committer.iceberg.pruning.transform_projection import project_inclusive
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import Transform
@@ -37,33 +28,16 @@ def inclusive_projection(
     spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
 ) -> Expression:
     """Return the inclusive projection of an unbound filter. Errors: as `bind`."""
-    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
-    return _projection(spec, schema, bound, project_inclusive, And.of, ALWAYS_TRUE)
-
-
-def strict_projection(
-    spec: PartitionSpec, schema: Schema, filter: Expression, case_sensitive: bool = True
-) -> Expression:
-    """Return the strict projection of an unbound filter. Errors: as `bind`."""
-    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
-    return _projection(spec, schema, bound, project_strict, Or.of, ALWAYS_FALSE)
-
-
-def _projection(
-    spec: PartitionSpec,
-    schema: Schema,
-    bound: Expression,
-    project: Callable[[Transform, BoundReference, Predicate], Projection],
-    joined: Callable[[Expression, Expression], Expression],
-    nothing: Expression,
-) -> Expression:
-    """Project each predicate to each partition field of its column, and join what is known."""
     targets = partition_targets(spec, schema)
 
     def projected(predicate: Predicate) -> Expression:
-        found = (project(*target, predicate) for target in targets_of(predicate, targets))
-        return reduce(joined, (one for one in found if one is not None), nothing)
+        answer: Expression = ALWAYS_TRUE
+        for target in targets_of(predicate, targets):
+            one = project_inclusive(*target, predicate)
+            answer = answer if one is None else And.of(answer, one)
+        return answer
 
+    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
     return map_predicates(bound, projected)
 
 

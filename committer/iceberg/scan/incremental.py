@@ -1,19 +1,16 @@
-"""Scans of what changed between two snapshots: files that were appended, or all changes.
+"""Scans of the files that were appended between two snapshots.
 
-No I/O, as in `plan_files.py`. Snapshots count along the lineage of the last one. Errors of both
-scans: as `plan_files`, and `NotFoundError` where the first snapshot is not in that lineage.
-`plan_changes` has no caller in the service: it is for programs that read a table, as
-`docs/how-to/plan-a-scan.md` says.
-Source: the reference's incremental append and changelog scans.
+No I/O, as in `plan_files.py`. Snapshots count along the lineage of the last one. Errors: as
+`plan_files`, and `NotFoundError` where the first snapshot is not in that lineage.
+Source: the reference's incremental append scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
-from committer.errors import NotFoundError, UnsupportedError
+from committer.errors import NotFoundError
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntryStatus
 from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.manifest.manifest_list import ManifestFile
@@ -26,7 +23,7 @@ from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.scan.snapshot_manifests import Read, snapshot_manifests
 from committer.iceberg.scan.time_travel import find_snapshot
 
-_APPEND, _REPLACE = "append", "replace"
+_APPEND = "append"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +35,6 @@ class SnapshotRange:
     after: int | None = None
     up_to: int | None = None
     with_first: bool = False
-
-
-class ChangeType(Enum):
-    """The change of the rows of a file."""
-
-    INSERT = "insert"
-    DELETE = "delete"
-
-
-@dataclass(frozen=True, slots=True)
-class ChangelogTask:
-    """All rows of a data file appeared or vanished with a snapshot.
-
-    `change_ordinal` counts the snapshots of the range from 0, in their order.
-    """
-
-    change_type: ChangeType
-    change_ordinal: int
-    commit_snapshot_id: int
-    task: FileScanTask
 
 
 def plan_appends(
@@ -80,61 +57,8 @@ def plan_appends(
 def added_files(scan: Scan, snapshots: Sequence[Snapshot], read: Read) -> Iterator[FileScanTask]:
     """Plan the data files that these snapshots have added, in the order of the snapshots, and of
     their manifests. No deletes apply."""
-    found = _changed_files(scan, snapshots, _ADDED, read)
+    found = _added_files(scan, snapshots, read)
     return (FileScanTask(file, (), residual, head) for head, file, residual in found)
-
-
-def plan_changes(
-    metadata: TableMetadata,
-    found_in: SnapshotRange,
-    *,
-    read: Read,
-    filter: Expression = ALWAYS_TRUE,
-    case_sensitive: bool = True,
-) -> Iterator[ChangelogTask]:
-    """Plan the data files that snapshots of a range have added or removed, the newest first.
-
-    Snapshots that only replace files by equal ones are left out. Errors: also `UnsupportedError`
-    for a snapshot with delete files, as in Iceberg Java.
-    """
-    scan = Scan(metadata, scan_filter(metadata, filter, case_sensitive=case_sensitive))
-    snapshots = [
-        snapshot
-        for snapshot in snapshots_between(metadata, found_in)
-        if snapshot.operation != _REPLACE
-    ]
-    oldest_first = enumerate(reversed(snapshots))
-    ordinals = {snapshot.snapshot_id: ordinal for ordinal, snapshot in oldest_first}
-    return _changes(scan, snapshots, ordinals, read)
-
-
-def _changes(
-    scan: Scan, snapshots: Sequence[Snapshot], ordinals: Mapping[int, int], read: Read
-) -> Iterator[ChangelogTask]:
-    # All of them before the first task: the caller must not fail half-way.
-    for snapshot in snapshots:
-        _check_no_deletes(snapshot, read)
-    found = _changed_files(scan, snapshots, _CHANGED, read)
-    for head, file, residual in found:
-        status, snapshot_id, _, _ = head
-        if snapshot_id is None:
-            continue
-        is_added = status is ManifestEntryStatus.ADDED
-        yield ChangelogTask(
-            ChangeType.INSERT if is_added else ChangeType.DELETE,
-            ordinals[snapshot_id],
-            snapshot_id,
-            FileScanTask(file, (), residual, head),
-        )
-
-
-def _check_no_deletes(snapshot: Snapshot, read: Read) -> None:
-    for row in snapshot_manifests(snapshot, read):
-        # Also where none is live any more: rows that vanish with their file may have been deleted.
-        if row.content == ManifestContent.DELETES:
-            raise UnsupportedError(
-                f"changes of snapshot {snapshot.snapshot_id}: it has delete files, expected none"
-            )
 
 
 # --- Snapshots of a range ------------------------------------------------------------------------
@@ -160,32 +84,26 @@ def snapshots_between(metadata: TableMetadata, found_in: SnapshotRange) -> list[
 
 # --- Files of a range ----------------------------------------------------------------------------
 
-_ADDED = frozenset((ManifestEntryStatus.ADDED,))
-_CHANGED = frozenset((ManifestEntryStatus.ADDED, ManifestEntryStatus.DELETED))
 
-
-def _changed_files(
-    scan: Scan, snapshots: Sequence[Snapshot], statuses: Collection[ManifestEntryStatus], read: Read
-) -> Iterator[FoundFile]:
-    """Yield the changes of files by these snapshots, in the order of the snapshots."""
+def _added_files(scan: Scan, snapshots: Sequence[Snapshot], read: Read) -> Iterator[FoundFile]:
+    """Yield the files that these snapshots added, in the order of the snapshots."""
     for snapshot in snapshots:
         for row in snapshot_manifests(snapshot, read):
             is_own = row.added_snapshot_id == snapshot.snapshot_id
             is_data = row.content == ManifestContent.DATA
             if is_own and is_data and scan.filter.may_match_manifest(row):
-                yield from _files_of_manifest(scan, row, statuses, read)
+                yield from _files_of_manifest(scan, row, read)
 
 
-def _files_of_manifest(
-    scan: Scan, row: ManifestFile, statuses: Collection[ManifestEntryStatus], read: Read
-) -> Iterator[FoundFile]:
+def _files_of_manifest(scan: Scan, row: ManifestFile, read: Read) -> Iterator[FoundFile]:
     asked = scan.filter
+    added, snapshot_id = ManifestEntryStatus.ADDED, row.added_snapshot_id
     wanted = FileFilter(
         residual=asked.residual(row.partition_spec_id),
         may_match=asked.may_match_file,
         field_ids=asked.field_ids,
         # A manifest that a snapshot of version 1 names itself may be of snapshots before it too.
-        keeps=lambda head: head[0] in statuses and head[1] == row.added_snapshot_id,
+        keeps=lambda head: head[0] == added and head[1] == snapshot_id,
     )
     spec = scan.metadata.spec_by_id(row.partition_spec_id)
     return iter_matching_files(read(row.manifest_path), row, spec, wanted)

@@ -16,7 +16,7 @@ class FileScanTask:
     """Read a data file, leave out what its delete files delete, keep what the residual matches.
 
     `delete_files` are in the order of their paths; `residual` is unbound. `head` is what the
-    manifest entry says beside the file, None for a task that was read from JSON.
+    manifest entry says beside the file, None for a task that is of no manifest.
     """
 
     file: DataFile

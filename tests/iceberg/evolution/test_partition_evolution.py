@@ -359,15 +359,15 @@ def their_update(table: TableMetadata) -> Any:
 
 def test_a_field_that_version_1_dropped_comes_back_beside_its_void_under_a_new_id() -> None:
     """The void one holds the id that it had; both in one spec would have none of their own."""
-    table = evolve(build_table(format_version=1, schema=SCHEMA), lambda u: u.add_identity("id"))
+    table = evolve(build_table(format_version=1, schema=SCHEMA), lambda u: u.add_field("id"))
     table = evolve(table, lambda u: u.remove_field("id"))
     table = apply_updates(table, [UpgradeFormatVersion(2)], base_location=None, now_ms=START_MS)
-    back = evolve(table, lambda u: u.add_identity("id")).default_spec
+    back = evolve(table, lambda u: u.add_field("id")).default_spec
     assert [(each.field_id, each.name, str(each.transform)) for each in back.fields] == [
         (1000, "id_1000", "void"),
         (1001, "id", "identity"),
     ]
-    instead = evolve(table, lambda u: u.remove_field("id"), lambda u: u.add_identity("id"))
+    instead = evolve(table, lambda u: u.remove_field("id"), lambda u: u.add_field("id"))
     assert [each.field_id for each in instead.default_spec.fields] == [1000]
 
 
@@ -377,7 +377,7 @@ def test_a_spec_with_fixed_values_is_not_made_and_may_be_left() -> None:
         column = table.current_schema.fields[-1]
         by_code = PartitionSpec(0, (PartitionField((column.field_id,), 1000, "code", IDENTITY),))
         with pytest.raises(UnsupportedError, match="`code`: identity of a fixed column"):
-            update_of(table).add_identity("code").apply()
+            update_of(table).add_field("code").apply()
         with pytest.raises(UnsupportedError, match="`code`: identity of a fixed column"):
             apply_updates(table, [AddPartitionSpec(by_code)], base_location=None, now_ms=START_MS)
         # Iceberg Java has made it.

@@ -83,7 +83,6 @@ def update_of(
     format_version: int = 3,
     specs: tuple[PartitionSpec, ...] = (),
     case_sensitive: bool = True,
-    allow_incompatible_changes: bool = False,
 ) -> SchemaUpdate:
     return SchemaUpdate(
         schema,
@@ -91,7 +90,6 @@ def update_of(
         format_version=format_version,
         specs=specs,
         case_sensitive=case_sensitive,
-        allow_incompatible_changes=allow_incompatible_changes,
     )
 
 
@@ -368,21 +366,11 @@ def test_default_of_a_nested_type_is_not_written() -> None:
         update_of().add_column("n", POINT, default=(None, None))
 
 
-def test_column_becomes_required_only_when_it_is_new_and_filled_or_on_demand() -> None:
-    filled = update_of().add_column("n", LongType(), default=1).require_column("n").apply()
+def test_a_new_column_is_required_only_with_a_default_and_others_become_optional() -> None:
+    filled = update_of().add_column("n", LongType(), required=True, default=1).apply()
     assert column(filled, "n").required
-    changes: tuple[Change, ...] = (
-        lambda update: update.require_column("Name"),
-        lambda update: update.add_column("n", LongType()).require_column("n"),
-        lambda update: update.add_column("n", LongType(), required=True),
-    )
-    for change in changes:
-        with pytest.raises(InvalidMetadataError, match="required"):
-            change(update_of())
-    forced = update_of(allow_incompatible_changes=True)
-    forced.require_column("Name").add_column("n", LongType(), required=True)
-    assert column(forced.apply(), "Name").required
-    assert column(forced.apply(), "n").required
+    with pytest.raises(InvalidMetadataError, match="required"):
+        update_of().add_column("n", LongType(), required=True)
     optional = update_of().make_column_optional("id").make_column_optional("place.x").apply()
     assert not column(optional, "id").required
     assert not column(optional, "place.x").required
@@ -482,13 +470,6 @@ def test_what_came_with_version_3_is_refused_before() -> None:
         change(update)
         with pytest.raises(InvalidMetadataError, match="needs format version 3"):
             update.apply()
-
-
-def test_unknown_column_is_always_optional() -> None:
-    update = update_of(allow_incompatible_changes=True)
-    update.add_column("n", UnknownType(), required=True)
-    with pytest.raises(InvalidMetadataError, match="an unknown column is optional"):
-        update.apply()
 
 
 # --- Union by name -------------------------------------------------------------------------------

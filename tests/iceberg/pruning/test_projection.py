@@ -28,7 +28,7 @@ from committer.iceberg.expressions.expression import (
 from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.expression_text import print_text
 from committer.iceberg.expressions.row_evaluator import predicate_evaluator, row_evaluator
-from committer.iceberg.pruning.projection import inclusive_projection, strict_projection
+from committer.iceberg.pruning.projection import inclusive_projection
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import (
@@ -52,6 +52,7 @@ from tests.support.builders.projections import (
     filters_on,
     one_column,
     one_field,
+    strict_projection,
 )
 from tests.support.iceberg.expression_builders import (
     printed,

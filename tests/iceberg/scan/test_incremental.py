@@ -1,24 +1,15 @@
-"""Changes between two snapshots, held against the entries that Iceberg Java sees."""
+"""Files appended between two snapshots, held against the entries that Iceberg Java sees."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from committer.errors import NotFoundError, UnsupportedError
-from committer.iceberg.entry.data_file import ManifestContent
+from committer.errors import NotFoundError
 from committer.iceberg.expressions.where_text import parse_where
-from committer.iceberg.manifest.manifest_list import encode_manifest_file, encode_manifest_list
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
-from committer.iceberg.scan.incremental import (
-    ChangeType,
-    SnapshotRange,
-    plan_appends,
-    plan_changes,
-)
-from committer.iceberg.scan.snapshot_manifests import snapshot_manifests
+from committer.iceberg.scan.incremental import SnapshotRange, plan_appends
 from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 BROKEN = "v2_identity_fixed_java_quirk"
@@ -65,62 +56,6 @@ def test_appended_files_are_those_that_append_snapshots_have_added(name: str) ->
         assert len(found) == len(tasks)
 
 
-def test_changes_are_the_files_that_were_added_and_removed() -> None:
-    name = "v2_overwrites"
-    metadata = load(name)
-    ids = lineage(metadata)
-    for at in (0, len(ids) // 2):
-        found_in = SnapshotRange(ids[at], ids[-1], with_first=True)
-        changes = list(plan_changes(metadata, found_in, read=read_bytes))
-        status = {ChangeType.INSERT: 1, ChangeType.DELETE: 2}
-        assert {
-            (one.task.file.file_path, status[one.change_type], one.commit_snapshot_id)
-            for one in changes
-        } == said(name, (1, 2), ids[at:])
-        assert {one.change_ordinal: one.commit_snapshot_id for one in changes} == {
-            ordinal: one for ordinal, one in enumerate(ids[at:]) if said(name, (1, 2), [one])
-        }
-
-
-def test_rewritten_files_are_no_changes() -> None:
-    metadata = load("v3_row_lineage")
-    replaced = [one.snapshot_id for one in metadata.snapshots if one.operation == "replace"]
-    changes = list(plan_changes(metadata, SnapshotRange(), read=read_bytes))
-    assert replaced and changes
-    assert not {one.commit_snapshot_id for one in changes} & set(replaced)
-
-
-def test_changes_of_snapshots_with_delete_files_are_refused() -> None:
-    metadata = load("v2_position_deletes")
-    with pytest.raises(UnsupportedError, match="delete files"):
-        next(plan_changes(metadata, SnapshotRange(), read=read_bytes))
-
-
-def test_changes_of_a_snapshot_that_removes_delete_files_are_refused_too() -> None:
-    """With its data file go rows that were deleted before: they do not vanish again."""
-    metadata = load("v2_position_deletes")
-    snapshot = metadata.current_snapshot
-    assert snapshot is not None and snapshot.manifest_list is not None
-    rows = [
-        replace(row, added_files_count=0, existing_files_count=0, deleted_files_count=1)
-        for row in snapshot_manifests(snapshot, read_bytes)
-        if row.content == ManifestContent.DELETES
-    ]
-    content = encode_manifest_list(
-        [encode_manifest_file(row, 2) for row in rows],
-        format_version=2,
-        snapshot_id=snapshot.snapshot_id,
-        parent_snapshot_id=snapshot.parent_snapshot_id,
-        sequence_number=snapshot.sequence_number,
-        first_row_id=None,
-        sync=bytes(16),
-        extra_metadata={},
-    )
-    last = SnapshotRange(snapshot.snapshot_id, with_first=True)
-    with pytest.raises(UnsupportedError, match="delete files"):
-        next(plan_changes(metadata, last, read=lambda location: content))
-
-
 def test_a_filter_leaves_out_files() -> None:
     metadata = load("v2_unpartitioned")
     every = list(plan_appends(metadata, SnapshotRange(), read=read_bytes))
@@ -153,7 +88,7 @@ def test_a_range_must_lie_in_one_lineage() -> None:
         with pytest.raises(NotFoundError, match=str(snapshot_id)):
             plan_appends(metadata, SnapshotRange(snapshot_id), read=read_bytes)
     with pytest.raises(NotFoundError):
-        plan_changes(metadata, SnapshotRange(up_to=1), read=read_bytes)
+        plan_appends(metadata, SnapshotRange(up_to=1), read=read_bytes)
     assert outside
 
 

@@ -1,4 +1,4 @@
-"""Columns, transforms and filters for tests of projections and their users."""
+"""Columns, transforms, filters and strict projections for tests of projections and their users."""
 
 from __future__ import annotations
 
@@ -6,11 +6,19 @@ from functools import cache
 
 from hypothesis import strategies as st
 
+from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.expression import (
+    ALWAYS_FALSE,
     Expression,
+    Or,
+    Predicate,
     Reference,
     Transformed,
+    map_predicates,
+    rewrite_not,
 )
+from committer.iceberg.pruning.projection import partition_targets, targets_of
+from committer.iceberg.pruning.transform_projection import project_strict
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import (
@@ -35,6 +43,20 @@ def one_column(kind: IcebergType) -> Schema:
 
 def one_field(transform: Transform) -> PartitionSpec:
     return PartitionSpec(0, (PartitionField((1,), 1000, "p", transform),))
+
+
+def strict_projection(spec: PartitionSpec, schema: Schema, filter: Expression) -> Expression:
+    """Project onto the partitions all of whose rows match: residuals rest on its predicates."""
+    targets = partition_targets(spec, schema)
+
+    def projected(predicate: Predicate) -> Expression:
+        answer: Expression = ALWAYS_FALSE
+        for target in targets_of(predicate, targets):
+            one = project_strict(*target, predicate)
+            answer = answer if one is None else Or.of(answer, one)
+        return answer
+
+    return map_predicates(bind(rewrite_not(filter), schema), projected)
 
 
 TRANSFORMS = [
