@@ -1,4 +1,4 @@
-"""Scenario (e): does a one-file commit stay as fast on a large table, and after many commits?
+"""Scenario (e): measures one-file commits on large tables, and after many commits.
 
 A machine is not equally fast at two moments minutes apart. So what is compared is measured in
 turns at one moment: tables of all sizes one after another, and a table with a long history beside a

@@ -1,4 +1,4 @@
-"""Where a process spends its time: sampled by py-spy while it works, told as shares of functions.
+"""Profiles a process: sampled by py-spy while it works, told as shares of functions.
 
 Only samples that hold the interpreter count, so waiting does not; what the kernel does for a
 process (syncing a file, say) is in its CPU time, but not here.

@@ -1,4 +1,4 @@
-"""Where Frazil is to stand against its peers, and where it stands. Pure."""
+"""The targets of Frazil against its peers, and its position. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which extra of Frazil brings a package, and the command that installs it on this machine.
+"""Names the extra of Frazil that brings a package, and the command that installs it.
 
 Standard library alone: this has to work where nothing else is installed. Frazil is on no package
 index, so a command names the clone or the wheel that Frazil was installed from.

@@ -122,9 +122,9 @@ NO_SNAPSHOT = 0
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Where an epoch landed, and what it stood for. `fingerprint` is shortened by
-    `short_fingerprint`. `snapshot_id`: for a request that makes none, or one without a ref, the
-    head of its branch at that time.
+    """The snapshot in which an epoch landed, and the content that it stood for. `fingerprint` is
+    shortened by `short_fingerprint`. `snapshot_id`: for a request that makes none, or one without a
+    ref, the head of its branch at that time.
     """
 
     epoch: int

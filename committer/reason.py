@@ -1,4 +1,4 @@
-"""Why a request is in quarantine: the public reason codes, and what an operator does about each."""
+"""The public reason codes of requests in quarantine, and an operator's next step for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from enum import StrEnum
 
 
 class Reason(StrEnum):
-    """Why a request is in quarantine. Codes are public: they are stored, printed and alarmed on."""
+    """The reason for which a request is in quarantine. Codes are public: they are stored, printed
+    and alarmed on.
+    """
 
     REQUEST_TRUNCATED = "request_truncated"
     REQUEST_MALFORMED = "request_malformed"

@@ -1,4 +1,4 @@
-"""How a table is reached: the catalog that the settings name, and reads that block their caller.
+"""Opens the catalog that the settings name, and reads tables in calls that block their caller.
 
 Each call opens what it needs and closes it, so a table needs no closing, may be shared by threads,
 and survives a fork. Where an event loop runs already (a notebook), the call runs in a thread.

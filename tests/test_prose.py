@@ -1,4 +1,5 @@
-"""Sentences name their subject (tools/prose.py); the docstrings of functions open with a verb."""
+"""Sentences name their subject (tools/prose.py); the docstrings of functions open with a verb, and
+no module's with a question."""
 
 from __future__ import annotations
 
@@ -18,6 +19,11 @@ NO_VERB = re.compile(
     r"|From|How|If|In|Is|It|Its|Many|Most|Neither|No|None|Not|Nothing|Of|On|Once|One|Only|Or|Our"
     r"|Over|Same|So|Some|Such|That|Their|There|These|They|Those|To|True|Two|Until|What|When|Where"
     r"|Whether|Which|While|Whole|Why|With|Without)\b|[^A-Z]"
+)
+# "Which adapter serves a location." names no subject, and a question none that answers it.
+HEADLESS = re.compile(
+    r"(?:Are|Did|Has|Have|How|Is|Was|Were|What|When|Where|Whether|Which|Who|Whose|Why)\b"
+    r"|.*\?(?:\s|$)"
 )
 NAMELESS = re.compile(r"\b(?:nobody|somebody|whoever)\b.{0,60}", re.I)
 
@@ -75,6 +81,30 @@ def test_docstrings_of_functions_open_with_a_verb() -> None:
 )
 def test_an_opening_without_a_verb_is_found(docstring: str, is_verb: bool) -> None:
     assert (NO_VERB.match(docstring) is None) is is_verb
+
+
+def test_docstrings_of_modules_say_what_the_module_does() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for folder in (*PRODUCTION, "bench", "tools")
+        for path in (ROOT / folder).rglob("*.py")
+        if HEADLESS.match(text := ast.get_docstring(ast.parse(path.read_text())) or "")
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("docstring", "is_headless"),
+    [
+        ("Assigns shards to committers.", False),
+        ("Whichever; the way of a `?x=1` in a URL.", False),
+        ("Which committer owns which shard.", True),
+        ("Did others add files? Code `added`.", True),
+        ("A report: is the loop alive?", True),
+    ],
+)
+def test_a_headless_opening_of_a_module_is_found(docstring: str, is_headless: bool) -> None:
+    assert (HEADLESS.match(docstring) is not None) is is_headless
 
 
 def test_pages_name_the_component_instead_of_nobody_and_somebody() -> None:

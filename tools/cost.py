@@ -16,7 +16,7 @@ SECONDS_A_MONTH = 30 * 24 * 3_600
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """How often a thing is paid for. Fractions are shares of what is done once for many."""
+    """The number of calls of each kind. Fractions are shares of what is done once for many."""
 
     put: float = 0.0
     list: float = 0.0

@@ -33,7 +33,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """How many times the speed of a peer's case Frazil is to have, at a size."""
+    """The speed that Frazil is to have at a size, as a multiple of a peer's."""
 
     case: str
     size: int

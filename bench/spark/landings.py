@@ -1,4 +1,4 @@
-"""When micro-batches are in a table: its pointer in the SQLite catalog, watched from outside.
+"""Times when micro-batches are in a table: its pointer in the SQLite catalog, watched from outside.
 
 The same for all writers: neither their clocks nor what they say of themselves counts.
 """

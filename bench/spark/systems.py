@@ -22,8 +22,9 @@ NAMESPACE = "bench"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where rows go. `partition`: the column that they are partitioned by. `fans_out`: rows stay in
-    the task that they come in; else a writer may distribute and sort them."""
+    """The target of rows. `partition`: the column that they are partitioned by. `fans_out`: rows
+    stay in the task that they come in; else a writer may distribute and sort them.
+    """
 
     name: str
     partition: str | None = None

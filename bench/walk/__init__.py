@@ -1,1 +1,1 @@
-"""How fast the entries of a manifest are checked, by how their maps of metrics are laid out."""
+"""Measures the speed of checking a manifest's entries, by the layout of their maps of metrics."""

@@ -136,8 +136,8 @@ def _descriptions(data_path: str | None) -> Loader:
 
 
 class _Session(AioSession):
-    """Where the usual settings are found; without what the library raises that is not its own, when
-    credentials cannot be renewed: whatever the provider raised, or that the new ones are expired.
+    """Finds credentials where every AWS tool does. A renewal that fails raises an error of the
+    library: never what a provider raised, nor that the new credentials are expired.
     """
 
     async def get_credentials(self) -> Any:  # type: ignore[override]  # typed as botocore's

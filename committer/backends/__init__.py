@@ -1,4 +1,4 @@
-"""Which adapter serves a location (`storage_schemes`), and which a catalog (`catalog_kinds`).
+"""Chooses the adapter of a location (`storage_schemes`), and that of a catalog (`catalog_kinds`).
 
 For the service, the command and the Spark side: properties become arguments. Libraries of an object
 store or a catalog are imported once a location or a kind asks for them: one machine runs without

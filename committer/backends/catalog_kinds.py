@@ -1,4 +1,4 @@
-"""Which adapter serves a catalog, by its kind, and with which arguments, by its properties.
+"""Chooses the adapter of a catalog by its kind, and its arguments by its properties.
 
 `open_rest` has those of a REST catalog. An adapter is imported once its kind is asked for.
 """

@@ -1,4 +1,4 @@
-"""Which storage serves a location: local files, S3, Google Cloud Storage, Azure."""
+"""Chooses the storage of a location: local files, S3, Google Cloud Storage, Azure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How a new table comes into a catalog, for the command and for writers. No text is parsed here."""
+"""Creates tables in a catalog, for the command and for writers. No text is parsed here."""

@@ -1,4 +1,4 @@
-"""Whether a table holds what was put in: sums by carrier and file paths, compared. Pure."""
+"""Compares a table with what was put in: sums by carrier, and file paths. Pure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ KEPT_MAX = 1_000
 
 
 class SkipKind(StrEnum):
-    """Why an entry is no object, or none that is read. Public: a label of a metric."""
+    """The kinds of entries of a listing that are no object, or none that is read. Public: a label
+    of a metric.
+    """
 
     LINK = "symbolic_link"
     FIFO = "fifo"

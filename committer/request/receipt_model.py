@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class ReceiptState(StrEnum):
-    """How far a request has come. Durable: it will not be lost. The other two are final."""
+    """The progress of a request. Durable: it will not be lost. The other two are final."""
 
     DURABLE = "durable"
     COMMITTED = "committed"

@@ -1,4 +1,4 @@
-"""Signatures of commit requests: is a request what its signer wrote, and may the signer ask for it?
+"""Checks signatures of commit requests: the signer wrote the request, and may ask for it.
 
     [keys.spark-2026-11]
     secret = "<at least 64 hex digits>"

@@ -1,4 +1,4 @@
-"""Which catalog the settings name, from all places that may say so. For committer and Spark alike.
+"""Finds the catalog that the settings name, in every source. For committer and Spark alike.
 
 Strongest first: what a call names (an option, an argument), `FRAZIL_CATALOG__…`, the table
 `[catalog]` of the TOML file, `PYICEBERG_CATALOG__<NAME>__…`, and PyIceberg's file. PyIceberg's

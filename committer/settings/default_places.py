@@ -1,4 +1,4 @@
-"""Where everything lives below `<home>` while no setting says otherwise.
+"""The default locations below `<home>`.
 
 Committer and Spark drivers share this. Nothing is made here.
 """

@@ -1,4 +1,4 @@
-"""Which settings and `FRAZIL_…` variables there are. Names only: no value, no default.
+"""The names of all settings and `FRAZIL_…` variables: no value, no default.
 
 One environment and one file serve the committer and Spark drivers, so both know all names. A name
 that neither knows is refused: it would be ignored, and a default take its place.

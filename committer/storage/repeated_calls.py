@@ -37,7 +37,7 @@ _DELAY_S_MAX = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """How one try of a call has failed."""
+    """The failure of one try of a call."""
 
     is_passing: bool
     """A retry may succeed without an operator."""

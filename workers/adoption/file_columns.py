@@ -40,7 +40,7 @@ _MILLIS = 1_000
 
 
 class Shape(Enum):
-    """How the values of a column are built."""
+    """The structure of a column's values."""
 
     VALUE = auto()
     STRUCT = auto()
@@ -50,7 +50,7 @@ class Shape(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How the values of a Parquet column are stored.
+    """The stored form of a Parquet column's values.
 
     `kinds`: the Iceberg types that it may be, none for what Iceberg does not read. `units`: units
     of that type in one of the file's. `text`: Parquet's own words.

@@ -1,4 +1,4 @@
-"""How a DataFrame's columns become a table's columns: matched by name, checked, and reshaped.
+"""Turns a DataFrame's columns into a table's columns: matched by name, checked, and reshaped.
 
 Types are in `arrow_types.py`, the reshaping of arrays is in `arrow_columns.py`. Nothing is written.
 
@@ -59,7 +59,7 @@ _SAFE: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why one column cannot be written."""
+    """The reason for which one column cannot be written."""
 
     column: str
     found: str

@@ -1,4 +1,4 @@
-"""Which partition each row belongs to: a spec applied to Arrow columns, and a batch split by it.
+"""Computes the partition of each row: a spec applied to Arrow columns, and a batch split by it.
 
 The transforms themselves are in `vectors.py`. No buffering, no files.
 """

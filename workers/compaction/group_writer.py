@@ -28,7 +28,7 @@ SPLIT = "id"
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """How the rows of a group's files are read. `splits` are pickled, in their numbers' order."""
+    """The source of the rows of a group's files. `splits` are pickled, in their numbers' order."""
 
     table: TableRead
     access: StoreAccess

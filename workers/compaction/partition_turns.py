@@ -1,4 +1,4 @@
-"""Which groups of a table have their turn in a round, where a round has a budget. Pure."""
+"""Selects the groups of a table that have their turn in a round with a budget. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which data files a compaction rewrites, in which groups, and how many files each becomes.
+"""Selects the data files that a compaction rewrites, their groups, and the number of files that
+each group becomes.
 
 All is decided by what the manifests say; no file is opened, and no engine is known here.
 Source: Iceberg Java 1.10, `SizeBasedFileRewritePlanner` and `BinPackRewriteFilePlanner`.

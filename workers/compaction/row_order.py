@@ -1,4 +1,4 @@
-"""How a compaction orders the rows of a group: by sort keys, or along a Z-order of columns.
+"""Orders the rows of a group of a compaction: by sort keys, or along a Z-order of columns.
 
 The driver says it, executors compute the keys. Format only.
 """

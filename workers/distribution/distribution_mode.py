@@ -1,5 +1,5 @@
-"""How the rows of a write are distributed to its tasks, and the mark of a DataFrame that is. Values
-only.
+"""The modes by which the rows of a write are distributed to its tasks, and the mark of a DataFrame
+that is. Values only.
 
 The mark is metadata of a column, which Spark shows to a data source with the schema of the rows.
 Source: Iceberg Java 1.10, `SparkWriteConf.distributionMode`.

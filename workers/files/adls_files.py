@@ -42,8 +42,8 @@ class VendedSignature:
 
 @dataclass(frozen=True, slots=True)
 class AdlsAccess:
-    """Where accounts on Azure are, as the driver knows it: what travels with the tasks. `account`:
-    of a location that names none. An empty text leaves the usual.
+    """The addresses of accounts on Azure, as the driver knows them: what travels with the tasks.
+    `account`: of a location that names none. An empty text leaves the usual.
     """
 
     account: str = ""

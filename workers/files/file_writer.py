@@ -38,8 +38,8 @@ _ROW_GROUP_ROWS_MAX = 8 * MIB
 
 @dataclass(frozen=True, slots=True)
 class FileNames:
-    """How a task's files are called:
-    `<partition>-<task>-<attempt uuid>-<salt>-<count><suffix>.<format>`.
+    """The names of a task's files: `<partition>-<task>-<attempt
+    uuid>-<salt>-<count><suffix>.<format>`.
 
     A task that is run again has another task attempt id, but those restart with the application;
     `salt` is what makes a name unique for sure. Two writers of one task have different suffixes.

@@ -38,8 +38,8 @@ class VendedToken:
 
 @dataclass(frozen=True, slots=True)
 class GcsAccess:
-    """Where Google Cloud Storage is, as the driver knows it: what travels with the tasks. An empty
-    host is Google's.
+    """The address of Google Cloud Storage, as the driver knows it: what travels with the tasks. An
+    empty host is Google's.
     """
 
     host: str = ""

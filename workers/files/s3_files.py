@@ -39,8 +39,8 @@ class VendedKeys:
 
 @dataclass(frozen=True, slots=True)
 class S3Access:
-    """Where S3 is, as the driver knows it: what travels with the tasks. An empty text leaves what
-    the executor's own AWS settings say, and so do no keys.
+    """The address of S3, as the driver knows it: what travels with the tasks. An empty text leaves
+    what the executor's own AWS settings say, and so do no keys.
     """
 
     region: str = ""

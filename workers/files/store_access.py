@@ -1,4 +1,6 @@
-"""Where the object stores are, as the driver knows it: what travels with the tasks of a write."""
+"""The addresses of the object stores, as the driver knows them: they travel with the tasks of a
+write.
+"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from workers.read.read_types import read_schema
 
 @dataclass(frozen=True)
 class TableRead:
-    """How rows of a table are read. A task's own filter is its residual.
+    """The settings of a read of a table's rows. A task's own filter is its residual.
 
     `schema` is the one that filters name columns of; `columns` are the wanted ones, in the order of
     the batches. `schemas` and `specs` are all of the table: deletes may compare columns that were

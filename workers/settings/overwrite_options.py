@@ -19,7 +19,7 @@ OVERWRITE_OPTIONS = frozenset({MODE, FILTER, ISOLATION, BASE})
 
 @dataclass(frozen=True, slots=True)
 class OverwriteOptions:
-    """Which rows are replaced. `mode`: `static`: those of `filter` (a where text), or all;
+    """The rows that are replaced. `mode`: `static`: those of `filter` (a where text), or all;
     `dynamic`: those of the partitions that the new rows are in.
 
     `isolation_level`: what others must not have done since `base_snapshot_id`; without that, since

@@ -27,8 +27,9 @@ from workers.spark.worker_process import begin_call
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """How rows of a table are read: its facts, the way to its files, and the schema that Spark
-    takes the rows with."""
+    """The source of a table's rows: its facts, the way to its files, and the schema that Spark
+    takes the rows with.
+    """
 
     table: TableRead
     access: StoreAccess

@@ -47,7 +47,7 @@ PrepareUpsert = Callable[[ChangeRun, Winners], PreparedChange | None]
 
 @dataclass(frozen=True, slots=True)
 class Tries:
-    """How a micro-batch is tried, and how often at most: other values are of tests."""
+    """The tries of a micro-batch, and their limit: other values are of tests."""
 
     prepare: PrepareUpsert = prepare_upsert
     most: int = _TRIES_MAX

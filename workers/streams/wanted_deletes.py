@@ -1,4 +1,4 @@
-"""How an upsert is to delete old rows: as its options say, or else as its table does."""
+"""Chooses how an upsert deletes old rows: as its options say, or else as its table does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table wants old rows of upserts to be deleted, where the writer does not say."""
+"""Reads how a table wants old rows of upserts to be deleted, for a writer that does not say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How rows are upserted: the columns that tell. Values only; a writer of any kind may make them."""
+"""The options of an upsert: its key columns and its marks. Values only; a writer of any kind may
+make them.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ UpsertDeletes = Literal["equality", "positions"]
 
 @dataclass(frozen=True, slots=True)
 class DeleteMark:
-    """Which rows delete their key: those with one of `values` in `column`; without values, those
-    where the (boolean) column is true. Null is neither."""
+    """The mark of rows that delete their key: those with one of `values` in `column`; without
+    values, those where the (boolean) column is true. Null is neither.
+    """
 
     column: str
     values: tuple[object, ...] | None = None

@@ -1,4 +1,4 @@
-"""How a table comes into a REST catalog: by registering a metadata file, or made by the server.
+"""Creates a table in a REST catalog: registers a metadata file, or asks the server to make one.
 
 To register keeps the table's uuid and location. Where the server does not offer it, or the first
 metadata file cannot be written, the table is staged, as Iceberg Java does it: the server says which

@@ -22,7 +22,7 @@ SIGNING_NAME = "execute-api"
 
 
 class AuthType(StrEnum):
-    """How a client proves who it is; the values are Java's `rest.auth.type`."""
+    """The kinds of authentication; the values are Java's `rest.auth.type`."""
 
     NONE = "none"
     BASIC = "basic"

@@ -1,4 +1,4 @@
-"""Publishes the changes that a command asks for, waits for their end, and says how it was."""
+"""Publishes the changes of a command, waits for the receipt, and prints the result."""
 
 from __future__ import annotations
 

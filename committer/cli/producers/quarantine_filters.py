@@ -23,7 +23,7 @@ def _reason_code(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which requests are meant; None: all."""
+    """The filters that select requests of the quarantine; None: all."""
 
     table: Annotated[
         str | None,

@@ -1,4 +1,4 @@
-"""Which delete files apply to a data file.
+"""Finds the delete files that apply to a data file.
 
 Source: the specification, "Scan Planning" (the scope rules of deletes);
 docs/reference/iceberg-notes.md 6.6, 6.7.

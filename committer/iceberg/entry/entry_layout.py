@@ -1,4 +1,4 @@
-"""How the bytes of a writer's manifest entries follow one another, compiled for fast checking.
+"""The layout of a writer's manifest entries in bytes, compiled for fast checking.
 
 Only what `manifest_walk.py` needs to step over an entry. A schema that this cannot express has no
 layout: its entries are decoded one by one.
@@ -20,7 +20,9 @@ _PLAIN = {100: "string", 101: "string", 103: "long", 104: "long", 105: "long", 1
 
 
 class Skip(IntEnum):
-    """How to step over a value that is not null. A fixed one has its (positive) length instead."""
+    """The ways to step over a value that is not null. A fixed one has its (positive) length
+    instead.
+    """
 
     VARINT = 0
     PREFIXED = -1

@@ -1,4 +1,4 @@
-"""Where the parts of a manifest entry lie, by its writer's schema, and how to step over them.
+"""Locates the parts of a manifest entry by its writer's schema, and steps over them.
 
 An entry that is not as expected is left to the decoder of whole entries: nothing is refused here.
 """

@@ -1,4 +1,4 @@
-"""Which files a manifest names, and what it says about each: what clean-up needs, and no more.
+"""Reads the paths of a manifest's files, and the facts about each that clean-up needs.
 
 Statistics are stepped over; any writer's manifest can be read without the table's schema.
 Source: the specification, "Manifests"; docs/reference/iceberg-notes.md 6.4, 6.6.

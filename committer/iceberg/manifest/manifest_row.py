@@ -1,4 +1,4 @@
-"""Does a manifest hold what its row in the manifest list says of it?
+"""Checks that a manifest holds what its row in the manifest list says of it.
 
 A row proves two things: how many files and rows there are of each status, and within which bounds
 the partition values lie. A manifest that some reader would read otherwise than its writer meant it

@@ -59,7 +59,7 @@ class SnapshotRef:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotLogEntry(PrintedOnce):
-    """When a snapshot became current."""
+    """The time at which a snapshot became current."""
 
     timestamp_ms: int
     snapshot_id: int

@@ -1,4 +1,5 @@
-"""Whether a data file, or a file of a manifest, may hold rows that match a predicate.
+"""Evaluates by metrics that a data file, or a file of a manifest, may hold rows that match a
+predicate.
 
 Every test says no only where that is proven: an unknown bound (None) or an unreliable one (NaN,
 which compares with nothing) keeps the file. An upper bound counts beside an unreliable lower one

@@ -1,4 +1,4 @@
-"""Whether all rows of a data file surely match a predicate: none of them may match its opposite.
+"""Evaluates by metrics that all rows of a data file match a predicate: none may match its opposite.
 
 Every test says yes only where that is proven. Columns inside structs prove nothing here, because
 the metrics do not count the structs that are null; transformed terms neither.

@@ -73,8 +73,8 @@ START = StreamPosition()
 
 @dataclass(frozen=True, slots=True)
 class StreamStart:
-    """Where a stream begins: with the rows that a snapshot has appended, with those of the first
-    snapshot from a time (ms) on, or with all rows of the oldest snapshot that is retained.
+    """The start of a stream: the rows that a snapshot has appended, those of the first snapshot
+    from a time (ms) on, or all rows of the oldest snapshot that is retained.
     """
 
     snapshot_id: int | None = None

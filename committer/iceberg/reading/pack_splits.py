@@ -16,7 +16,7 @@ from committer.iceberg.scan.task_part import TaskPart, split_task
 
 @dataclass(frozen=True, slots=True)
 class SplitSizes:
-    """How splits are packed, in bytes; the defaults are Iceberg's.
+    """The sizes by which splits are packed, in bytes; the defaults are Iceberg's.
 
     `lookback`: how many splits are open at a time. A file counts at least `open_file_cost_bytes`,
     and each of its delete files as well.

@@ -77,7 +77,9 @@ class Inherited:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """Whether the row is deleted: only who applies delete files knows."""
+    """The column that says if a row is deleted: its values come from the reader that applies delete
+    files.
+    """
 
 
 Source = FileColumn | Constant | RowNumber | Inherited | Deleted

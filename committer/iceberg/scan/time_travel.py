@@ -1,4 +1,4 @@
-"""Which snapshot a reader means, and the schema that it reads it with.
+"""Finds the snapshot that a reader asks for, and the schema to read it with.
 
 Source: the specification, "Point in Time Reads (Time Travel)"; a branch is read with the table's
 current schema, everything older with the schema of its snapshot, as the reference does.

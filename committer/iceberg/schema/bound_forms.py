@@ -1,4 +1,4 @@
-"""Which bytes are a bound of a column: the length and form that readers of its type can decode.
+"""The forms of a column's bounds: the lengths and bytes that readers of its type can decode.
 
 A reader that plans a scan decodes the bounds of the columns that it filters by, and fails as a
 whole on one that it cannot decode. So every bound of a producer's request is checked. Source: the

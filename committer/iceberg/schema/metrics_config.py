@@ -1,4 +1,4 @@
-"""Which column metrics a table wants collected: `write.metadata.metrics.*`.
+"""The column metrics that a table wants collected: `write.metadata.metrics.*`.
 
 Source: docs/reference/iceberg-notes.md 10.
 """

@@ -34,7 +34,7 @@ _TAIL_BYTES_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class EntryParts:
-    """How the bytes of an entry follow one another.
+    """The order of the bytes of an entry.
 
     `added`: the head of an ADDED entry that inherits all ids; a head has ids, and before the path
     perhaps the content (`has_content`). `counts`: how many varints lie between the partition and

@@ -36,8 +36,9 @@ _Groups = tuple[bytes | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class MapColumns:
-    """How a map was written: its columns in their order, and whether it says its size.
-    `is_partial`: any but not all of the columns may be missing."""
+    """The layout of a map: its columns in their order, and whether it says its size. `is_partial`:
+    any but not all of the columns may be missing.
+    """
 
     columns: tuple[int, ...]
     is_sized: bool = False

@@ -1,4 +1,4 @@
-"""How much of a check may still be done where others wait for it.
+"""Limits the work of a check while other requests wait for it.
 
 A few bytes may inflate to very many, and an entry may have to be decoded, which takes ten times as
 long. So the work is counted, not the time: the same manifest always ends in the same way.
@@ -19,8 +19,9 @@ class TooMuchWorkError(Exception):
 
 @dataclass(slots=True)
 class WorkLeft:
-    """How many entries may still be walked, bytes be inflated, and bytes be decoded in place of
-    being stepped over. Mutable; each method raises `TooMuchWorkError` where more is taken.
+    """The entries that may still be walked, the bytes that may be inflated, and those that may be
+    decoded in place of being stepped over. Mutable; each method raises `TooMuchWorkError` where
+    more is taken.
     """
 
     entries: int

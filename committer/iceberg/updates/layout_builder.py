@@ -1,4 +1,4 @@
-"""How schemas, partition specs and sort orders of a table are added, chosen and removed.
+"""Adds, chooses and removes schemas, partition specs and sort orders of a table.
 
 A part of `MetadataBuilder`. Source: docs/reference/iceberg-notes.md 2.2, 4.3.
 """

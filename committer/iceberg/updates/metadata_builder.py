@@ -1,4 +1,4 @@
-"""How a change set acts on a table: snapshots, refs, logs, times, sequence numbers, row ids.
+"""Applies a change set to a table: snapshots, refs, logs, times, sequence numbers, row ids.
 
 The order of the changes matters as it does in Iceberg Java. Source:
 docs/reference/iceberg-notes.md 4.3, 6.8.

@@ -115,7 +115,7 @@ class RemoveSnapshotRef:
 
 @dataclass(frozen=True, slots=True)
 class SetLocation:
-    """Where new files of the table go; old files stay where they are."""
+    """Sets the place of the table's new files; old files stay."""
 
     location: str
 

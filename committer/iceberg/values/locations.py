@@ -1,4 +1,4 @@
-"""Where the files of a table lie and what they are called. Strings in, strings out.
+"""The places and names of a table's files. Strings in, strings out.
 
 Source: docs/reference/iceberg-notes.md 3.
 """

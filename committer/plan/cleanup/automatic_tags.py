@@ -33,7 +33,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class TagPolicy:
-    """How often a table is tagged, and how long each tag stays. In ms."""
+    """The intervals at which a table is tagged, and the age of each tag at its end. In ms."""
 
     every_ms: int
     keep_ms: int

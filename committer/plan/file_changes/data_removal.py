@@ -1,4 +1,4 @@
-"""Which data files of a branch an operation removes: those that it names, those whose rows its
+"""Selects the data files that an operation removes: those that it names, those whose rows its
 filter matches, those of the partitions that it replaces.
 
 A manifest is read only if it can hold such a file. Source: docs/reference/iceberg-notes.md 13.

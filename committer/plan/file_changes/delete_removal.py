@@ -1,5 +1,5 @@
-"""Which delete files of a branch an operation removes, beside those that it names: those that apply
-to nothing any more.
+"""Selects the delete files that an operation removes besides those it names: those that apply to
+nothing any more.
 
 Nothing is left for upkeep where a manifest's row tells that it has such a file: its smallest
 sequence number, or its partitions. A position delete file of one removed data file stays until it

@@ -1,4 +1,4 @@
-"""Equality delete files that a rewrite joins: may the new files take the place of the old ones?
+"""Checks that the new files of a rewrite may take the place of the equality delete files it joins.
 
 An equality delete hits data of lower sequence numbers only. Under a higher number it deletes rows
 that came after it, under a lower one deleted rows return. So the numbers have to be the same; what

@@ -1,4 +1,4 @@
-"""The ledger's answers: has this epoch landed, and was it the same write?
+"""The ledger's answers: an epoch has landed or not, as the same write or as another one.
 
 Asked on every attempt, against the metadata that the attempt is conditional on.
 """

@@ -1,4 +1,4 @@
-"""How producers stand in the ledger, and what an operator's decisions make of their entries.
+"""The state of producers in the ledger, and the effect of an operator's decisions on their entries.
 
 Values in, values out: reading what a decision needs, and the swap that makes it true for every
 committer at once, are `service/admin/producer_admin.py`.

@@ -1,4 +1,4 @@
-"""When the committer leaves a gap between its commits, so that other engines can get theirs in.
+"""Decides when the committer leaves a gap between its commits, in which other engines can commit.
 
 An engine reads the table, writes, and swaps: after a swap of Frazil in between it retries, and
 fails after a few tries. It gets through only in a gap longer than it takes. One that is on its way

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class ConflictCode(StrEnum):
-    """Why an operation cannot land. Codes are public: clients decide by them."""
+    """The reasons for which an operation cannot land. Codes are public: clients decide by them."""
 
     ADDED = "added"
     """A data file that may hold rows in its scope was added since its base."""

@@ -1,5 +1,5 @@
-"""Whether files that a request adopts are live already: a path that is listed twice doubles its
-rows, and such files have names that prove nothing.
+"""Finds files that a request adopts and that are live already: a path that is listed twice doubles
+its rows, and such files have names that prove nothing.
 
 Only requests that adopt files pay for the look-up. It reads the data manifests of the head that may
 hold one of the files: those of other partition specs, and those whose partition summaries do not

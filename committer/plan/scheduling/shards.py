@@ -1,4 +1,4 @@
-"""Which committer should own which shard, and what one of them does about it next. Pure.
+"""Assigns shards to committers, and plans the next step of one committer. Pure.
 
 Rendezvous hashing: every member ranks the others for a shard alike, from their names alone. A
 member that joins or leaves moves its own share and nothing else.

@@ -1,4 +1,4 @@
-"""Did others add data files that may hold rows in scope? Code `added`."""
+"""Checks that no one else added data files that may hold rows in scope. Code `added`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from committer.plan.validation.since import Since
 
 @dataclass(frozen=True, slots=True)
 class AddedCheck:
-    """Rewritten files do not count: their rows were there.
+    """Checks that no one else added data files in scope since the base. Rewritten files do not
+    count: their rows were in the base.
 
     `read`: files that the operation has surely read. If its scope does not match one of them, it
     says less than what was read, and everything counts.
@@ -65,8 +66,8 @@ class AddedCheck:
 
 @dataclass(frozen=True, slots=True)
 class NumberedBackCheck:
-    """Did others add data files that deletes of the base may apply to? Their sequence number, which
-    a rewrite gives them, is one that the base had reached.
+    """Checks that no one else added data files that deletes of the base may apply to. Such a file
+    has a sequence number that the base had reached: a rewrite gives it.
 
     Asked where delete files are removed that apply to nothing. What a rollback has brought back is
     no newer than the base: its history must be there.

@@ -1,4 +1,4 @@
-"""Do the files that an overwrite adds lie within its row filter? Code `partial`."""
+"""Checks that the files that an overwrite adds lie within its row filter. Code `partial`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Did others remove data files that held rows in scope? Code `deleted`.
+"""Checks that no one else removed data files that held rows in scope. Code `deleted`.
 
 The head does not list what is gone: the history since the base is read, and where it has expired
 the operation conflicts.

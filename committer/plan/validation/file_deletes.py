@@ -1,5 +1,5 @@
-"""Did others delete rows of the files whose rows an operation writes again? Codes `filedel`,
-`filepos`, `newdel`.
+"""Checks that no one else deleted rows of the files whose rows an operation writes again. Codes
+`filedel`, `filepos`, `newdel`.
 
 The operation has copied these rows as it has read them: one that was deleted meanwhile would come
 back, whatever a conflict filter says.
@@ -29,8 +29,8 @@ from committer.plan.validation.since import Since
 
 @dataclass(frozen=True, slots=True)
 class CopiedRows:
-    """How an operation copies rows of live files. `counts`: which delete files of others conflict
-    with that.
+    """The rows of live files that an operation copies. `counts`: which delete files of others
+    conflict with that.
     """
 
     code: ConflictCode

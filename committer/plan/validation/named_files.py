@@ -1,4 +1,6 @@
-"""Data files that an operation names: are they live? Codes `exist`, `missing`, `partition`."""
+"""Checks that the data files that an operation names are live. Codes `exist`, `missing`,
+`partition`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Did others delete rows in scope by delete files, or move rows of a DELETE? Code `newdel`.
+"""Checks that no one else deleted rows in scope by delete files, or moved rows of a DELETE. Code
+`newdel`.
 
 Deletes of rows that an operation copies are the matter of `file_deletes.py`.
 """

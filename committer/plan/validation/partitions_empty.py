@@ -1,4 +1,4 @@
-"""Are the partitions empty that an operation may only append to? Code `live`."""
+"""Checks that the partitions are empty that an operation may only append to. Code `live`."""
 
 from __future__ import annotations
 

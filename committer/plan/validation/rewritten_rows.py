@@ -1,4 +1,4 @@
-"""Does a rewrite keep the rows of the files that it removes? Codes `missing`, `rows`."""
+"""Checks that a rewrite keeps the rows of the files that it removes. Codes `missing`, `rows`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the data files that a request adds are there: asked before it is judged once more.
+"""Checks that the data files that a request adds exist, before the request is judged once more.
 
 Nothing but the request names them while it is in quarantine, so the orphan clean-up of an engine
 takes them after some days. A commit does not look.

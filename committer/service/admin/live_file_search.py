@@ -1,4 +1,4 @@
-"""Whether files are live in a table, asked by an operator's command before it publishes them."""
+"""Finds files that are live in a table, for an operator's command before it publishes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where large requests are read and checked: here, or in worker processes, in fair turns.
+"""Reads and checks large requests, in this process or in workers, in fair turns.
 
 Reading a long line and walking entries is pure Python: a thread would hold the interpreter, and
 with it the loop. So what is large goes to another process, producer by producer.

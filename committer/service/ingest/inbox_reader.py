@@ -27,7 +27,9 @@ READS_AT_ONCE = 32
 
 
 class Unread(Enum):
-    """Why there is no request: it has ended, or the read failed and has to be repeated."""
+    """The reason for which there is no request: it has ended, or the read failed and has to be
+    repeated.
+    """
 
     ENDED = auto()
     FAILED = auto()

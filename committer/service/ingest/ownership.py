@@ -16,8 +16,8 @@ from committer.service.sharding.shard_leases import ShardLeases
 
 
 class QueueProgress:
-    """Whether the queue is away, and whether all that waited there has been read for the first
-    time: set by the consumer. Without a queue, it is away for ever.
+    """The state of the queue, set by the consumer: it is away, and all that waited there has been
+    read for the first time. Without a queue, it is away for ever.
     """
 
     def __init__(self, *, has_queue: bool = True) -> None:

@@ -55,7 +55,7 @@ class Storages:
 
 @dataclass(kw_only=True)
 class RequestParts:
-    """Where requests wait, and who announces them: all that needs no catalog.
+    """The parts that store requests and announce them: all that needs no catalog.
 
     `queue`, `leases` and `key_file` are None without one.
     """

@@ -21,7 +21,9 @@ LISTED_MIN = 64
 
 
 class Place(Enum):
-    """Where a request was found. `QUARANTINED`: in quarantine, and not gone from the inbox yet."""
+    """The place in which a request was found. `QUARANTINED`: in quarantine, and not gone from the
+    inbox yet.
+    """
 
     INBOX = auto()
     QUARANTINED = auto()

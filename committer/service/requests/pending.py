@@ -31,7 +31,7 @@ _BYTES_A_VALUE = 32
 
 
 class Stage(Enum):
-    """Where a request is on its way. `ENDS` are behind its verdict."""
+    """The stages of a request in memory. `ENDS` are behind its verdict."""
 
     RECEIVED = "received"  # the next round looks at it
     CHECKING = "checking"  # beside the rounds, as it takes long

@@ -1,4 +1,4 @@
-"""Which requests that have landed have left the inbox since. No I/O.
+"""Tracks which landed requests have left the inbox. No I/O.
 
 The ledger remembers what has landed until then, so that a request which a crash has left behind is
 known whatever becomes of the table's history. Most often the committer that landed it has deleted

@@ -1,4 +1,4 @@
-"""How requests end: what the settler, the circuit breakers and the metrics learn of a verdict."""
+"""Reports the end of each request to the settler, the circuit breakers and the metrics."""
 
 from __future__ import annotations
 

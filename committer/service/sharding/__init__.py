@@ -1,1 +1,1 @@
-"""Which shards this committer owns. Leases are an optimization: no verdict rests on them."""
+"""Claims the shards of this committer. Leases are an optimization: no verdict rests on them."""

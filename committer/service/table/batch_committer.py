@@ -53,7 +53,7 @@ UNKNOWN_SHOWN_AFTER = 3
 
 @dataclass(eq=False)
 class SwapSender:
-    """Sends for one table, and tells the attempt log."""
+    """Writes the files of an attempt, sends its swap, and records the answer in the attempt log."""
 
     identifier: TableIdentifier
     catalog: Catalog

@@ -1,4 +1,4 @@
-"""When the next commit of a table may start: interval, gathering, and gaps for other engines."""
+"""Times the next commit of a table: interval, gathering, and gaps for other engines."""
 
 from __future__ import annotations
 

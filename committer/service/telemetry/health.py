@@ -1,4 +1,4 @@
-"""The process's report of itself: is its loop alive, and may it be relied upon?
+"""The process's report of itself: its loop is alive (liveness), and it can do its work (readiness).
 
 Liveness never depends on a server outside: an outage must not become a restart storm. Readiness
 depends on what every table needs, never on one table: a rollout waits for readiness, and the

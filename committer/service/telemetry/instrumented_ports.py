@@ -16,7 +16,7 @@ from committer.ports.storage import NewObject, ObjectInfo, Storage
 
 
 class Meter(Protocol):
-    """Is told of every call of one port, by the name of its method."""
+    """Measures every call of one port, by the name of its method."""
 
     def timed(self, call: str) -> AbstractContextManager[None]:
         """Measure one call, and see its error. Of a listing, also what is done meanwhile."""

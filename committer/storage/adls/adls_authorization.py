@@ -1,5 +1,5 @@
-"""How requests to Azure's blob service are authorized: by the account's key or a SAS token. Bearer
-tokens are fetched in `entra_tokens`.
+"""Authorizes requests to Azure's blob service by the account's key or a SAS token. Bearer tokens
+are fetched in `entra_tokens`.
 """
 
 from __future__ import annotations

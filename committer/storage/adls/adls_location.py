@@ -38,7 +38,7 @@ ADLS_LOCATIONS = LocationForm(
 
 @dataclass(frozen=True, slots=True)
 class AdlsPlaces:
-    """How accounts are reached. An empty text says nothing.
+    """The addresses of accounts. An empty text says nothing.
 
     `account`: the one that the credentials are for, and that a location without a host means.
     `authority`: of the blob endpoint: `.blob.core.windows.net` stands behind the account's name, a

@@ -25,7 +25,7 @@ _HOST = "https://storage.googleapis.com"
 
 @dataclass(frozen=True, slots=True)
 class GcsOptions:
-    """How Google Cloud Storage is reached; an empty text leaves the usual."""
+    """The address of Google Cloud Storage; an empty text leaves the usual."""
 
     host: str = ""
     token: str = field(default="", repr=False)

@@ -1,4 +1,4 @@
-"""How requests to object stores are authorized: not at all, or by tokens that are renewed."""
+"""Authorizes requests to object stores: not at all, or by tokens that are renewed."""
 
 from __future__ import annotations
 

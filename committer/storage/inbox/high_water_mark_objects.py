@@ -1,5 +1,4 @@
-"""Where the high-water mark of each table is kept, beside the inbox and outside every table
-location.
+"""Stores the high-water mark of each table, beside the inbox and outside every table location.
 
     <root>/witness/<table uuid>    what the table is known to hold: see
         `committer.plan.ledger.high_water_mark`

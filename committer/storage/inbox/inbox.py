@@ -160,7 +160,7 @@ def written_twice(request: CommitRequest) -> PublishError:
 
 
 class QuarantineRecord(BaseModel):
-    """Why a request is in quarantine: the first line of its quarantine object."""
+    """The first line of a quarantine object: the reason for which the request is there."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

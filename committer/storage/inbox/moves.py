@@ -18,8 +18,9 @@ from committer.ports.storage import Storage
 
 
 class Move(BaseModel):
-    """Where a table came from, and where it is. `to`: the catalog's name; `inbox`: that of its
-    committer."""
+    """The old and the new place of a table. `to`: the catalog's name; `inbox`: that of its
+    committer.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 

@@ -166,7 +166,7 @@ class _S3Api:
 
 
 class _Page(TypedDict, total=False):
-    """Where a page of a listing begins: after the last one, or (empty) with the first key. With a
+    """The start of a page of a listing: after the last one, or (empty) with the first key. With a
     delimiter, keys that have it behind the prefix count as one.
     """
 

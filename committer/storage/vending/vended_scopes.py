@@ -1,4 +1,4 @@
-"""Which vended credential a location needs. No I/O and no clock here.
+"""Chooses the vended credential of a location. No I/O and no clock here.
 
 A catalog may vend one credential for a whole bucket, and another table may lie in the same bucket.
 So a prefix counts only for the folders of its own table, unless it names a place beside them.

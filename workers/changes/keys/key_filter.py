@@ -1,4 +1,4 @@
-"""Which keys the rows of a source have, as a filter of the table: a few values, or their range.
+"""Builds a filter of the table from the keys of a source's rows: a few values, or their range.
 
 Runs on the driver. Files without such rows need not be read, and rows that others add beside them
 are no conflict. A column whose values Spark and Iceberg may compare in different ways (floats,

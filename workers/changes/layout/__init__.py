@@ -1,4 +1,4 @@
-"""Which task writes which row: as few files as the rows need, in whatever partitions they are.
+"""Assigns rows to tasks: as few files as the rows need, in whatever partitions they are.
 
 Nothing is written here.
 """

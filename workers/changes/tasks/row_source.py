@@ -21,7 +21,7 @@ from workers.spark.worker_process import begin_call
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """How rows of a table are read: its facts, the way to its files, and Spark's own schema."""
+    """The source of a table's rows: its facts, the way to its files, and Spark's own schema."""
 
     table: TableRead
     access: StoreAccess

@@ -1,4 +1,4 @@
-"""Which delete files are written anew together, and which data files have to be looked at for that.
+"""Groups the delete files that are written anew together, with the data files to look at for that.
 
 All is decided by what the manifests say; no file is opened, and no engine is known here.
 Source: Iceberg Java 1.10, `BinPackRewritePositionDeletePlanner`; the specification, "Scan Planning"

@@ -1,4 +1,4 @@
-"""How the parts of a rewrite are published, of data files and of delete files alike.
+"""Publishes the parts of a rewrite, of data files and of delete files alike.
 
 Nothing is rewritten here.
 """

@@ -21,8 +21,9 @@ from workers.requests.publisher import PublishPolicy
 
 @dataclass(frozen=True, slots=True)
 class NotLanded:
-    """Why a request did not land. `in_doubt`: it may have, or may yet; else it was in conflict, and
-    no request names its files."""
+    """The reason for which a request did not land. `in_doubt`: it may have, or may yet; else it was
+    in conflict, and no request names its files.
+    """
 
     why: str
     in_doubt: bool

@@ -1,4 +1,4 @@
-"""How Parquet files are written: the table's properties, read once. No I/O.
+"""The options of Parquet files: the table's properties, read once. No I/O.
 
 Source: docs/reference/iceberg-notes.md 10, 11.
 """

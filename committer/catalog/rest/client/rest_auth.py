@@ -1,4 +1,4 @@
-"""How a client proves who it is: headers for each request, renewed before they expire.
+"""Authentication of a client: headers for each request, renewed before they expire.
 
 OAuth2: client credentials are sent to the token endpoint; the answer's token goes into each
 request. A token is renewed by the credential, never by itself, and always before its end. Nothing

@@ -29,7 +29,7 @@ _SEPARATOR = re.compile(r"(?:%[0-9A-Fa-f]{2}|[A-Za-z0-9._~-]){1,32}")
 
 @dataclass(frozen=True, slots=True)
 class RestConfiguration:
-    """How requests are made. `properties` may hold secrets."""
+    """The settings of requests to a REST catalog. `properties` may hold secrets."""
 
     base: str
     headers: Mapping[str, str] = field(repr=False)

@@ -1,4 +1,4 @@
-"""How a REST catalog is reached: a value that the adapter is opened with."""
+"""The options of a REST catalog: a value that the adapter is opened with."""
 
 from __future__ import annotations
 
