@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import json
 import os
 import re
@@ -13,11 +14,13 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from committer.ledger_entry import property_key
+from committer.plan.operations.conflict import ConflictCode
 from committer.reason import Reason
 from committer.service.telemetry.metrics import PLACES
 from committer.settings.setting_names import variable_of
@@ -232,9 +235,24 @@ def test_the_published_schema_accepts_a_request_that_we_write() -> None:
 
 
 def test_the_page_of_reasons_has_each_code_with_its_meaning_and_advice_and_no_other() -> None:
-    rows = _rows(DOCS / "reference/reasons.md")
+    reasons, _, _ = (DOCS / "reference/reasons.md").read_text().partition("\n## Conflicts\n")
+    rows = _rows(reasons)
     assert [(code.strip("`"), *texts) for code, *texts in rows] == [
         (reason.value, reason.meaning, reason.advice) for reason in Reason
+    ]
+
+
+def test_the_page_of_reasons_has_each_code_of_a_conflict_with_its_meaning() -> None:
+    _, _, conflicts = (DOCS / "reference/reasons.md").read_text().partition("\n## Conflicts\n")
+    definition = ast.parse(dedent(inspect.getsource(ConflictCode))).body[0]
+    assert isinstance(definition, ast.ClassDef)
+    meanings = [
+        " ".join(str(one.value.value).split())
+        for one in definition.body[1:]
+        if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+    ]
+    assert [(code.strip("`"), text) for code, text in _rows(conflicts)] == [
+        (code.value, meaning) for code, meaning in zip(ConflictCode, meanings, strict=True)
     ]
 
 
@@ -474,7 +492,7 @@ def _anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in headings}
 
 
-def _rows(page: Path) -> list[list[str]]:
+def _rows(page: str) -> list[list[str]]:
     """Return the cells of a page's tables, without the head."""
-    lines = [line for line in page.read_text().splitlines() if line.startswith("| `")]
+    lines = [line for line in page.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]

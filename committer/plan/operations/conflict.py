@@ -10,7 +10,8 @@ class ConflictCode(StrEnum):
     """The reasons for which an operation cannot land. Codes are public: clients decide by them."""
 
     ADDED = "added"
-    """A data file that may hold rows in its scope was added since its base."""
+    """A data file that may hold rows in its scope was added since its base, by anything but a
+    rewrite of older rows."""
     NEW_DELETES = "newdel"
     """A delete file that may hit rows in its scope was added since its base."""
     FILE_DELETES = "filedel"
@@ -22,7 +23,7 @@ class ConflictCode(StrEnum):
     NOT_LIVE = "exist"
     """A data file that it refers to is not live."""
     MISSING = "missing"
-    """A file that it removes is not live."""
+    """A data or delete file that it removes, or a manifest that it rewrites, is not live."""
     SECOND_VECTOR = "dv"
     """Its deletion vector and one that was added since its base delete the same rows, or one of
     the two changes writes them again."""
@@ -31,21 +32,23 @@ class ConflictCode(StrEnum):
     OTHER_PARTITION = "partition"
     """A delete file that it adds is of another partition than the data file that it names."""
     OTHER_ROWS = "rows"
-    """A rewrite that would change rows."""
+    """It is a rewrite that would change rows, or make them older than they were."""
     PARTIAL_MATCH = "partial"
     """Its row filter matches a part of a file's rows, or less than all rows that it adds."""
     HISTORY = "history"
     """The history since its base has expired, and the head alone does not answer."""
     NO_ANCESTOR = "ancestor"
-    """Its base is no ancestor of the branch's head."""
+    """Its base is no ancestor of the branch's head, or never was a snapshot of the table; or a
+    branch would move to a snapshot that does not descend as asked: a fast-forward, a rollback, a
+    cherry-pick that replaces partitions."""
     PICKED = "picked"
-    """The snapshot was picked before, or its WAP id published."""
+    """The snapshot that it picks was picked before, or its WAP id was published."""
     UNDECIDED = "undecided"
-    """The manifests that decide cannot be read: one is damaged or of an unknown form, or they are
-    more than one look of a plan reads."""
+    """The manifests that decide cannot be read: one is damaged or of an unknown form, or they have
+    more bytes than a plan reads."""
     INCOMPATIBLE = "incompatible"
     """The table, as it is now, does not take the change: a name that is taken, or is not there, or
-    a change that the format's rules of evolution forbid."""
+    a change that the format's rules of evolution forbid, or a staged snapshot that does not fit."""
 
 
 # How many paths a message names.
