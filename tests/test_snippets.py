@@ -22,6 +22,7 @@ from tests.support.snippets import (
     PARSERS,
     call_problems,
     filter_problems,
+    json_problems,
     mention_problems,
     problems,
     python_problems,
@@ -46,7 +47,6 @@ PICTURES = {
     ("docs/how-to/use-trino.md", "connector.name=iceberg"): "tests/trino starts Trino with them",
     ("docs/how-to/use-trino.md", "fs.native-s3.enabled=true"): "as those",
     ("docs/how-to/change-a-schema.md", "org.apache.iceberg.exceptions."): "Iceberg Java's message",
-    ("docs/how-to/write-audit-publish.md", '{"operation": "append"'): "a part of a line",
 }
 
 
@@ -225,6 +225,25 @@ def test_a_wrong_command_in_a_text_is_named(mention: str, count: int) -> None:
 )
 def test_a_wrong_argument_in_a_text_is_named(mention: str, count: int) -> None:
     assert len(list(call_problems(mention))) == count
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"branch": "audit"}', ""),
+        ('{"operation": "append", "files": []}', "at least one manifest or file"),
+        (
+            '{"operation": "cherry-pick", "needs": {"wap-id": "a", "append-only": true}}',
+            "does not take `append-only`",
+        ),
+        ('{"operation": "delete", "needs": {"row-filter": {"type": "no"}}}', "no"),
+        ('{"summary": {"wap.id": 1}}', "is not of type 'string'"),
+        ('{"branch": "audit", "brunch": "audit"}', "no form of JSON"),
+    ],
+)
+def test_a_wrong_part_of_a_request_is_named(text: str, problem: str) -> None:
+    found = list(json_problems(text))
+    assert len(found) == bool(problem) and problem in "".join(found)
 
 
 def test_a_wrong_filter_is_named() -> None:

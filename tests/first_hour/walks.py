@@ -134,9 +134,30 @@ PUBLISH_BY_HAND = Walk(
         Type(command="frazil table files db.events --json | wc -l", until="1"),
         Interrupt(),
         LeftOut(block=3, reason="a part of a line: tests/workers publish manifests"),
-        LeftOut(block=4, reason="a part of a line: tests/test_docs.py parses it"),
-        LeftOut(block=5, reason="a part of a line: tests/test_docs.py parses it"),
-        LeftOut(block=6, reason="a server of one's own: tests/queue rings the doorbell"),
+        *(
+            LeftOut(block=block, reason="a part of a line: tests/test_snippets.py parses it")
+            for block in range(4, 14)
+        ),
+        LeftOut(block=14, reason="a server of one's own: tests/queue rings the doorbell"),
+    ],
+)
+
+CHANGE_SEVERAL_TABLES = Walk(
+    f"{_HOW_TO}/change-several-tables.md",
+    [
+        Run(block=1),
+        Run(block=2),
+        Start(command="frazil serve", ready=_STARTED),
+        *(
+            Type(command=f"frazil table files db.{name} --json | wc -l", until="1", shown="none")
+            for name in ("orders", "items")
+        ),
+        *(
+            Type(command=f"frazil table snapshots db.{name} --json | grep -c frazil.transaction")
+            for name in ("orders", "items")
+        ),
+        Interrupt(),
+        Run(block=3),
     ],
 )
 
@@ -633,6 +654,7 @@ WALKS = (
     ADD_FILES,
     BRANCHES_AND_TAGS,
     CHANGE_A_SCHEMA,
+    CHANGE_SEVERAL_TABLES,
     CHOOSE_A_CATALOG,
     COMPACT_FROM_SPARK,
     CREATE_A_TABLE_FROM_SPARK,

@@ -17,22 +17,30 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import typer
+from jsonschema import Draft202012Validator
+from jsonschema import ValidationError as SchemaError
 from pydantic import ValidationError
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from committer.cli.app import app
 from committer.errors import FrazilError
+from committer.iceberg.entry.content_file_json import parse_content_file
 from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.where_text import parse_where
+from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
+from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import LongType, NestedField, StringType, TimestamptzType
 from committer.ledger_entry import parse_entry
 from committer.plan.ledger.one_shots import parse_one_shots
 from committer.ports.queue import shard_of
 from committer.queue.entry_fields import decode_doorbell
-from committer.request.commit_request import ManifestReference
-from committer.request.needs import Needs, check_needs
+from committer.request.attempt import attempt_of
+from committer.request.commit_request import CommitRequest, ManifestReference
 from committer.request.signature import parse_keys
 from committer.settings.service_settings import load_settings
 from frazil import public, spark
@@ -224,6 +232,9 @@ def json_problems(text: str) -> Iterator[str]:
         if form <= keys:
             yield from _refused(parse, filled)
             return
+    if keys <= _LINE_KEYS:
+        yield from _refused(_part_of_a_line, filled)
+        return
     yield f"no form of JSON with the keys {sorted(keys)} is known"
 
 
@@ -274,24 +285,73 @@ def _filled(text: str) -> str:
 def _refused(parse: Callable[[str], object], text: str) -> Iterator[str]:
     try:
         parse(text)
-    except (FrazilError, ValidationError, ValueError) as error:
+    except (FrazilError, SchemaError, ValidationError, ValueError) as error:
         yield str(error)
 
 
-def _operation(text: str) -> object:
-    """Parse the operation of a request that adds files, or names manifests to rewrite; its filter
-    is read."""
-    part = json.loads(text)
-    needs = Needs.model_validate(part["needs"])
-    check_needs(part["operation"], needs, adds_files=not needs.rewritten_manifests)
-    return None if needs.row_filter is None else parse_expression(needs.row_filter)
+def _part_of_a_line(text: str) -> None:
+    """Parse a part of a request's line by the published schema and by the model, completed by all
+    that each line has; files and filters are read, too. Files are of `db.events`, as in the page
+    that publishes by hand.
+    """
+    line = _completed(json.loads(text))
+    Draft202012Validator(_LINE_SCHEMA).validate(line)
+    request = CommitRequest.model_validate_json(json.dumps(line))
+    for file in request.files:
+        parse_content_file(file, {0: _EVENTS_BY_DAY}, _EVENTS)
+    for filter in (request.needs.row_filter, request.needs.conflict_filter):
+        if filter is not None:
+            parse_expression(filter)
 
+
+def _completed(part: dict[str, Any]) -> dict[str, Any]:
+    of_transaction = part.get("transaction", {}).get("tables", ({},))[0]
+    table_uuid = of_transaction.get("table-uuid", str(UUID(int=1)))
+    producer, nonce = part.get("producer", {"id": "import-2026"}), UUID(_UUID_7)
+    branch, epoch = part.get("branch", "main"), part.get("epoch", 0)
+    attempt = attempt_of(UUID(table_uuid), branch, producer["id"], epoch, nonce)
+    adds_none = {"delete", "rewrite-manifests", "cherry-pick", "alter"}
+    is_empty = "manifests" in part or part.get("operation") in adds_none
+    return {
+        "request-version": 1,
+        "catalog": "frazil",
+        "table": of_transaction.get("table", {"namespace": ["db"], "name": "events"}),
+        "table-uuid": table_uuid,
+        "producer": producer,
+        "epoch": epoch,
+        "nonce": str(nonce),
+        "attempt": str(attempt),
+        "fingerprint": {"kind": "file-list", "value": "march.csv"},
+        "published-at-ms": 1,
+        "files": [] if is_empty else [_EVENTS_FILE],
+        **part,
+    }
+
+
+_UUID_7 = "01900000-0000-7000-8000-000000000001"
+_LINE_KEYS = frozenset(one.alias or name for name, one in CommitRequest.model_fields.items())
+_LINE_SCHEMA = json.loads((ROOT / "docs/reference/commit-request.schema.json").read_text())
+_EVENTS = Schema(
+    (
+        NestedField(1, "id", LongType(), True),
+        NestedField(2, "carrier", StringType(), False),
+        NestedField(3, "at", TimestamptzType(), False),
+    )
+)
+_EVENTS_BY_DAY = PartitionSpec(0, (PartitionField((3,), 1000, "at_day", parse_transform("day")),))
+_EVENTS_FILE = {
+    "spec-id": 0,
+    "file-path": "s3://lake/db/events/data/1.parquet",
+    "file-format": "parquet",
+    "partition": ["2026-03-01"],
+    "record-count": 1,
+    "file-size-in-bytes": 1000,
+}
 
 _JSON_FORMS: Mapping[frozenset[str], Callable[[str], object]] = {
     frozenset(("v", "epochs")): parse_entry,
     frozenset(("v", "groups")): parse_one_shots,
     frozenset(("content", "partition-spec-id")): ManifestReference.model_validate_json,
-    frozenset(("operation", "needs")): _operation,
 }
 
 PARSERS: Mapping[str, Callable[[str], Iterator[str]]] = {
