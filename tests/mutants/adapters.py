@@ -28,6 +28,13 @@ ADAPTERS = (
         ("tests/storage/vending/test_vended.py -k refused",),
     ),
     Mutant(
+        "clock_that_was_put_back_stops_renewals",
+        "committer/storage/vending/vended.py",
+        "        return self._world.monotonic_s() - table.asked_s >= _ASKED_AGAIN_S_MIN\n",
+        "        return self._world.now_ms() - table.kept_ms >= 1000 * _ASKED_AGAIN_S_MIN\n",
+        ("tests/storage/vending/test_vended.py -k refused",),
+    ),
+    Mutant(
         "credential_for_a_bucket_is_used_for_other_tables",
         "committer/storage/vending/vended_scopes.py",
         "    return below or [_scope(place)]\n",

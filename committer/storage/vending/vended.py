@@ -42,7 +42,7 @@ from committer.storage.vending.vended_scopes import Cover, VendedScopes, VendedT
 _EARLY_MS = 5 * 60 * 1000
 _AT_HALF_LIFE_MS = 1 << 62
 # A catalog that vends what is refused at once, or vends nothing, is not asked by every call.
-_ASKED_AGAIN_MS_MIN = 10_000
+_ASKED_AGAIN_S_MIN = 10.0
 _SESSIONS_MAX = 64
 _TABLES_MAX = 10_000
 T = TypeVar("T")
@@ -86,8 +86,8 @@ class VendedStorage:
         self._forget(table)
         if not credentials:
             return
-        now_ms = self._world.now_ms()
-        kept = VendedTable(table, folders, credentials, renew, now_ms, now_ms)
+        now_ms, now_s = self._world.now_ms(), self._world.monotonic_s()
+        kept = VendedTable(table, folders, credentials, renew, now_ms, now_s)
         self._tables[table] = kept
         self._scopes.add(kept)
         while len(self._tables) > self._tables_max:
@@ -254,7 +254,7 @@ class VendedStorage:
 
     async def _ask(self, table: VendedTable) -> None:
         """Ask for new credentials, and keep them or the failure."""
-        table.asked_ms = self._world.now_ms()
+        table.asked_s = self._world.monotonic_s()
         try:
             credentials = await table.renew()
         except FrazilError as error:
@@ -274,7 +274,7 @@ class VendedStorage:
         return ends_ms is not None and self._world.now_ms() >= ends_ms
 
     def _may_ask(self, table: VendedTable) -> bool:
-        return self._world.now_ms() - table.asked_ms >= _ASKED_AGAIN_MS_MIN
+        return self._world.monotonic_s() - table.asked_s >= _ASKED_AGAIN_S_MIN
 
 
 @contextmanager

@@ -30,8 +30,9 @@ class VendedTable:
     credentials: tuple[VendedCredential, ...]
     renew: Renew
     kept_ms: int
-    asked_ms: int
-    """When the catalog was last asked, which `kept_ms` is not of credentials that it repeats."""
+    asked_s: float
+    """When the catalog was last asked, by the event loop's clock, as the wall clock may jump.
+    `kept_ms` stays as it is where the catalog repeats its credentials."""
     failure: FrazilError | None = None
     """Why the last renewal failed."""
     asking: asyncio.Lock = field(default_factory=asyncio.Lock)

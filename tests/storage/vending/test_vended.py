@@ -169,6 +169,17 @@ async def test_a_credential_that_is_refused_is_renewed_and_the_call_repeated() -
     assert await vending.storage.get(f"{FILE}-2") == b"y"
 
 
+async def test_a_credential_that_is_refused_after_the_clock_was_put_back_is_renewed() -> None:
+    vending = Vending()
+    await put(vending, FILE)
+    vending.vend()
+    vending.world.put_back(6 * 3600)
+    vending.world.advance(3600)
+    vending.let_in.remove("first")
+    assert await vending.storage.get(FILE) == b"x"
+    assert (vending.renewals, vending.keys) == (1, ["first", "renewed-1"])
+
+
 async def test_a_listing_goes_on_behind_what_it_has_yielded() -> None:
     vending = Vending()
     files = [f"{FOLDER}/data/{number}" for number in range(4)]

@@ -19,6 +19,11 @@ class ManualWorld:
     def advance(self, delay_s: float) -> None:
         self._now_s += delay_s
 
+    def put_back(self, by_s: float) -> None:
+        """Put the wall clock back; the event loop's clock goes on."""
+        self._now_s -= by_s
+        self._started_s -= by_s
+
     def now_ms(self) -> int:
         return round(self._now_s * 1_000)
 
