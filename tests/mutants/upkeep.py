@@ -151,6 +151,13 @@ UPKEEP = (
         (SEEDS,),
     ),
     Mutant(
+        "what_a_flush_could_not_answer_wakes_no_loop",
+        "committer/service/settle/settler.py",
+        "            self._has_ended.set()\n            self.health",
+        "            self.health",
+        ("tests/service/settle/test_settler.py -k flush",),
+    ),
+    Mutant(
         "record_of_a_landed_replay_stays",
         "committer/storage/inbox/ended_requests.py",
         "        if records:\n",

@@ -114,6 +114,8 @@ class Settler:
             await finish_all(calls)
         except FrazilError as error:
             self._to_answer = ended + self._to_answer
+            # The loop does not know of them where a flush had taken them.
+            self._has_ended.set()
             self.health.unavailable("queue", error)
             return False
         return True

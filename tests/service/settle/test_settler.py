@@ -1,0 +1,63 @@
+"""Receipts, acknowledgments and deletions behind the verdicts, whatever fails in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from committer.errors import QueueUnavailableError
+from committer.ports.queue import ALL_SHARDS
+from committer.service.requests.deferred_doorbells import Waiters
+from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.service.settle.outcome import Outcome
+from committer.service.settle.settler import Settler
+from committer.storage.inbox.ended_requests import EndedRequests
+from tests.support.builders.request_builders import build_request
+from tests.support.memory.memory_queue import MemoryQueue
+from tests.support.service.service_harness import ServiceHarness
+
+VIRTUAL_TIME = True
+
+
+class SlowOutage(MemoryQueue):
+    """A queue that takes a while to fail, as long as it is away."""
+
+    is_away = True
+
+    async def acknowledge(self, tokens: Sequence[str]) -> None:
+        if self.is_away:
+            await asyncio.sleep(5.0)
+            raise QueueUnavailableError("away")
+        await super().acknowledge(tokens)
+
+
+@asynccontextmanager
+async def settling(harness: ServiceHarness, queue: MemoryQueue) -> AsyncIterator[Settler]:
+    settler = Settler(
+        requests=EndedRequests(harness.inbox, harness.quarantine),
+        queue=queue,
+        world=harness.world,
+        health=harness.health,
+        high_water_marks=HighWaterMarkStore(harness.high_water_marks),
+        settled=harness.wiring.settled,
+    )
+    running = asyncio.create_task(settler.run())
+    try:
+        yield settler
+    finally:
+        running.cancel()
+
+
+async def test_what_a_flush_could_not_answer_is_answered_by_the_loop() -> None:
+    harness = ServiceHarness()
+    queue = SlowOutage(harness.server, consumer="committer")
+    await harness.publish(build_request(await harness.create_table()))
+    (delivery,) = await queue.read(count_max=1, wait_s=0.0, shards=ALL_SHARDS)
+    async with settling(harness, queue) as settler:
+        settler.settle([Outcome(None, Waiters((delivery.token,)))])
+        # A hand-over flushes before the loop has its turn, which finds nothing to answer.
+        assert not await settler.flush()
+        queue.is_away = False
+        await harness.settle(60.0)
+    assert (await queue.depth()).waiting == 0
