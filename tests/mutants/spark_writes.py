@@ -50,6 +50,13 @@ SPARK_WRITES = (
         _OPTIONS,
     ),
     Mutant(
+        "denied_receipts_fail_a_durable_request",
+        "workers/requests/mailbox.py",
+        "        except (QueueUnavailableError, AccessError) as error:\n",
+        "        except QueueUnavailableError as error:\n",
+        ("tests/workers/requests/test_publisher.py -k denies",),
+    ),
+    Mutant(
         "producer_stops_at_a_conflict_that_it_was_told",
         "workers/requests/publisher.py",
         "            if not await self._quarantine.is_told_only(found.key):\n",

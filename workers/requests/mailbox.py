@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from committer.errors import QueueUnavailableError
+from committer.errors import AccessError, QueueUnavailableError
 from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
@@ -36,7 +36,8 @@ class Mailbox:
     async def take(self, request: CommitRequest, *, wait_s: float) -> Receipt | None:
         """Return the final receipt; None if it does not come within `wait_s`.
 
-        Errors: `QueueUnavailableError`.
+        Errors: `QueueUnavailableError`, also where the server denies access: the request is
+        durable, and the ledger answers for it.
         """
         key = request.producer.id, request.epoch, str(request.attempt)
         end_s = self._world.monotonic_s() + wait_s
@@ -73,12 +74,12 @@ class Mailbox:
         """Return False if nothing arrived in this time."""
         try:
             receipts = await self._queue.wait_for_receipts(self.address, wait_s=left_s)
-        except QueueUnavailableError as error:
+        except (QueueUnavailableError, AccessError) as error:
             # The other waiting publishers would only get the same error.
             for waiting in self._waiting.values():
                 if not waiting.done():
                     waiting.set_result(QueueUnavailableError(str(error)))
-            raise
+            raise QueueUnavailableError(str(error)) from error
         for receipt in receipts:
             self._deliver(receipt)
         return bool(receipts)

@@ -5,7 +5,9 @@ import gc
 from collections.abc import Sequence
 from typing import Any
 
-from committer.errors import QueueUnavailableError
+import pytest
+
+from committer.errors import AccessError, QueueUnavailableError
 from committer.real_world import RealWorld
 from committer.request.commit_request import CommitRequest, Producer
 from committer.request.receipt_model import Receipt, ReceiptState
@@ -140,3 +142,17 @@ async def test_a_queue_that_is_away_is_an_error_for_everybody() -> None:
     del tasks, answers
     gc.collect()
     assert unheard == []
+
+
+async def test_a_queue_that_denies_its_key_is_as_one_that_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def deny(reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
+        await asyncio.sleep(0)
+        raise AccessError("NOPERM")
+
+    post = Post()
+    monkeypatch.setattr(post.queue, "wait_for_receipts", deny)
+    tasks = [post.take("a"), post.take("b")]
+    answers = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [QueueUnavailableError] * 2

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 
 from committer.errors import (
+    AccessError,
     AlreadyExistsError,
     NoSuchTableError,
     PublishError,
@@ -351,6 +352,20 @@ async def test_waiting_without_a_queue_ends_when_the_ledger_shows_the_epoch(is_u
         42,
     )
     assert not receipt.duplicate
+
+
+async def test_a_queue_that_denies_receipts_fails_no_durable_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def deny(queue: MemoryQueue, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
+        raise AccessError("NOPERM this user has no permissions to access the key")
+
+    monkeypatch.setattr(MemoryQueue, "wait_for_receipts", deny)
+    bench = await build_bench()
+    written = bench.written(epoch=1)
+    await bench.land(written)
+    receipt = await bench.publisher.publish(written, COMMITTED)
+    assert (receipt.state, receipt.snapshot_id) == (ReceiptState.COMMITTED, 4711)
 
 
 async def test_waiting_tells_when_another_attempt_has_landed() -> None:
