@@ -495,6 +495,20 @@ PROTOCOL = (
         ("tests/service/table/test_ordered_producers.py",),
     ),
     Mutant(
+        "table_that_cannot_be_loaded_hides_refusals_of_others",
+        "committer/service/ingest/resolved_refusals.py",
+        "            except TransientError:\n",
+        "            except FrazilError:\n",
+        ("tests/service/ingest/test_resolved_refusals.py -k hide_no_other",),
+    ),
+    Mutant(
+        "server_that_is_away_hides_refusals_of_other_tables",
+        "committer/service/ingest/resolved_refusals.py",
+        "            self._last = of_table[-1]\n",
+        "",
+        ("tests/service/ingest/test_resolved_refusals.py -k hide_no_other",),
+    ),
+    Mutant(
         "told_conflicts_are_kept_for_ever",
         "committer/service/ingest/poller.py",
         "        if told:\n",

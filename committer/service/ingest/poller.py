@@ -2,8 +2,8 @@
 while: another committer may have landed them.
 
 Bounded: one round of counting a queue, one listing of the quarantine (its first 10,000 requests),
-and a hundred records, each read once. The small folders beside the inbox are listed every ten
-minutes.
+a hundred records, each read once, and a hundred of refused requests. The small folders beside the
+inbox are listed every ten minutes.
 """
 
 from __future__ import annotations

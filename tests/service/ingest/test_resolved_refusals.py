@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from committer.errors import CatalogUnavailableError, FrazilError, InvalidMetadataError
 from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetSnapshotRef
 from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
+from committer.request.table_identifier import TableIdentifier
+from committer.service.ingest import resolved_refusals
 from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, TOLD_ONLY, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
-from committer.storage.inbox.inbox import ANSWER_KEPT_MS, QuarantineRecord
+from committer.storage.inbox.inbox import ANSWER_KEPT_MS, Quarantine, QuarantineRecord
 from tests.support.builders.request_builders import build_request
+from tests.support.faults.counting_storage import CountingStorage
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
+
+
+class MeasuredStorage(CountingStorage):
+    """Remembers how much one call has moved at most."""
+
+    largest_bytes = 0
+
+    def moved(self, call: str, objects: int, size_bytes: int) -> None:
+        self.largest_bytes = max(self.largest_bytes, size_bytes)
 
 
 def watch(harness: ServiceHarness) -> Poller:
@@ -95,6 +110,64 @@ async def test_a_table_that_is_gone_or_another_one_hides_no_other() -> None:
     await refuse(harness, await land(harness, table, 0), Reason.COMMIT_REJECTED)
     await watch(harness).look()
     assert await quarantined(harness) == keys
+
+
+@pytest.mark.parametrize(
+    ("error", "looks"),
+    [(InvalidMetadataError("unreadable"), 1), (CatalogUnavailableError("its server is away"), 3)],
+)
+async def test_tables_that_cannot_be_loaded_hide_no_other(
+    error: FrazilError, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = ServiceHarness()
+    created = [await harness.create_table(name) for name in ("db.flights", "db.ships", "db.trains")]
+    *bad, table = sorted(created, key=lambda one: str(one.metadata.table_uuid))
+    kept = [await refuse(harness, build_request(one), Reason.COMMIT_REJECTED) for one in bad]
+    await refuse(harness, await land(harness, table, 0), Reason.COMMIT_REJECTED)
+    load = harness.catalog.load
+
+    async def load_unless_bad(identifier: TableIdentifier) -> LoadedTable:
+        if identifier != table.identifier:
+            raise error
+        return await load(identifier)
+
+    monkeypatch.setattr(harness.catalog, "load", load_unless_bad)
+    watching = watch(harness)
+    for look in range(looks):
+        assert len(await quarantined(harness)) == 3, f"look {look}"
+        await watching.look()
+    assert await quarantined(harness) == sorted(kept)
+
+
+async def test_more_records_than_one_look_reads_have_their_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(resolved_refusals, "RECORDS_MAX", 2)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    landed = await land(harness, table, 5)
+    others = [build_request(table, epoch=epoch) for epoch in range(5)]
+    for one in (*others, landed):
+        await refuse(harness, one, Reason.COMMIT_REJECTED)
+    watching = watch(harness)
+    for _ in range(3):
+        assert landed.key in await quarantined(harness)
+        await watching.look()
+    assert await quarantined(harness) == sorted(one.key for one in others)
+
+
+async def test_only_the_line_of_a_refused_request_is_read() -> None:
+    """Its manifests may have tens of megabytes, and many may wait for a look."""
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    landed = await land(harness, table, 0)
+    longer = replace(landed, content=landed.content + bytes(8 << 20))
+    await refuse(harness, longer, Reason.COMMIT_REJECTED)
+    measured = MeasuredStorage(harness.storage.inner)
+    looked_at = Quarantine(measured, INBOX)
+    await ResolvedRefusals(harness.catalog, harness.storage, looked_at).take_out([landed.key])
+    assert measured.largest_bytes < 5 << 20
+    assert await quarantined(harness) == []
 
 
 async def test_a_record_is_looked_at_while_an_attempt_may_be_on_its_way_and_no_longer() -> None:
