@@ -175,11 +175,25 @@ UPKEEP = (
     Mutant(
         "high_water_mark_is_written_after_the_deletion",
         "committer/service/settle/settler.py",
-        "            proofs = self.pending_deletes.take()\n",
-        "            proofs = self.pending_deletes.take()\n"
+        "            proofs = self.pending_deletes.take(self.world.monotonic_s())\n",
+        "            proofs = self.pending_deletes.take(self.world.monotonic_s())\n"
         "            keys = [key for proof in proofs for key in proof.keys]\n"
         "            await self.requests.delete(keys, ())\n",
         ("tests/service/settle/test_high_water_mark.py",),
+    ),
+    Mutant(
+        "unreadable_high_water_mark_makes_the_committer_not_ready",
+        "committer/service/settle/settler.py",
+        "        except (TransientError, AccessError) as error:\n",
+        "        except FrazilError as error:\n",
+        ("tests/service/settle/test_settler.py -k cannot_be_read",),
+    ),
+    Mutant(
+        "unreadable_high_water_mark_delays_other_tables",
+        "committer/service/settle/settler.py",
+        "            proof.due_s = self.world.monotonic_s() + UNREADABLE_RETRY_S\n",
+        "",
+        ("tests/service/settle/test_settler.py -k cannot_be_read",),
     ),
     Mutant(
         "high_water_mark_goes_backwards",

@@ -16,11 +16,12 @@ from committer.service.settle.outcome import Outcome
 @dataclass(slots=True)
 class Proof:
     """Keys, and the high-water mark that has to be durable before they may go. None: they are in
-    quarantine, and may go now.
+    quarantine, and may go now. `due_s`: when to try, by the event loop's clock.
     """
 
     seen: HighWaterMark | None
     keys: list[InboxKey] = field(default_factory=list)
+    due_s: float = 0.0
 
 
 class PendingDeletes:
@@ -48,10 +49,10 @@ class PendingDeletes:
         for proof in proofs.values():
             self.requeue(proof)
 
-    def take(self) -> Sequence[Proof]:
-        """Return everything that waits, and forget it."""
-        proofs, self._proofs = tuple(self._proofs.values()), {}
-        return proofs
+    def take(self, now_s: float) -> Sequence[Proof]:
+        """Return everything that is due, and forget it."""
+        due = [group for group, proof in self._proofs.items() if proof.due_s <= now_s]
+        return [self._proofs.pop(group) for group in due]
 
     def requeue(self, proof: Proof) -> None:
         """Queue taken keys again."""
@@ -60,6 +61,7 @@ class PendingDeletes:
         if known.seen is not None and proof.seen is not None and known.seen is not proof.seen:
             known.seen = known.seen.joined(proof.seen)
         known.keys.extend(proof.keys)
+        known.due_s = max(known.due_s, proof.due_s)
 
     def forget(self, proof: Proof) -> None:
         """Forget taken keys: they are deleted, or must not be deleted."""

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
-from committer.errors import FrazilError
+from committer.errors import AccessError, FrazilError, TransientError
 from committer.group_commit import finish_all
 from committer.plan.scheduling.backoff import backoff_s
 from committer.ports.queue import Queue
@@ -30,6 +30,8 @@ WAITING_MAX = 100_000
 # A call deletes a thousand objects as well as one.
 GATHER_S = 0.1
 HIGH_WATER_MARKS_AT_ONCE = 32
+# A mark that cannot be read waits for an operator, and delays no other table.
+UNREADABLE_RETRY_S = 15.0
 
 
 @dataclass(eq=False, kw_only=True)
@@ -125,7 +127,7 @@ class Settler:
         durable. Keys that fail are queued again.
         """
         async with self._deleting:
-            proofs = self.pending_deletes.take()
+            proofs = self.pending_deletes.take(self.world.monotonic_s())
             answers = await asyncio.gather(*(self._high_water_mark(proof) for proof in proofs))
             pairs = list(zip(proofs, answers, strict=True))
             for proof, answer in pairs:
@@ -142,12 +144,22 @@ class Settler:
         """
         if proof.seen is None:
             return True
+        component = f"high-water mark of table {proof.seen.table_uuid}"
         try:
             async with self._high_water_marks_at_once:
-                return await self.high_water_marks.keep(proof.seen)
-        except FrazilError as error:
+                is_kept = await self.high_water_marks.keep(proof.seen)
+        except (TransientError, AccessError) as error:
             self.health.unavailable("inbox", error)
             return None
+        except FrazilError as error:
+            if self.health.degraded(component, str(error)):
+                table_uuid = str(proof.seen.table_uuid)
+                log.warning("high_water_mark.unreadable", table_uuid=table_uuid, error=str(error))
+            proof.due_s = self.world.monotonic_s() + UNREADABLE_RETRY_S
+            asyncio.get_running_loop().call_later(UNREADABLE_RETRY_S, self._has_keys.set)
+            return None
+        self.health.healthy(component)
+        return is_kept
 
     def _void(self, proof: Proof) -> None:
         """Drop a proof that an operator has voided: the table was accepted without these requests,

@@ -8,10 +8,11 @@ from contextlib import asynccontextmanager
 
 from committer.errors import QueueUnavailableError
 from committer.ports.queue import ALL_SHARDS
+from committer.ports.storage import NewObject
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.outcome import Outcome
-from committer.service.settle.settler import Settler
+from committer.service.settle.settler import UNREADABLE_RETRY_S, Settler
 from committer.storage.inbox.ended_requests import EndedRequests
 from tests.support.builders.request_builders import build_request
 from tests.support.memory.memory_queue import MemoryQueue
@@ -61,3 +62,31 @@ async def test_what_a_flush_could_not_answer_is_answered_by_the_loop() -> None:
         queue.is_away = False
         await harness.settle(60.0)
     assert (await queue.depth()).waiting == 0
+
+
+async def test_a_mark_that_cannot_be_read_is_its_tables_own_and_delays_no_other() -> None:
+    harness = ServiceHarness()
+    table, other = await harness.create_table(), await harness.create_table("db.other")
+    table_uuid = table.metadata.require_uuid()
+    location = harness.high_water_marks.location(table_uuid)
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(5.0)
+        content = await harness.storage.inner.get(location)
+        await harness.storage.inner.delete((location,))
+        await harness.storage.inner.create((NewObject(location, b"garbage"),))
+        stuck = build_request(table, epoch=1)
+        await harness.publish(stuck)
+        for epoch in range(60):
+            await harness.publish(build_request(other, epoch=epoch))
+            await harness.settle(1.0)
+            assert await harness.outstanding() == [stuck.key]
+            assert not harness.health.unreachable
+        assert (
+            "cannot be read" in harness.health.conditions[f"high-water mark of table {table_uuid}"]
+        )
+        await harness.storage.inner.delete((location,))
+        await harness.storage.inner.create((NewObject(location, content),))
+        await harness.settle(UNREADABLE_RETRY_S + 1.0)
+        assert await harness.outstanding() == []
+        assert harness.health.conditions == {}
