@@ -516,6 +516,13 @@ PROTOCOL = (
         ("tests/service/ingest/test_resolved_refusals.py",),
     ),
     Mutant(
+        "told_conflicts_behind_a_large_quarantine_are_kept_for_ever",
+        "committer/service/ingest/poller.py",
+        "            self._searched_to = found.key\n",
+        "",
+        ("tests/service/ingest/test_resolved_refusals.py -k before_them",),
+    ),
+    Mutant(
         "expired_history_ends_where_it_is_not_known",
         "committer/plan/validation/history.py",
         "        if known is None:\n            return None\n",

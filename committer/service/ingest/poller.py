@@ -3,7 +3,8 @@ while: another committer may have landed them.
 
 Bounded: one round of counting a queue, one listing of the quarantine (its first 10,000 requests),
 a hundred records, each read once, and a hundred of refused requests. The small folders beside the
-inbox are listed every ten minutes.
+inbox are listed every ten minutes; of a larger quarantine, old answers behind the first 10,000 are
+looked for then.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.foreign_entries import show
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, QuarantineSize
-from committer.storage.inbox.inbox import ANSWER_KEPT_MS, Quarantine, skips_of
+from committer.storage.inbox.inbox import (
+    ANSWER_KEPT_MS,
+    RECORD_BYTES_MAX,
+    Outstanding,
+    Quarantine,
+    skips_of,
+)
 
 T = TypeVar("T")
 
@@ -64,6 +71,8 @@ class Poller:
         self._reasons: dict[str, str] = {}
         self._refused: list[str] = []
         self._unanswered: set[str] = set()
+        self._cut_at: str | None = None
+        self._searched_to = ""
 
     async def run(self) -> None:
         """Look for ever."""
@@ -81,6 +90,8 @@ class Poller:
         if self._looks % LOOKS_A_SURVEY == 0:
             for name, location in self.folders.items():
                 await self._ask(name, self._survey(name, location))
+            if self._cut_at is not None:
+                await self._ask("old answers", self._remove_answers(self._cut_at))
         self._looks += 1
 
     async def _survey(self, name: str, location: str) -> None:
@@ -113,13 +124,14 @@ class Poller:
         told: list[str] = []
         young: set[str] = set()
         self._refused = []
+        self._cut_at = None
         listed = size_bytes = 0
         now_ms = oldest_ms = self.world.now_ms()
         skips = skips_of()
         async for found in self.quarantine.list(skips=skips):
             listed += 1
             reason = known.get(found.key)
-            if reason == TOLD_ONLY and now_ms - found.modified_ms > ANSWER_KEPT_MS:
+            if reason == TOLD_ONLY and self._is_old(found):
                 told.append(found.key)
                 continue
             if reason != TOLD_ONLY:
@@ -132,6 +144,7 @@ class Poller:
             else:
                 self._reasons[found.key] = reason
             if listed == LISTED_MAX:
+                self._cut_at = found.key
                 break
         self._show_foreign("quarantine", skips)
         if told:
@@ -147,6 +160,26 @@ class Poller:
         if len(unread) > RECORDS_MAX:
             counts[NOT_READ] = len(unread) - RECORDS_MAX
         return QuarantineSize(counts, size_bytes, (now_ms - oldest_ms) / 1000)
+
+    async def _remove_answers(self, cut_at: str) -> None:
+        """Remove old answers behind what a look lists. Reads as many records as the looks of this
+        time, and the next time those behind them.
+        """
+        behind, left = max(cut_at, self._searched_to), RECORDS_MAX * LOOKS_A_SURVEY
+        async for found in self.quarantine.list(skips=skips_of()):
+            is_due = found.key > behind and self._is_old(found)
+            if not is_due or found.size_bytes > RECORD_BYTES_MAX:
+                continue
+            self._searched_to = found.key
+            if await self._reason(found.key) == TOLD_ONLY:
+                await self.quarantine.delete((found.key,))
+            left -= 1
+            if left == 0:
+                return
+        self._searched_to = ""
+
+    def _is_old(self, found: Outstanding) -> bool:
+        return self.world.now_ms() - found.modified_ms > ANSWER_KEPT_MS
 
     async def _reason(self, key: str) -> str | None:
         """Read a request's reason; None if it has left the quarantine meanwhile."""

@@ -14,7 +14,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
-from committer.service.ingest import resolved_refusals
+from committer.service.ingest import poller, resolved_refusals
 from committer.service.ingest.poller import REFUSED_AGE_MS_MAX, TOLD_ONLY, Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.storage.inbox.inbox import ANSWER_KEPT_MS, Quarantine, QuarantineRecord
@@ -201,3 +201,33 @@ async def test_a_conflict_that_is_only_told_is_not_counted_and_goes_after_a_day(
     await harness.settle(ANSWER_KEPT_MS / 1000 + 60)
     await poller.look()
     assert [one.key for one in await harness.quarantined()] == [kept]
+
+
+async def test_old_answers_go_however_many_requests_are_in_quarantine_before_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(poller, "LISTED_MAX", 5)
+    monkeypatch.setattr(poller, "RECORDS_MAX", 2)
+    monkeypatch.setattr(poller, "LOOKS_A_SURVEY", 1)
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    requests = sorted((build_request(table, epoch=n) for n in range(20)), key=lambda one: one.key)
+    for number, sealed in enumerate(requests):
+        is_told_only = number >= 5 and number % 2 == 0
+        record = QuarantineRecord(
+            key=sealed.key,
+            reason="conflict",
+            message="",
+            quarantined_at_ms=0,
+            is_told_only=is_told_only,
+        )
+        await harness.quarantine.put(record, b"" if is_told_only else sealed.content)
+    watching = watch(harness)
+    for _ in range(10):
+        await watching.look()
+    assert len(await quarantined(harness)) == 20, "none is a day old"
+    await harness.settle(ANSWER_KEPT_MS / 1000 + 60)
+    for _ in range(10):
+        await watching.look()
+    kept = [one.key for number, one in enumerate(requests) if number < 5 or number % 2]
+    assert await quarantined(harness) == kept
