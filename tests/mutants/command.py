@@ -6,6 +6,13 @@ from tests.mutants.mutant import Mutant
 
 COMMAND = (
     Mutant(
+        "evolve_lets_files_be_written_around_the_inbox",
+        "committer/cli/changes/evolve.py",
+        "    refuse_inbox_inside(read_settings().inbox, properties)\n",
+        "",
+        ("tests/cli/changes/test_change_commands.py -k orphan",),
+    ),
+    Mutant(
         "home_of_the_settings_file_is_not_read",
         "workers/settings/setting_sources.py",
         '        self.home = expanded(self.get("home") or beside).absolute()\n',

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from committer.cli.changes.send import Order, WaitOptions, send
-from committer.cli.context.command_session import usage_error
+from committer.cli.context.command_session import read_settings, usage_error
 from committer.cli.context.common_options import TableArgument
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.printing import counted
@@ -133,6 +133,7 @@ def evolve(
 def _documents(columns: ColumnOptions, layout: LayoutOptions) -> Iterator[_Document]:
     """Order them so that each finds what it rests on, under the names from before."""
     from committer.cli.changes import evolve_text as text
+    from committer.cli.tables.table_properties import check_keys
 
     if layout.format_version is not None:
         yield {"action": "upgrade-format-version", "format-version": layout.format_version}
@@ -154,9 +155,20 @@ def _documents(columns: ColumnOptions, layout: LayoutOptions) -> Iterator[_Docum
     yield from _named("drop-column", columns.drop)
     yield from _each(text.rename, columns.rename)
     if layout.set_:
-        yield {"action": "set-properties", "updates": dict(map(text.pair, layout.set_))}
+        yield {"action": "set-properties", "updates": _properties(layout.set_)}
     if layout.unset:
+        check_keys(layout.unset, hint="--unset")
         yield {"action": "remove-properties", "removals": layout.unset}
+
+
+def _properties(pairs: Sequence[str]) -> Mapping[str, str]:
+    """Parse properties, and check them as `frazil table set` does."""
+    from committer.cli.tables.table_properties import parse_properties
+    from committer.cli.tables.table_set import refuse_inbox_inside
+
+    properties = parse_properties(pairs, hint="--set")
+    refuse_inbox_inside(read_settings().inbox, properties)
+    return properties
 
 
 def _each(parse: Callable[[str], _Document], texts: Sequence[str] | None) -> Iterator[_Document]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from committer.cli.context.property_changes import parse_pairs
+from committer.iceberg.metadata.metadata_check import RESERVED_PROPERTIES
 from committer.iceberg.values.near_names import did_you_mean
 from committer.ledger_entry import LEDGER_PREFIX
 from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY, adopt_locations
@@ -52,6 +53,7 @@ def _number(least: int, most: int = 2**63 - 1) -> tuple[str, _Check]:
 
 
 _FLAG = _one_of("true", "false")
+_FORMAT = _one_of("parquet", "orc", "avro")
 _PERIOD = "minutes, hours or days, as 15m, 1h or 7d", lambda text: parse_period_ms(text) is not None
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/+[^/]|/[^/]")
 
@@ -80,20 +82,14 @@ _KNOWN: Mapping[str, tuple[str, _Check]] = {
     "history.expire.min-snapshots-to-keep": _number(1),
     "history.expire.max-snapshot-age-ms": _number(0),
     "history.expire.max-ref-age-ms": _number(0),
+    "write.delete.format.default": _FORMAT,
+    "write.format.default": _FORMAT,
     "write.metadata.compression-codec": _one_of("none", "gzip"),
     "write.metadata.delete-after-commit.enabled": _FLAG,
     "write.metadata.previous-versions-max": _number(1),
     "write.object-storage.enabled": _FLAG,
     "write.object-storage.partitioned-paths": _FLAG,
 }
-# Java's `TableProperties.RESERVED_PROPERTIES`: told of a table, and never stored in it.
-_RESERVED = frozenset(
-    {
-        *("format-version", "uuid", "snapshot-count", "current-snapshot-summary"),
-        *("current-snapshot-id", "current-snapshot-timestamp-ms", "current-schema"),
-        *("default-partition-spec", "default-sort-order"),
-    }
-)
 
 
 def parse_properties(pairs: Iterable[str], *, hint: str) -> dict[str, str]:
@@ -132,7 +128,7 @@ def check_keys(keys: Sequence[str], *, hint: str) -> None:
                 f"{hint}: `{key}` belongs to the ledger of what has landed; `frazil producer`"
                 " changes it"
             )
-        if key in _RESERVED:
+        if key in RESERVED_PROPERTIES:
             raise typer.BadParameter(f"{hint}: `{key}` is reserved: engines tell it of the table")
         if key.startswith(_OURS) and key not in ours:
             hint_of = did_you_mean(key, ours) or f"there are {', '.join(ours)}"

@@ -48,7 +48,7 @@ def set_(
         return updates
 
     async def work(parts: Parts) -> None:
-        refuse_inbox_inside(parts, change.wanted)
+        refuse_inbox_inside(parts.settings.inbox, change.wanted)
         refuse_long_keys(change.wanted, parts.catalog.capabilities)
         await change_table(parts.catalog, parts.storage, parts.world, identifier, decide)
 
@@ -56,12 +56,12 @@ def set_(
     say(f"{identifier}: {change}" if is_changed else f"{identifier} is so already")
 
 
-def refuse_inbox_inside(parts: Parts, properties: Mapping[str, str]) -> None:
+def refuse_inbox_inside(inbox: str, properties: Mapping[str, str]) -> None:
     """Refuse locations around the inbox. Errors: `typer.BadParameter`."""
     from committer.creation.create_table import places_of, refuse_around_inbox
 
     with usage_error():
-        refuse_around_inbox(parts.settings.inbox, places_of(properties))
+        refuse_around_inbox(inbox, places_of(properties))
 
 
 def _updates(now: Mapping[str, str], change: PropertyChange) -> list[Update]:

@@ -180,7 +180,17 @@ def test_a_request_that_no_committer_takes_waits_and_the_command_says_so(table: 
         (("evolve", "db.flights"), "expected a change"),
         (("evolve", "db.flights", "--add-column", "x"), "a column such as"),
         (("evolve", "db.flights", "--set", "frazil.tags.every=1h"), "Frazil's own"),
-        (("evolve", "db.flights", "--set", "x"), "expected `NAME=VALUE`"),
+        (("evolve", "db.flights", "--set", "x"), "--set: expected KEY=VALUE, found `x`"),
+        (("evolve", "db.flights", "--set", "a=1", "--set", "a=2"), "--set: `a` is there twice"),
+        (
+            ("evolve", "db.flights", "--set", "history.expire.max-snapshot-age-ms=abc"),
+            "--set: `history.expire.max-snapshot-age-ms`: expected a whole number from 0 on",
+        ),
+        (
+            ("evolve", "db.flights", "--set", "write.data.path=file:///"),
+            "an engine's orphan clean-up could remove requests",
+        ),
+        (("evolve", "db.flights", "--unset", "current-schema"), "--unset: `current-schema` is"),
         (("rollback", "db.flights"), "one of --snapshot and --before"),
         (
             ("rollback", "db.flights", "--before", "1", "--allow-non-ancestor"),
@@ -201,7 +211,7 @@ def test_a_request_that_no_committer_takes_waits_and_the_command_says_so(table: 
     ],
 )
 def test_wrong_usage_publishes_nothing(table: Frazil, arguments: tuple[str, ...], why: str) -> None:
-    answer = table("table", *arguments)
+    answer = table("table", *arguments, *(() if "--timeout" in arguments else NOW))
     assert answer.code == 2
     assert why in answer.err
     assert published(table) == []

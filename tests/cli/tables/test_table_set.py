@@ -36,6 +36,8 @@ WRONG = [
     ("frazil.producer@b.query-1=5", "belongs to the ledger"),
     ("history.expire.min-snapshots-to-keep=0", "expected a whole number from 1 on"),
     ("write.metadata.compression-codec=zstd", "expected `none` or `gzip`"),
+    ("write.format.default=foo", "expected `parquet` or `orc` or `avro`, found `foo`"),
+    ("write.delete.format.default=csv", "expected `parquet` or `orc` or `avro`, found `csv`"),
     ("current-schema=1", "is reserved"),
     ("a", "expected KEY=VALUE, found `a`"),
     ("=a", "expected KEY=VALUE"),
