@@ -71,9 +71,9 @@ ALTERATIONS = (
     Mutant(
         "changes_before_a_refused_one_are_made",
         "committer/plan/operations/alter.py",
-        '            return Conflict(ConflictCode.INCOMPATIBLE, f"{place}: {error}")\n',
-        "            if number == 0:\n"
-        '                return Conflict(ConflictCode.INCOMPATIBLE, f"{place}: {error}")\n',
+        '            return Conflict(ConflictCode.INCOMPATIBLE, f"{place}{error}")\n',
+        "            if number == 1:\n"
+        '                return Conflict(ConflictCode.INCOMPATIBLE, f"{place}{error}")\n',
         (_ALTER + "no_change_of_a_request",),
     ),
     Mutant(

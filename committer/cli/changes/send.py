@@ -152,7 +152,8 @@ def _say_end(order: Order, sent: _Sent, waiting: WaitOptions) -> None:
     elif receipt.state is ReceiptState.COMMITTED:
         say(f"{order.table}: {order.done}")
     else:
-        say(f"frazil: {order.table}: refused as {receipt.reason}: {receipt.message}")
+        message = (receipt.message or "").removeprefix(f"{receipt.conflict}: ")
+        say(f"frazil: {order.table}: refused: {message}")
         raise typer.Exit(1)
 
 
@@ -165,5 +166,9 @@ def _described(order: Order, sent: _Sent) -> dict[str, object]:
         "state": "waiting" if receipt is None else receipt.state.value,
     }
     if receipt is not None and receipt.reason is not None:
-        described |= {"reason": receipt.reason, "message": receipt.message}
+        described |= {
+            "reason": receipt.reason,
+            "conflict": receipt.conflict,
+            "message": receipt.message,
+        }
     return described

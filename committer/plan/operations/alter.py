@@ -40,18 +40,18 @@ def plan_alter(
     """Plan the changes of one request in their order; nothing if the table is so already.
 
     `branch`: the request's. A change that does not fit the table is a conflict, and then none of
-    them is made.
+    them is made; its message names the change if there are several.
     """
     altered = metadata
-    for number, change in enumerate(changes):
-        place = f"change {number} (`{change.action}`)"
+    for number, change in enumerate(changes, 1):
+        place = f"change {number} (`{change.action}`): " if len(changes) > 1 else ""
         try:
             planned = _planned(change, altered, branch)
             if isinstance(planned, Conflict):
-                return Conflict(planned.code, f"{place}: {planned.message}", planned.snapshot_id)
+                return Conflict(planned.code, f"{place}{planned.message}", planned.snapshot_id)
             altered = apply_updates(altered, planned, base_location=None, now_ms=now_ms)
         except (InvalidMetadataError, UnsupportedError) as error:
-            return Conflict(ConflictCode.INCOMPATIBLE, f"{place}: {error}")
+            return Conflict(ConflictCode.INCOMPATIBLE, f"{place}{error}")
     return tuple(_difference(metadata, altered))
 
 

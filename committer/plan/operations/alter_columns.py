@@ -9,6 +9,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.evolution.schema_evolution import EvolvedSchema, SchemaUpdate
 from committer.iceberg.evolution.schema_properties import evolved_properties
 from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.schema.schema import Schema
 from committer.iceberg.updates.metadata_update import (
     LAST_ADDED,
     AddSchema,
@@ -18,6 +19,7 @@ from committer.iceberg.updates.metadata_update import (
     Update,
 )
 from committer.iceberg.values.single_value import parse_json_value
+from committer.iceberg.values.transforms import VoidTransform
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import IcebergType, NestedField
 from committer.plan.batch.needed_columns import record_union
@@ -44,12 +46,31 @@ def _updates(metadata: TableMetadata, evolved: EvolvedSchema) -> tuple[Update, .
         after.identifier_field_ids
     ):
         return ()
+    _check_layout_columns(metadata, after)
     properties = evolved_properties(metadata.properties, before, after)
     return (
         AddSchema(after, evolved.last_column_id),
         SetCurrentSchema(LAST_ADDED),
         *changed_properties(metadata.properties, properties),
     )
+
+
+def _check_layout_columns(metadata: TableMetadata, after: Schema) -> None:
+    """Refuse to drop a column that new files are partitioned or sorted by."""
+    uses = [
+        (f"partition field `{field.name}`: drop the partition field", field.source_ids)
+        for field in metadata.default_spec.fields
+        if not isinstance(field.transform, VoidTransform)
+    ]
+    uses += [
+        ("the sort order: replace the sort order", key.source_ids)
+        for key in metadata.default_sort_order.fields
+    ]
+    for use, source_ids in uses:
+        for source_id in source_ids:
+            if after.field(source_id) is None:
+                name = metadata.current_schema.column_name(source_id)
+                raise InvalidMetadataError(f"column `{name}` is used by {use} too")
 
 
 def changed_properties(
@@ -72,6 +93,7 @@ def _evolved(update: SchemaUpdate, change: ask.SchemaChange) -> EvolvedSchema:
             if not (if_exists and _column(update, name) is None):
                 update.delete_column(name)
         case ask.RenameColumn(name=name, new_name=new_name):
+            _check_free(update, name, new_name)
             update.rename_column(name, new_name)
         case ask.UpdateColumnType(name=name, type=kind):
             update.update_column(name, parse_type(kind))
@@ -109,6 +131,13 @@ def _add(update: SchemaUpdate, change: ask.AddColumn) -> None:
         doc=change.doc,
         default=_value(kind, change.default, full_name),
     )
+
+
+def _check_free(update: SchemaUpdate, name: str, new_name: str) -> None:
+    parent, dot, _ = name.rpartition(".")
+    known = _column(update, f"{parent}{dot}{new_name}")
+    if known is not None and known != _column(update, name):
+        raise InvalidMetadataError(f"there is a column `{parent}{dot}{known.name}` already")
 
 
 def _move(update: SchemaUpdate, change: ask.MoveColumn) -> None:

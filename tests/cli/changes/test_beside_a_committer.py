@@ -97,10 +97,11 @@ def test_each_command_is_carried_out_and_pyiceberg_reads_what_it_makes(
     assert table.refs()["audit"].max_ref_age_ms == 604_800_000
     listed = frazil("table", "branch", "list", "db.flights", "--json").lines
     assert [one["name"] for one in listed] == ["audit", "main"]
-    refused = frazil("table", "evolve", "db.flights", "--drop", "no")
+    refused = frazil("table", "evolve", "db.flights", "--drop", "no", "--json")
     assert refused.code == 1
-    assert "refused as conflict" in refused.err
-    assert "expected a column `no`, found none" in refused.err
+    assert "frazil: db.flights: refused: expected a column `no`, found none" in refused.err
+    assert refused.object["reason"] == "conflict"
+    assert refused.object["conflict"] == "incompatible"
 
 
 def test_what_was_audited_on_a_branch_is_published_and_rolled_back(
