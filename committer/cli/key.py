@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from committer.cli.context.command_session import checked
 from committer.errors import SettingsError
 
 app = typer.Typer(help="Create keys that requests are signed with.", no_args_is_help=True)
@@ -18,9 +19,16 @@ def _key() -> None:
     """Create keys that requests are signed with."""
 
 
+def _checked_id(text: str) -> str:
+    from committer.request.request_model import Name
+
+    key_id: str = checked(Name, text)
+    return key_id
+
+
 @app.command()
 def new(
-    key_id: Annotated[str, typer.Argument(help="Its name: spark-2026-11.")],
+    key_id: Annotated[str, typer.Argument(callback=_checked_id, help="Its name: spark-2026-11.")],
     table: Annotated[
         list[str] | None, typer.Option("--table", help="Only for tables like this: 'db.*'.")
     ] = None,

@@ -267,7 +267,7 @@ def _colons_read(request: CommitRequest) -> int:
 
 def _problems(error: ValidationError) -> str:
     """Name each wrong place; never its value (values may be secrets or data)."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    problems = error.errors(include_url=False, include_input=False)
     texts = [
         f"{'.'.join(str(part) for part in problem['loc']) or 'line'}: {problem_text(problem)}"
         for problem in problems[:5]

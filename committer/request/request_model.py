@@ -29,9 +29,51 @@ class Model(BaseModel):
     )
 
 
+# By the type of pydantic's error, with what its context has. No text quotes the value.
+_OBJECT = "expected an object"
+_LIST = "expected a list"
+_NUMBER = "expected a whole number"
+_FLAG = "expected true or false"
+_UUID = "expected a UUID"
+_PROBLEMS = {
+    "missing": "expected a value, found none",
+    "extra_forbidden": "expected no such key",
+    "string_type": "expected a text",
+    "string_too_short": "expected at least {min_length} characters",
+    "string_too_long": "expected at most {max_length} characters",
+    "string_pattern_mismatch": "expected a text that matches `{pattern}`",
+    "int_type": _NUMBER,
+    "int_parsing": _NUMBER,
+    "int_from_float": _NUMBER,
+    "bool_type": _FLAG,
+    "bool_parsing": _FLAG,
+    "dict_type": _OBJECT,
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "too_short": "expected at least {min_length}, found {actual_length}",
+    "too_long": "expected at most {max_length}",
+    "greater_than_equal": "expected at least {ge}",
+    "less_than_equal": "expected at most {le}",
+    "literal_error": "expected {expected}",
+    "uuid_type": _UUID,
+    "uuid_parsing": _UUID,
+    "enum": "expected {expected}",
+    "union_tag_not_found": "expected a key {discriminator}",
+    "union_tag_invalid": "expected {discriminator} to be one of {expected_tags}",
+}
+
+
 def problem_text(problem: ErrorDetails) -> str:
-    """Return pydantic's sentence without the class of the error that made it."""
-    return problem["msg"].removeprefix("Value error, ")
+    """Say what was expected: in words of our own for what pydantic checks, else as the check that
+    failed says it. `problem`: with its context.
+    """
+    context = problem.get("ctx", {})
+    if problem["type"] == "string_too_short" and context["min_length"] == 1:
+        return "expected a text that is not empty"
+    known = _PROBLEMS.get(problem["type"])
+    return known.format(**context) if known else problem["msg"].removeprefix("Value error, ")
 
 
 def _printable(text: str) -> str:

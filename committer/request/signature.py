@@ -90,7 +90,7 @@ def parse_keys(content: bytes, where: str) -> Keys:
         # Its own message quotes the text, which holds secrets.
         raise SettingsError(f"{where}: the file of keys is not TOML") from None
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        problems = error.errors(include_url=False, include_input=False)
         place = ".".join(map(str, problems[0]["loc"]))
         raise SettingsError(f"{where}: {place}: {problem_text(problems[0])}") from None
     return {

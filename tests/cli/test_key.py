@@ -27,3 +27,8 @@ def test_a_key_that_the_file_would_not_take_is_not_printed(
 ) -> None:
     answer = frazil("key", "new", *arguments)
     assert (answer.code, answer.out) == (2, "")
+
+
+def test_a_key_without_a_name_is_refused_by_its_argument(frazil: Frazil) -> None:
+    answer = frazil("key", "new", "")
+    assert "'key_id': expected a text that is not empty" in answer.err

@@ -187,16 +187,22 @@ SECRET = "ab" * 32
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "keys: Field required"),
-        ("[keys]", "keys: Dictionary should have at least 1 item"),
+        ("", "keys: expected a value, found none"),
+        ("[keys]", "keys: expected at least 1, found 0"),
         (f"keys = {SECRET}", "not TOML"),
-        (f'[keys.a]\nsecret = "{SECRET[2:]}"', "keys.a.secret: String should match"),
-        (f'[keys.a]\nsecret = "{SECRET}a"', "keys.a.secret: String should match"),
-        (f'[keys.a]\nsecret = "{SECRET}\\n"', "keys.a.secret: String should match"),
-        (f'[keys.a]\nsecret = "{SECRET}"\ntable = ["x"]', "keys.a.table: Extra inputs"),
-        (f'[keys.a]\nsecret = "{SECRET}"\ntables = []', "keys.a.tables: Tuple should have"),
-        (f'[keys.a]\nsecret = "{SECRET}"\ntables = "*"', "keys.a.tables: Input should be"),
-        (f'[keys.a]\nsecret = "{SECRET}"\noperations = ["drop"]', "keys.a.operations.0: Input"),
+        (f'[keys.a]\nsecret = "{SECRET[2:]}"', "keys.a.secret: expected a text that matches"),
+        (f'[keys.a]\nsecret = "{SECRET}a"', "keys.a.secret: expected a text that matches"),
+        (f'[keys.a]\nsecret = "{SECRET}\\n"', "keys.a.secret: expected a text that matches"),
+        (f'[keys.a]\nsecret = "{SECRET}"\ntable = ["x"]', "keys.a.table: expected no such key"),
+        (
+            f'[keys.a]\nsecret = "{SECRET}"\ntables = []',
+            "keys.a.tables: expected at least 1, found 0",
+        ),
+        (f'[keys.a]\nsecret = "{SECRET}"\ntables = "*"', "keys.a.tables: expected a list"),
+        (
+            f'[keys.a]\nsecret = "{SECRET}"\noperations = ["drop"]',
+            "keys.a.operations.0: expected '\\*', 'append'",
+        ),
     ],
 )
 def test_a_wrong_file_of_keys_is_refused_without_its_secrets(text: str, problem: str) -> None:

@@ -31,8 +31,15 @@ _Branch = Annotated[
 @grouped
 def fast_forward(
     table: TableArgument,
-    branch: Annotated[str, typer.Argument(help="The branch to move: main.")],
-    to: Annotated[str, typer.Argument(help="The branch or tag whose snapshot becomes its head.")],
+    branch: Annotated[
+        str, typer.Argument(callback=checked_branch, help="The branch to move: main.")
+    ],
+    to: Annotated[
+        str,
+        typer.Argument(
+            callback=checked_branch, help="The branch or tag whose snapshot becomes its head."
+        ),
+    ],
     waiting: WaitOptions,
 ) -> None:
     """Move a branch to the head of another one that descends from its own.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from committer.cli.changes.send import Order, WaitOptions, send
-from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.command_session import checked_branch, parse_identifier, run_with_parts
 from committer.cli.context.common_options import AsJson, TableArgument
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.durations import parse_duration_ms
@@ -26,7 +26,9 @@ tags = typer.Typer(
     help="Create, replace, remove and list the tags of a table.", no_args_is_help=True
 )
 
-Name = Annotated[str, typer.Argument(help="The name of the branch or tag.")]
+Name = Annotated[
+    str, typer.Argument(callback=checked_branch, help="The name of the branch or tag.")
+]
 _Kind = Literal["branch", "tag"]
 _IfNotExists = Annotated[
     bool, typer.Option("--if-not-exists", help="Change nothing if there is one of this name.")

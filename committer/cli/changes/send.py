@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from committer.cli.context.command_session import parse_identifier, run_with_parts
+from committer.cli.context.command_session import checked, parse_identifier, run_with_parts
 from committer.cli.context.common_options import TIMEOUT_OPTION, AsJson, Timeout
 from committer.cli.output.durations import parse_duration_ms
 from committer.cli.output.printing import print_json, say
@@ -76,33 +76,19 @@ def send(order: Order, waiting: WaitOptions) -> None:
 
 def parse_changes(documents: Sequence[Mapping[str, object]]) -> tuple[TableChange, ...]:
     """Read changes as a request has them. Errors: `typer.BadParameter`."""
-    from pydantic import TypeAdapter, ValidationError
-
     from committer.request.alterations import TableChanges
-    from committer.request.request_model import problem_text
 
-    adapter: TypeAdapter[TableChanges] = TypeAdapter(TableChanges)
-    try:
-        return adapter.validate_python(tuple(documents))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = ".".join(str(one) for one in first["loc"][1:])
-        raise typer.BadParameter(f"{where}: {problem_text(first)}") from None
+    changes: tuple[TableChange, ...] = checked(TableChanges, tuple(documents))
+    return changes
 
 
 def _needs(said: Mapping[str, object] | None) -> Needs:
     """Read needs as a request has them. Errors: `typer.BadParameter`."""
-    from pydantic import ValidationError
-
     from committer.request.needs import Needs
-    from committer.request.request_model import problem_text
 
-    try:
-        # A change that cannot be made is told to the one who asks: it is not kept for a replay.
-        return Needs.model_validate({**(said or {}), "on-conflict": "fail"})
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise typer.BadParameter(f"{first['loc'][0]}: {problem_text(first)}") from None
+    # A change that cannot be made is told to the one who asks: it is not kept for a replay.
+    needs: Needs = checked(Needs, {**(said or {}), "on-conflict": "fail"})
+    return needs
 
 
 async def _published(

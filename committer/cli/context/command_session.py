@@ -134,7 +134,8 @@ def checked_branch(text: str) -> str:
     """
     from committer.request.request_model import Name
 
-    return _checked(text, Name)
+    name: str = checked(Name, text)
+    return name
 
 
 def checked_producer(text: str) -> str:
@@ -143,19 +144,23 @@ def checked_producer(text: str) -> str:
     """
     from committer.request.commit_request import ProducerId
 
-    return _checked(text, ProducerId)
+    producer: str = checked(ProducerId, text)
+    return producer
 
 
-def _checked(text: str, kind: Any) -> str:
+def checked(kind: Any, value: object) -> Any:
+    """Return a value as a request has it. Errors: `typer.BadParameter`, naming the key in it."""
     from pydantic import TypeAdapter, ValidationError
 
     from committer.request.request_model import problem_text
 
     try:
-        checked: str = TypeAdapter(kind).validate_python(text)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
-        raise typer.BadParameter(problem_text(error.errors()[0])) from None
-    return checked
+        first = error.errors(include_url=False, include_input=False)[0]
+        keys = ".".join(one for one in first["loc"] if isinstance(one, str))
+        where = f"{keys}: " if keys else ""
+        raise typer.BadParameter(f"{where}{problem_text(first)}") from None
 
 
 def parse_identifier(text: str) -> TableIdentifier:

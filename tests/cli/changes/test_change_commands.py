@@ -199,15 +199,36 @@ def test_a_request_that_no_committer_takes_waits_and_the_command_says_so(table: 
         (("evolve", "db.flights", "--timeout", "60"), "expected a duration such as 90s"),
         (("rollback", "db.flights", "--before", "soon"), "expected a time"),
         (("rollback", "db.flights", "--before", "soon"), "value for --before"),
-        (("publish", "db.flights", ""), "wap-id: String should have at least 1 character"),
-        (("publish", "db.flights", "w" * 256), "wap-id: String should have at most 255"),
+        (("publish", "db.flights", ""), "wap-id: expected a text that is not empty"),
+        (("publish", "db.flights", "w" * 256), "wap-id: expected at most 255 characters"),
         (("publish", "db.flights", "w\n"), "wap-id: expected printable characters only"),
-        (("publish", "db.flights", "w", "--branch", ""), "'--branch': String should have"),
-        (("cherry-pick", "db.flights", "9" * 20), "source-snapshot-id: Input should be less"),
-        (("cherry-pick", "db.flights", "1", "--branch", "b" * 256), "'--branch': String"),
-        (("rollback", "db.flights", "--snapshot", "1", "--branch", ""), "'--branch': String"),
+        (
+            ("publish", "db.flights", "w", "--branch", ""),
+            "'--branch': expected a text that is not empty",
+        ),
+        (("cherry-pick", "db.flights", "9" * 20), "source-snapshot-id: expected at most 922"),
+        (
+            ("cherry-pick", "db.flights", "1", "--branch", "b" * 256),
+            "'--branch': expected at most 255 characters",
+        ),
+        (
+            ("rollback", "db.flights", "--snapshot", "1", "--branch", ""),
+            "'--branch': expected a text",
+        ),
         (("tag", "create", "db.flights", "t", "--snapshot", "1", "--ref", "a"), "one of"),
         (("branch", "create", "db.flights", "t", "--max-ref-age", "soon"), "expected a duration"),
+        (
+            ("branch", "create", "db.flights", "t", "--max-ref-age", "0s"),
+            "create-branch.max-ref-age-ms: expected at least 1",
+        ),
+        (("branch", "create", "db.flights", ""), "'name': expected a text that is not empty"),
+        (("tag", "remove", "db.flights", ""), "'name': expected a text that is not empty"),
+        (("fast-forward", "db.flights", "", "a"), "'branch': expected a text that is not empty"),
+        (("fast-forward", "db.flights", "a", ""), "'to': expected a text that is not empty"),
+        (
+            ("rollback", "db.flights", "--snapshot", "-1"),
+            "rollback-to-snapshot.snapshot-id: expected at least 0",
+        ),
     ],
 )
 def test_wrong_usage_publishes_nothing(table: Frazil, arguments: tuple[str, ...], why: str) -> None:
