@@ -116,8 +116,8 @@ def test_a_name_that_is_taken_is_refused(frazil: Frazil) -> None:
         ),
         (("table", "create", "db.x", "--schema", "id long", "--property", "a"), "KEY=VALUE"),
         (("table", "create", "db.x", "--schema", "id long", "--location", "ftp://b/x"), "ftp:"),
-        (("quarantine", "replay"), "--all"),
-        (("quarantine", "discard", "a", "--all"), "--all"),
+        (("quarantine", "replay"), "expected KEYs or --all, not both"),
+        (("quarantine", "discard", "a", "--all"), "filters go with --all"),
         (("nonsense",), "nonsense"),
     ],
 )

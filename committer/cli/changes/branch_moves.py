@@ -74,7 +74,8 @@ class _Target:
     def change(self) -> dict[str, object]:
         """Return the change that moves a branch there. Errors: `typer.BadParameter`."""
         if (self.snapshot is None) == (self.before is None):
-            raise typer.BadParameter("expected one of --snapshot and --before")
+            found = "none" if self.before is None else "both"
+            raise typer.BadParameter(f"expected one of --snapshot and --before, found {found}")
         if self.before is not None:
             if self.non_ancestor:
                 raise typer.BadParameter("--allow-non-ancestor goes with --snapshot")

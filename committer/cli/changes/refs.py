@@ -55,7 +55,7 @@ class At:
     def document(self) -> dict[str, object]:
         """Return the keys of a change that names it. Errors: `typer.BadParameter` for both."""
         if self.snapshot is not None and self.ref is not None:
-            raise typer.BadParameter("expected one of --snapshot and --ref")
+            raise typer.BadParameter("expected at most one of --snapshot and --ref, found both")
         said = {"snapshot-id": self.snapshot, "ref": self.ref}
         return {key: one for key, one in said.items() if one is not None}
 

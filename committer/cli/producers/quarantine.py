@@ -224,7 +224,7 @@ async def _choose(
     from committer.cli.producers.quarantine_selection import find_all, find_keys
 
     if bool(keys) == every or (keys and filters != Filters()):
-        raise typer.BadParameter("name KEYs, or take --all (with --table, --producer, --reason, …)")
+        raise typer.BadParameter("expected KEYs or --all, not both; filters go with --all")
     if keys:
         return await find_keys(parts, keys)
     return [one.key for one in await find_all(parts, filters)]

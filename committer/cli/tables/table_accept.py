@@ -52,13 +52,15 @@ class _Found:
     def text(self) -> str:
         metadata = self.state.metadata
         lacks = [f"  lacks: {one}" for one in self.missing] or [
-            "  lacks nothing that the high-water mark knows (a committer may have seen more)"
+            "  lacks nothing that the high-water mark knows: unless a committer has logged"
+            " `table.frozen`, there is nothing to accept"
         ]
+        snapshot_id = metadata.current_snapshot_id
+        snapshot = "no snapshot" if snapshot_id is None else f"snapshot {snapshot_id}"
         return "\n".join(
             (
                 f"{self.identifier}: {self.state.table.metadata_location}",
-                f"  last sequence number {metadata.last_sequence_number},"
-                f" snapshot {metadata.current_snapshot_id}",
+                f"  last sequence number {metadata.last_sequence_number}, {snapshot}",
                 *lacks,
             )
         )

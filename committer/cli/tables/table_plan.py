@@ -71,7 +71,7 @@ def _filter(where: str | None, where_json: str | None) -> Expression:
     from committer.iceberg.expressions.where_text import parse_where
 
     if where is not None and where_json is not None:
-        raise typer.BadParameter("expected one of --where and --where-json")
+        raise typer.BadParameter("expected at most one of --where and --where-json, found both")
     try:
         if where is not None:
             return parse_where(where)

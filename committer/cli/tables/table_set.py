@@ -53,7 +53,8 @@ def set_(
         await change_table(parts.catalog, parts.storage, parts.world, identifier, decide)
 
     run_with_parts(work)
-    say(f"{identifier}: {change}" if is_changed else f"{identifier} is so already")
+    unchanged = "no change, the properties are set already"
+    say(f"{identifier}: {change if is_changed else unchanged}")
 
 
 def refuse_inbox_inside(inbox: str, properties: Mapping[str, str]) -> None:

@@ -89,7 +89,9 @@ class SnapshotChoice:
         from committer.iceberg.scan.time_travel import find_snapshot
 
         if [self.snapshot, self.ref, self.as_of].count(None) < 2:
-            raise typer.BadParameter("expected one of --snapshot, --ref and --as-of")
+            raise typer.BadParameter(
+                "expected at most one of --snapshot, --ref and --as-of, found several"
+            )
         return find_snapshot(
             metadata, snapshot_id=self.snapshot, ref=self.ref, as_of_ms=self.as_of_ms
         )

@@ -10,6 +10,7 @@ from committer.errors import NotFoundError
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.schema.schema import Schema
+from committer.iceberg.values.calendar import print_instant
 
 
 def find_snapshot(
@@ -25,13 +26,15 @@ def find_snapshot(
     Errors: `NotFoundError` if there is no such snapshot; `ValueError` for more than one question.
     """
     if sum(asked is not None for asked in (snapshot_id, ref, as_of_ms)) > 1:
-        raise ValueError("expected one of a snapshot id, a ref and a time")
+        raise ValueError("expected at most one of a snapshot id, a ref and a time")
     if snapshot_id is not None:
         return _found(metadata.snapshot_by_id(snapshot_id), f"snapshot {snapshot_id}")
     if ref is not None:
         return _found(metadata.branch_head(ref), f"branch or tag `{ref}`")
     if as_of_ms is not None:
-        return _found(snapshot_as_of(metadata, as_of_ms), f"snapshot as old as {as_of_ms} ms")
+        return _found(
+            snapshot_as_of(metadata, as_of_ms), f"snapshot as old as {print_instant(as_of_ms)}"
+        )
     return metadata.current_snapshot
 
 

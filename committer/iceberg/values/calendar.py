@@ -80,6 +80,11 @@ def print_timestamp(value: int, per_second: int) -> str:
     return f"{print_date(days)}T{print_time(rest, per_second)}"
 
 
+def print_instant(time_ms: int) -> str:
+    """Print milliseconds since 1970 as `2017-11-16T22:31:08Z`."""
+    return f"{print_timestamp(time_ms, 1_000)}Z"
+
+
 def parse_date(text: str) -> int:
     """Parse a date as days since 1970. Errors: `ValueError`."""
     match = _DATE_ONLY.fullmatch(text)

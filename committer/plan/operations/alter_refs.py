@@ -14,6 +14,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, SnapshotRef
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, SetSnapshotRef, Update
+from committer.iceberg.values.calendar import print_instant
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.request import alterations as ask
 
@@ -149,7 +150,8 @@ def _rolled_back_to_time(timestamp_ms: int, metadata: TableMetadata, branch: str
     older = [one for one in metadata.branch_history(branch) if one.timestamp_ms < timestamp_ms]
     if not older:
         raise InvalidMetadataError(
-            f"branch `{branch}` has no retained snapshot that is older than {timestamp_ms} ms"
+            f"branch `{branch}` has no retained snapshot that is older than"
+            f" {print_instant(timestamp_ms)}"
         )
     latest = max(older, key=lambda one: (one.timestamp_ms, one.sequence_number))
     return _moved(branch, latest.snapshot_id, metadata)

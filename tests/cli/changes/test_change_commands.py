@@ -191,7 +191,7 @@ def test_a_request_that_no_committer_takes_waits_and_the_command_says_so(table: 
             "an engine's orphan clean-up could remove requests",
         ),
         (("evolve", "db.flights", "--unset", "current-schema"), "--unset: `current-schema` is"),
-        (("rollback", "db.flights"), "one of --snapshot and --before"),
+        (("rollback", "db.flights"), "one of --snapshot and --before, found none"),
         (
             ("rollback", "db.flights", "--before", "1", "--allow-non-ancestor"),
             "--allow-non-ancestor goes with --snapshot",
@@ -215,7 +215,8 @@ def test_a_request_that_no_committer_takes_waits_and_the_command_says_so(table: 
             ("rollback", "db.flights", "--snapshot", "1", "--branch", ""),
             "'--branch': expected a text",
         ),
-        (("tag", "create", "db.flights", "t", "--snapshot", "1", "--ref", "a"), "one of"),
+        (("tag", "create", "db.flights", "t", "--snapshot", "1", "--ref", "a"), "found both"),
+        (("rollback", "db.flights", "--snapshot", "1", "--before", "1"), "found both"),
         (("branch", "create", "db.flights", "t", "--max-ref-age", "soon"), "expected a duration"),
         (
             ("branch", "create", "db.flights", "t", "--max-ref-age", "0s"),

@@ -90,10 +90,10 @@ def test_a_table_of_the_catalog_is_planned(frazil: Frazil) -> None:
         (("--where", "id ="), 2, "--where"),
         (("--where-json", "{"), 2, "--where-json"),
         (("--where-json", '{"type": "likes"}'), 2, "--where-json"),
-        (("--where", "id = 1", "--where-json", "true"), 2, "one of --where"),
+        (("--where", "id = 1", "--where-json", "true"), 2, "at most one of --where"),
         (("--where", "nobody = 1"), 1, "nobody"),
         (("--ref", "nobody"), 1, "nobody"),
-        (("--ref", "main", "--snapshot", "1"), 2, "one of --snapshot"),
+        (("--ref", "main", "--snapshot", "1"), 2, "at most one of --snapshot"),
     ],
 )
 def test_what_cannot_be_planned_is_said(

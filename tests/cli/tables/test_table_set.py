@@ -75,7 +75,10 @@ def test_properties_are_set_and_removed_in_one_change(table: Frazil) -> None:
 def test_what_is_so_already_is_not_changed(table: Frazil) -> None:
     before = table.load().metadata_location
     answer = table("table", "set", "db.flights", "frazil.expire.enabled=true", "--unset", "a")
-    assert (answer.code, answer.err) == (0, "db.flights is so already\n")
+    assert (answer.code, answer.err) == (
+        0,
+        "db.flights: no change, the properties are set already\n",
+    )
     assert table.load().metadata_location == before
 
 

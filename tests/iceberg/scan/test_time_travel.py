@@ -9,6 +9,7 @@ import pytest
 from committer.errors import NotFoundError
 from committer.iceberg.metadata.table_metadata import TableMetadata, parse_table_metadata
 from committer.iceberg.scan.time_travel import find_snapshot, scan_schema, snapshot_as_of
+from committer.iceberg.values.calendar import print_instant
 from tests.support.builders.fixtures import expected, read_bytes, table_names
 
 
@@ -48,7 +49,7 @@ def test_what_is_not_there_is_named() -> None:
         find_snapshot(metadata, snapshot_id=7)
     with pytest.raises(NotFoundError, match="no branch or tag `nobody`"):
         find_snapshot(metadata, ref="nobody")
-    with pytest.raises(NotFoundError, match=f"as old as {first_ms - 1} ms"):
+    with pytest.raises(NotFoundError, match=f"as old as {print_instant(first_ms - 1)}"):
         find_snapshot(metadata, as_of_ms=first_ms - 1)
     with pytest.raises(ValueError, match="one of"):
         find_snapshot(metadata, snapshot_id=7, ref="main")

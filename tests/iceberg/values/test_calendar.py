@@ -15,6 +15,7 @@ from committer.iceberg.values.calendar import (
     parse_time,
     parse_timestamp,
     print_date,
+    print_instant,
     print_time,
     print_timestamp,
 )
@@ -26,6 +27,12 @@ def test_days_are_those_of_the_standard_library() -> None:
         found = epoch + timedelta(days=day)
         assert civil_from_days(day) == (found.year, found.month, found.day)
         assert days_from_civil(found.year, found.month, found.day) == day
+
+
+def test_an_instant_is_printed_in_utc_also_beyond_the_standard_library() -> None:
+    assert print_instant(1_577_836_800_000) == "2020-01-01T00:00:00Z"
+    assert print_instant(5) == "1970-01-01T00:00:00.005Z"
+    assert print_instant(2**63 - 1) == "+292278994-08-17T07:12:55.807Z"
 
 
 def test_years_outside_four_digits_are_read_back() -> None:
