@@ -63,16 +63,26 @@ def list_(
 @grouped
 def show(place: TablePlace, as_json: AsJson = False) -> None:
     """Show where a table is, how it is partitioned and sorted, and its properties."""
-    from committer.cli.views.metadata_view import describe_table, metadata_facts
+    from committer.cli.views.metadata_view import (
+        describe_table,
+        ledger_text,
+        metadata_facts,
+        properties_outside_ledger,
+    )
 
     with open_table(place) as table:
         if as_json:
             print_json(describe_table(table))
             return
         found = table.metadata
-        facts = {**metadata_facts(found), "metadata location": table.metadata_location}
+        facts = {
+            **metadata_facts(found),
+            "ledger": ledger_text(table),
+            "metadata location": table.metadata_location,
+        }
         title = str(table.identifier or table.metadata_location)
-        show_views([Facts(title, facts), Facts("properties", dict(found.properties))])
+        properties = properties_outside_ledger(found)
+        show_views([Facts(title, facts), Facts("properties", properties)])
 
 
 @app.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from committer.cli.output.describe import Description, order_text, spec_text
-from committer.cli.output.printing import time_text
+from committer.cli.output.printing import counted, time_text
 from committer.cli.output.view import Rows
 from committer.cli.views.table_source import OpenTable
 from committer.iceberg.inspection.snapshot_rows import snapshot_row
@@ -12,6 +12,8 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.partition_spec import print_partition_spec
 from committer.iceberg.schema.schema import Schema, print_schema
 from committer.iceberg.schema.sort_order import print_sort_order
+from committer.ledger_entry import LEDGER_PREFIX, parse_property_key
+from committer.plan.ledger.one_shots import PREFIX as ONE_SHOTS_PREFIX
 
 
 def metadata_facts(metadata: TableMetadata) -> Description:
@@ -31,6 +33,22 @@ def metadata_facts(metadata: TableMetadata) -> Description:
         "data files": summary.get("total-data-files"),
         "records": summary.get("total-records"),
     }
+
+
+def ledger_text(table: OpenTable) -> str | None:
+    """Say how many producers the ledger has, and which command lists them; None without any."""
+    parsed = map(parse_property_key, table.metadata.properties)
+    producers = {one[0] for one in parsed if one is not None}
+    if not producers:
+        return None
+    see = "" if table.identifier is None else f": see frazil producer list {table.identifier}"
+    return f"{counted(len(producers), 'producer')}{see}"
+
+
+def properties_outside_ledger(metadata: TableMetadata) -> dict[str, str]:
+    """Return the properties without those of the ledger, which are long, and for no one to edit."""
+    ledger = (LEDGER_PREFIX, ONE_SHOTS_PREFIX)
+    return {k: text for k, text in metadata.properties.items() if not k.startswith(ledger)}
 
 
 def describe_table(table: OpenTable) -> Description:
