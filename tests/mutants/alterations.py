@@ -13,6 +13,13 @@ _TAGGING = "committer/plan/cleanup/automatic_tags.py"
 
 ALTERATIONS = (
     Mutant(
+        "default_is_stored_where_the_format_has_none",
+        "committer/plan/operations/alter_columns.py",
+        "    if default is not None and update.format_version < 3:\n",
+        "    if False:\n",
+        (_ALTER + "rows_to_come",),
+    ),
+    Mutant(
         "snapshot_is_picked_again_once_its_pick_has_expired",
         _PICKING,
         "    return _unknown_history(head, source) or _made_again(head, source)\n",

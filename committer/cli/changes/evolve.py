@@ -50,7 +50,11 @@ class ColumnOptions:
     ] = None
     default: Annotated[
         _Texts,
-        typer.Option("--default", metavar="NAME=VALUE", help="Its value in rows without it."),
+        typer.Option(
+            "--default",
+            metavar="NAME=VALUE",
+            help="Its value in rows written without it from now on: version 3.",
+        ),
     ] = None
     doc: Annotated[
         _Texts, typer.Option("--doc", metavar="NAME=TEXT", help="Write something about one.")

@@ -154,6 +154,11 @@ def _column(update: SchemaUpdate, name: str) -> NestedField | None:
 
 
 def _default(update: SchemaUpdate, name: str, default: object) -> object:
+    # Iceberg Java stores a write default in any version; the specification has it from 3 on.
+    if default is not None and update.format_version < 3:
+        raise InvalidMetadataError(
+            f"column `{name}`: a default needs format version 3, found {update.format_version}"
+        )
     known = _column(update, name)
     return None if known is None else _value(known.field_type, default, name)
 

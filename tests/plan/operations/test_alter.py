@@ -440,6 +440,23 @@ def test_no_change_of_a_request_is_made_if_one_does_not_fit() -> None:
     assert found.message.startswith("change 2 (`drop-column`): expected a column `no`")
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_default_of_rows_to_come_needs_format_version_3(version: int) -> None:
+    table = build_table(format_version=version)
+    change = {"action": "update-column-default", "name": "name"}
+    found = refused(table, {**change, "default": "x"})
+    assert found.message == f"column `name`: a default needs format version 3, found {version}"
+    assert altered(table, change).current_schema == table.current_schema
+
+
+def test_a_default_of_rows_to_come_leaves_existing_rows_null() -> None:
+    upgraded = {"action": "upgrade-format-version", "format-version": 3}
+    change = {"action": "update-column-default", "name": "name", "default": "x"}
+    field = altered(build_table(), upgraded, change).current_schema.find("name")
+    assert field is not None
+    assert (field.initial_default, field.write_default) == (None, "x")
+
+
 def test_a_column_that_new_files_are_sorted_by_cannot_be_dropped() -> None:
     table = altered(build_table(), {"action": "replace-sort-order", "fields": [{"source": "name"}]})
     found = refused(table, {"action": "drop-column", "name": "name"})
