@@ -8,6 +8,7 @@ from tests.mutants.mutant import Mutant
 from tests.mutants.run import seeds_from
 
 _TESTS = "tests/service/admin/test_decisions.py -k "
+_ADMIN_TESTS = "tests/service/admin/test_producer_admin.py -k "
 
 DECISIONS = (
     Mutant(
@@ -30,6 +31,20 @@ DECISIONS = (
         "None if entry.is_own(parsed[0]) else _lineage_break(entry, history[branch])\n",
         "_lineage_break(entry, history[branch])\n",
         ("tests/plan/ledger/test_ledger.py -k no_command",),
+    ),
+    Mutant(
+        "thaw_lets_land_again_what_is_not_lost",
+        "committer/service/admin/producer_admin.py",
+        "                await self.require_lost(table, name, again)\n",
+        "",
+        (_ADMIN_TESTS + "is_not_lost_may",),
+    ),
+    Mutant(
+        "remaining_history_proves_nothing_to_a_thaw",
+        "committer/service/admin/producer_admin.py",
+        "            present = await self._present(table, name, found.entry)\n",
+        "            present = EpochRanges()\n",
+        (_ADMIN_TESTS + "remaining_history",),
     ),
     # --- Found requests that have ended since ---
     Mutant(

@@ -174,8 +174,10 @@ class LedgerOperator:
                 again = lost.epochs
             elif chance < 0.65:  # the first of them: `--epochs`
                 again = EpochRanges(tuple((low, low) for low, _ in lost.epochs.ranges[:1]))
-            await desk.thaw(self._identifier, one.name, again)
-            ports.history.tell(self.name, f"thawed {one.name.producer} again={again}")
+            # Refused where another decision, or a rollback, has come in between.
+            with suppress(UnsupportedError):
+                await desk.thaw(self._identifier, one.name, again)
+                ports.history.tell(self.name, f"thawed {one.name.producer} again={again}")
 
     async def _freeze_one(self, ports: Ports) -> None:
         table = await ports.catalog.load(self._identifier)

@@ -149,12 +149,22 @@ def thaw(
     rows stay out of the table (--skip-lost), or each may land once more when it is published or
     replayed (--redo-lost). Requests quarantined in the meantime stay there until they are replayed.
     """
-    from committer.cli.producers.producer_report import choose_epochs, operator, what_follows
+    from committer.cli.producers.producer_report import (
+        choose_epochs,
+        operator,
+        require_lost,
+        what_follows,
+    )
 
     if skip_lost and redo_lost:
         raise typer.BadParameter("expected --skip-lost or --redo-lost, not both")
     found = _find(place)
+    if found.is_active:
+        say(f"`{place.producer}` is not frozen")
+        _print(found, as_json)
+        return
     chosen = choose_epochs(found, skip=skip_lost, redo=redo_lost, epochs=epochs)
+    run_with_parts(lambda parts: require_lost(parts, place.identifier, place.name, chosen))
     if follows := what_follows(found, chosen):
         say(follows)
     confirm("Thaw?", needed=found.is_rolled_back and not yes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -18,11 +19,14 @@ from committer.plan.ledger.producer_decisions import (
     ProducerName,
     ProducerState,
     ProducerStatus,
+    epochs_text,
     standings,
 )
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.producer_admin import Lost, ProducerAdmin
 from committer.service.process.composition import Parts
+
+_RANGES = re.compile(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*")
 
 
 def operator(parts: Parts) -> ProducerAdmin:
@@ -47,6 +51,10 @@ class Found:
     quarantined: int
     stopped_at: int | None = None
     """The epoch in quarantine that holds the later ones of an ordered producer."""
+
+    @property
+    def is_active(self) -> bool:
+        return self.standing.state is ProducerState.ACTIVE
 
     @property
     def is_rolled_back(self) -> bool:
@@ -91,6 +99,14 @@ async def find(parts: Parts, table: TableIdentifier, name: ProducerName) -> Foun
         len(quarantined),
         await _stopped_at(parts, quarantined),
     )
+
+
+async def require_lost(
+    parts: Parts, table: TableIdentifier, name: ProducerName, again: EpochRanges
+) -> None:
+    """Refuse epochs that may not land once more. Errors: as `ProducerAdmin.require_lost`."""
+    if again.ranges:
+        await operator(parts).require_lost(await parts.catalog.load(table), name, again)
 
 
 async def _stopped_at(parts: Parts, quarantined: Sequence[str]) -> int | None:
@@ -171,6 +187,8 @@ def choose_epochs(found: Found, *, skip: bool, redo: bool, epochs: str | None) -
 
 
 def _parse(text: str) -> EpochRanges:
+    if not _RANGES.fullmatch(text):
+        raise typer.BadParameter(f"--epochs: expected epochs such as 40-42,44, found `{text}`")
     try:
         return EpochRanges.parse(text)
     except ValueError as error:
@@ -178,20 +196,22 @@ def _parse(text: str) -> EpochRanges:
 
 
 def _lost(lost: Lost) -> str:
-    epochs = f"epochs {lost.epochs}" if lost.epochs.ranges else "no epoch that is known"
+    epochs = epochs_text(lost.epochs) if lost.epochs.ranges else "no epoch that is known"
     return epochs if lost.is_whole else f"{epochs}, perhaps more"
 
 
 def what_follows(found: Found, again: EpochRanges) -> str:
     """Return the effect of a thaw on the epochs; empty where it has none."""
     if again.ranges:
+        said = epochs_text(again)
+        them = "they are" if said.startswith("epochs") else "it is"
         return (
-            f"Epochs {again} may land once more, when they are published or replayed. Do not bring"
-            " the rolled back snapshots back then: their rows would be in the table twice."
+            f"{said.capitalize()} may land once more, when {them} published or replayed. Do not"
+            " bring the rolled back snapshots back then: their rows would be in the table twice."
         )
     if not found.is_rolled_back:
         return ""
     return (
-        f"The rollback took {_lost(found.lost)}. They count as landed, and their rows stay away:"
-        " one that is published again goes to quarantine."
+        f"The rollback took {_lost(found.lost)}. Lost epochs count as landed, and their rows stay"
+        " away: one that is published again goes to quarantine."
     )

@@ -153,6 +153,11 @@ def epochs_of(numbers: Collection[int]) -> EpochRanges:
     return EpochRanges(tuple(_runs(sorted(set(numbers)))))
 
 
+def epochs_text(epochs: EpochRanges) -> str:
+    """Print `epoch 7`, `epochs 2-3,7`."""
+    return f"{'epoch' if str(epochs).isdigit() else 'epochs'} {epochs}"
+
+
 def _runs(ascending: list[int]) -> Iterator[tuple[int, int]]:
     start = 0
     for position, number in enumerate(ascending):

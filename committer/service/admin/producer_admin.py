@@ -22,6 +22,7 @@ from committer.plan.ledger.producer_decisions import (
     ProducerState,
     ProducerStatus,
     epochs_of,
+    epochs_text,
     frozen,
     landed_since,
     marked_lost,
@@ -114,7 +115,8 @@ class ProducerAdmin:
     ) -> None:
         """Thaw a frozen producer; `again` are epochs that may land once more. Idempotent.
 
-        Errors: `NotFoundError`; `UnsupportedError` where the entry cannot be read.
+        Errors: `NotFoundError`; `UnsupportedError` where the entry cannot be read, or one of these
+        epochs is not lost.
         """
 
         async def decide(table: LoadedTable) -> Sequence[Update]:
@@ -126,11 +128,41 @@ class ProducerAdmin:
             history = history_of(table.metadata, name.branch)
             left = history.snapshot_ids if name.key in ledger.broken else None
             if again.ranges:
+                await self.require_lost(table, name, again)
                 await self._let_lack(table, name, found.entry)
             after = thawed(found.entry, left, again)
             return _changed(name, found.entry, await self._with_latest(table, name, after))
 
         await self._change(identifier, decide)
+
+    async def require_lost(
+        self, table: LoadedTable, name: ProducerName, again: EpochRanges
+    ) -> None:
+        """Refuse to let epochs land once more that are in the table, or have never landed. Errors:
+        `UnsupportedError`; those of the storage.
+        """
+        found, lost = await self.standing(table, name), await self.lost(table, name)
+        refused = again.without(lost.epochs)
+        # What a rollback took may be forgotten, as it expired: the rest of the history is known.
+        is_known = found.state is ProducerState.ROLLED_BACK and lost.is_whole
+        if refused.ranges and found.entry is not None and not is_known:
+            present = await self._present(table, name, found.entry)
+            refused = refused.without(found.entry.epochs.without(present))
+        if refused.ranges:
+            raise UnsupportedError(
+                f"{epochs_text(refused)} of producer `{name.producer}` on branch `{name.branch}` of"
+                f" table {table.identifier} may not land once more: only an epoch that has landed"
+                " and is lost to a rollback may; nothing was changed"
+            )
+
+    async def _present(
+        self, table: LoadedTable, name: ProducerName, entry: ProducerEntry
+    ) -> EpochRanges:
+        """Return the epochs that landed in the remaining history, as far as proofs are searched."""
+        kept = history_of(table.metadata, name.branch).snapshot_ids
+        proven = snapshots_with_evidence(table.metadata, name.branch)
+        epochs, _ = await self._epochs_in(proven, name)
+        return epochs_of(epochs | {one.epoch for one in entry.latest if one.snapshot_id in kept})
 
     async def _with_latest(
         self, table: LoadedTable, name: ProducerName, entry: ProducerEntry

@@ -106,6 +106,8 @@ def test_show_says_why_a_rollback_froze_it_and_what_may_be_done(frazil: Frazil) 
         (("--skip-lost", "--redo-lost"), "not both"),
         (("--skip-lost", "--epochs", "3"), "--redo-lost"),
         (("--redo-lost", "--epochs", "3-1"), "--epochs: epoch ranges out of order"),
+        (("--redo-lost", "--epochs", ""), "--epochs: expected epochs such as 40-42,44, found ``"),
+        (("--redo-lost", "--epochs", "3-"), "expected epochs such as 40-42,44, found `3-`"),
     ],
 )
 def test_a_thaw_after_a_rollback_leaves_nothing_to_guess(
@@ -123,7 +125,8 @@ def test_a_thaw_after_a_rollback_leaves_nothing_to_guess(
     ("options", "epochs", "said"),
     [
         (("--skip-lost",), "0-3", "their rows stay away"),
-        (("--redo-lost", "--epochs", "2-3"), "0-1", "Epochs 2-3 may land once more"),
+        (("--redo-lost", "--epochs", "2-3"), "0-1", "Epochs 2-3 may land once more, when they are"),
+        (("--redo-lost", "--epochs", "3"), "0-2", "Epoch 3 may land once more, when it is"),
     ],
 )
 def test_a_thaw_after_a_rollback_says_what_becomes_of_the_epochs(
@@ -134,6 +137,26 @@ def test_a_thaw_after_a_rollback_says_what_becomes_of_the_epochs(
     answer = frazil("producer", "thaw", "db.flights", "query-1", "--yes", "--json", *options)
     assert (answer.object["state"], answer.object["epochs"]) == ("active", epochs)
     assert said in answer.err
+
+
+def test_an_epoch_that_never_landed_is_refused_before_anything_is_asked(frazil: Frazil) -> None:
+    create(frazil)
+    put_entry(frazil, lost=True)
+    answer = frazil("producer", "thaw", "db.flights", "query-1", "--redo-lost", "--epochs", "3,7")
+    assert (answer.code, answer.out) == (1, "")
+    assert (
+        "frazil: epoch 7 of producer `query-1` on branch `main` of table db.flights" in answer.err
+    )
+    assert "Thaw?" not in answer.err
+    assert entry_of(frazil).latest == (LOST,)
+
+
+def test_a_thaw_of_a_producer_that_is_not_frozen_says_so(frazil: Frazil) -> None:
+    create(frazil)
+    put_entry(frazil)
+    answer = frazil("producer", "thaw", "db.flights", "query-1", "--json")
+    assert (answer.code, answer.object["state"]) == (0, "active")
+    assert answer.err == "`query-1` is not frozen\n"
 
 
 def test_a_producer_is_forgotten_unless_something_of_it_waits(frazil: Frazil) -> None:

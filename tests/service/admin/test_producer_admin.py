@@ -204,6 +204,56 @@ async def test_after_a_thaw_that_repeats_the_lost_epochs_each_lands_once_more() 
     assert [receipt.duplicate for receipt in await harness.receipts()][-3:] == [True, True, True]
 
 
+@pytest.mark.parametrize("again", ["0", "0-1", "1-2", "7"])
+async def test_an_epoch_that_is_not_lost_may_not_land_once_more(again: str) -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1)
+    await roll_back(harness, table, 0)
+    before = (await harness.load()).properties[NAME.key]
+    with pytest.raises(UnsupportedError, match=r"only an epoch that has landed and is lost"):
+        await producer_admin(harness).thaw(table.identifier, NAME, EpochRanges.parse(again))
+    assert (await harness.load()).properties[NAME.key] == before
+
+
+@pytest.mark.parametrize("again", ["0", "1-2", "7"])
+async def test_what_the_remaining_history_proves_is_not_lost_although_lost_snapshots_expired(
+    again: str,
+) -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1, 2, 3)
+    lost = (await harness.load()).snapshots[2]
+    await roll_back(harness, table, 1)
+    await foreign_commit(harness, table, RemoveSnapshots((lost.snapshot_id,)))
+    desk = producer_admin(harness)
+    assert not (await desk.lost(await harness.catalog.load(table.identifier), NAME)).is_whole
+    with pytest.raises(UnsupportedError, match="may not land once more"):
+        await desk.thaw(table.identifier, NAME, EpochRanges.parse(again))
+    assert await state_of(harness) is ProducerState.ROLLED_BACK
+    await desk.thaw(table.identifier, NAME, EpochRanges.parse("2-3"))
+    await land(harness, table, 2, 3)
+    assert len(await harness.live_files()) == 4
+
+
+async def test_of_a_producer_that_an_operator_froze_only_what_is_gone_may_land_once_more() -> None:
+    """A rollback and an expiry came before any committer read the table."""
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1)
+    lost = (await harness.load()).snapshots[1]
+    await roll_back(harness, table, 0)
+    await foreign_commit(harness, table, RemoveSnapshots((lost.snapshot_id,)))
+    desk = producer_admin(harness)
+    await desk.freeze(table.identifier, NAME, "epoch 1 is not there")
+    for again in ("0", "0-1", "2"):
+        with pytest.raises(UnsupportedError, match="may not land once more"):
+            await desk.thaw(table.identifier, NAME, EpochRanges.parse(again))
+    await desk.thaw(table.identifier, NAME, EpochRanges.parse("1"))
+    await land(harness, table, 0, 1)
+    assert len(await harness.live_files()) == 2
+
+
 async def test_an_entry_that_cannot_be_read_is_not_decided_about_only_forgotten() -> None:
     harness = ServiceHarness()
     table = await harness.create_table()
