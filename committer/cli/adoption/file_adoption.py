@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from committer.cli.context.command_session import require_branch
 from committer.cli.output.printing import say
 from committer.errors import PublishError
 from committer.iceberg.entry.data_file import DataFile
@@ -97,7 +98,7 @@ class FileAdoption:
         `NotFoundError` for a path with nothing; those of catalog and storage.
         """
         table = await self._parts.catalog.load(self._identifier)
-        self._check_branch(table)
+        require_branch(table, self._branch, nothing="added")
         objects = await self._find(paths, table)
         target = AdoptionTarget.of(table.metadata, allows_extra_columns=allows_extra_columns)
         found = await adopt_files(self._parts.storage, objects, target)
@@ -183,16 +184,6 @@ class FileAdoption:
             raise PublishError(
                 f"{len(refused)} of {count} files cannot be added to table `{self._identifier}`;"
                 " nothing was added"
-            )
-
-    def _check_branch(self, table: LoadedTable) -> None:
-        """Check that the branch exists: no request but one for `main` may begin it. Errors:
-        `PublishError`."""
-        ref = table.metadata.refs.get(self._branch)
-        if self._branch != MAIN and (ref is None or ref.type != "branch"):
-            raise PublishError(
-                f"table `{self._identifier}` has no branch `{self._branch}`: make it with"
-                " `frazil table branch create`; nothing was added"
             )
 
     async def _refuse_live(self, files: Sequence[DataFile], table: LoadedTable) -> None:

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from committer.cli.context.command_session import checked, parse_identifier, run_with_parts
+from committer.cli.context.command_session import (
+    checked,
+    parse_identifier,
+    require_branch,
+    run_with_parts,
+)
 from committer.cli.context.common_options import TIMEOUT_OPTION, AsJson, Timeout
 from committer.cli.output.durations import parse_duration_ms
 from committer.cli.output.printing import print_json, say
@@ -69,6 +74,7 @@ def send(order: Order, waiting: WaitOptions) -> None:
 
     async def work(parts: Parts) -> _Sent:
         table = await parts.catalog.load(identifier)
+        require_branch(table, order.branch, nothing="changed")
         return await _published(parts, table, order, changes, needs, waiting.timeout_s)
 
     _say_end(order, run_with_parts(work), waiting)

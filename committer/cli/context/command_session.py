@@ -16,13 +16,16 @@ from committer.errors import (
     CatalogUnavailableError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    PublishError,
     SettingsError,
 )
+from committer.ledger_entry import MAIN
 from committer.settings.setting_names import naming_setting
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from committer.ports.pointer_swap import LoadedTable
     from committer.request.table_identifier import TableIdentifier
     from committer.service.process.composition import Parts, RequestParts
     from committer.settings.service_settings import Settings
@@ -136,6 +139,18 @@ def checked_branch(text: str) -> str:
 
     name: str = checked(Name, text)
     return name
+
+
+def require_branch(table: LoadedTable, branch: str, *, nothing: str) -> None:
+    """Check that a branch exists: no request but one for `main` may begin it. `nothing`: what was
+    not done. Errors: `PublishError`.
+    """
+    ref = table.metadata.refs.get(branch)
+    if branch != MAIN and (ref is None or ref.type != "branch"):
+        raise PublishError(
+            f"table `{table.identifier}` has no branch `{branch}`: make it with"
+            f" `frazil table branch create`; nothing was {nothing}"
+        )
 
 
 def checked_producer(text: str) -> str:

@@ -265,6 +265,25 @@ def _answered(
     return table("table", *arguments, *NOW)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("publish", "db.flights", "w-1"),
+        ("cherry-pick", "db.flights", "17"),
+    ],
+)
+def test_a_branch_that_is_not_there_is_said_before_anything_is_published(
+    table: Frazil, arguments: tuple[str, ...]
+) -> None:
+    answer = table("table", *arguments, "--branch", "nope", *NOW)
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err == (
+        "frazil: table `db.flights` has no branch `nope`: make it with `frazil table branch"
+        " create`; nothing was changed\n"
+    )
+    assert published(table) == []
+
+
 def test_no_tags_are_an_empty_list(table: Frazil) -> None:
     assert table("table", "branch", "list", "db.flights", "--json").lines == []
     assert table("table", "tag", "list", "db.flights").code == 0
