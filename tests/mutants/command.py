@@ -13,6 +13,13 @@ COMMAND = (
         ("tests/cli/changes/test_change_commands.py -k orphan",),
     ),
     Mutant(
+        "replaced_branch_freezes_producers_unasked",
+        "committer/cli/changes/refs.py",
+        "needed=frozen > 0 and not yes)",
+        "needed=False)",
+        ("tests/cli/changes/test_branch_preview.py -k freezes_producers",),
+    ),
+    Mutant(
         "home_of_the_settings_file_is_not_read",
         "workers/settings/setting_sources.py",
         '        self.home = expanded(self.get("home") or beside).absolute()\n',

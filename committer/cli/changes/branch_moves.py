@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from committer.cli.changes.send import Order, WaitOptions, parse_changes, send
-from committer.cli.context.command_session import (
-    checked_branch,
-    parse_identifier,
-    run_with_parts,
-)
+from committer.cli.changes.branch_preview import announce_move
+from committer.cli.changes.send import Order, WaitOptions, send
+from committer.cli.context.command_session import checked_branch
 from committer.cli.context.common_options import TableArgument, Yes
 from committer.cli.context.option_groups import grouped
-from committer.cli.output.printing import confirm, counted, say
+from committer.cli.output.printing import confirm
 from committer.cli.views.table_source import parse_time_ms
-
-if TYPE_CHECKING:
-    from committer.iceberg.metadata.table_metadata import TableMetadata
-    from committer.ports.pointer_swap import LoadedTable
-    from committer.service.process.composition import Parts
 
 _Branch = Annotated[
     str, typer.Option("--branch", callback=checked_branch, help="The branch to move.")
@@ -98,44 +90,10 @@ def rollback(
     Producers whose commits leave the history of the branch freeze: nothing of theirs lands until
     `frazil producer thaw` says whether they do the lost epochs again. They are listed before.
     """
-    change = target.change()
-    if not yes:
-        for line in _frozen_by(table, change, branch):
-            say(line)
-        confirm(f"Roll back branch `{branch}` of {table}?", needed=True)
-    send(Order(table, f"branch `{branch}` is rolled back", [change], branch), waiting)
-
-
-def _frozen_by(name: str, change: dict[str, object], branch: str) -> list[str]:
-    """Return which producers the change would freeze, by the table as it is now."""
-    (parsed,) = parse_changes([change])
-    identifier = parse_identifier(name)
-
-    async def work(parts: Parts) -> tuple[LoadedTable, int]:
-        return await parts.catalog.load(identifier), parts.world.now_ms()
-
-    table, now_ms = run_with_parts(work)
-    from committer.iceberg.updates.metadata_update import apply_updates
-    from committer.plan.operations.alter import plan_alter
-    from committer.plan.operations.conflict import Conflict
-
-    before = table.metadata
-    updates = plan_alter((parsed,), before, branch, now_ms=now_ms)
-    if isinstance(updates, Conflict):
-        return [f"as the table is now, it would be refused: {updates.message}"]
-    after = apply_updates(before, updates, base_location=None, now_ms=now_ms)
-    names = sorted(_broken(after) - _broken(before))
-    head = after.branch_head(branch)
-    where = "nothing" if head is None else f"snapshot {head.snapshot_id}"
-    return [f"{name}: to {where}, which freezes {counted(len(names), 'producer')}", *names]
-
-
-def _broken(metadata: TableMetadata) -> set[str]:
-    from committer.ledger_entry import parse_property_key
-    from committer.plan.ledger.ledger import read_ledger
-
-    parsed = map(parse_property_key, read_ledger(metadata).broken)
-    return {f"  {one[0]} on branch {one[1]}" for one in parsed if one is not None}
+    order = Order(table, f"branch `{branch}` is rolled back", [target.change()], branch)
+    announce_move(order, branch)
+    confirm(f"Roll back branch `{branch}` of {table}?", needed=not yes)
+    send(order, waiting)
 
 
 @grouped

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from committer.cli.changes.branch_preview import announce_move
 from committer.cli.changes.send import Order, WaitOptions, send
 from committer.cli.context.command_session import checked_branch, parse_identifier, run_with_parts
-from committer.cli.context.common_options import AsJson, TableArgument
+from committer.cli.context.common_options import AsJson, TableArgument, Yes
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.durations import parse_duration_ms
-from committer.cli.output.printing import print_json_lines, print_table
+from committer.cli.output.printing import confirm, print_json_lines, print_table
 
 if TYPE_CHECKING:
     from committer.iceberg.metadata.table_metadata import TableMetadata
@@ -134,24 +135,30 @@ def _create(
 
 @branches.command("replace")
 @grouped
-def replace_branch(table: TableArgument, name: Name, at: At, waiting: WaitOptions) -> None:
+def replace_branch(
+    table: TableArgument, name: Name, at: At, waiting: WaitOptions, yes: Yes = False
+) -> None:
     """Let a branch name another snapshot, related or not; its retention stays.
 
-    Producers whose commits are no longer in its history freeze, as after a rollback.
+    Producers whose commits are no longer in its history freeze, as after a rollback. The command
+    lists them, and asks if there are any.
     """
-    _replace("branch", table, name, at, waiting)
+    order = _replacement("branch", table, name, at)
+    frozen = announce_move(order, name)
+    confirm(f"Replace branch `{name}` of {table}?", needed=frozen > 0 and not yes)
+    send(order, waiting)
 
 
 @tags.command("replace")
 @grouped
 def replace_tag(table: TableArgument, name: Name, at: At, waiting: WaitOptions) -> None:
     """Let a tag name another snapshot; its retention stays."""
-    _replace("tag", table, name, at, waiting)
+    send(_replacement("tag", table, name, at), waiting)
 
 
-def _replace(kind: _Kind, table: str, name: str, at: At, waiting: WaitOptions) -> None:
+def _replacement(kind: _Kind, table: str, name: str, at: At) -> Order:
     change = {"action": f"replace-{kind}", "name": name, **at.document()}
-    send(Order(table, f"{kind} `{name}` is replaced", [change]), waiting)
+    return Order(table, f"{kind} `{name}` is replaced", [change])
 
 
 @branches.command("remove")

@@ -8,7 +8,7 @@ from committer.request.commit_request import CommitRequest
 from committer.request.request_format import read_request
 from committer.service.process.composition import Parts
 from committer.storage.inbox.inbox import skips_of
-from tests.support.cli.commands import Answer, Frazil
+from tests.support.cli.commands import Frazil
 
 NOW = ("--timeout", "0s")
 
@@ -88,10 +88,6 @@ def test_evolve_finds_columns_in_any_case_if_it_is_told_to(table: Frazil) -> Non
             },
         ),
         (
-            ("branch", "replace", "db.flights", "audit", "--ref", "main"),
-            {"action": "replace-branch", "name": "audit", "ref": "main"},
-        ),
-        (
             ("branch", "remove", "db.flights", "audit", "--if-exists"),
             {
                 "action": "remove-snapshot-ref",
@@ -116,18 +112,6 @@ def test_evolve_finds_columns_in_any_case_if_it_is_told_to(table: Frazil) -> Non
             ("fast-forward", "db.flights", "main", "audit"),
             {"action": "fast-forward", "branch": "main", "to": "audit"},
         ),
-        (
-            ("rollback", "db.flights", "--snapshot", "7", "--yes"),
-            {"action": "rollback-to-snapshot", "snapshot-id": 7},
-        ),
-        (
-            ("rollback", "db.flights", "--snapshot", "7", "--allow-non-ancestor", "--yes"),
-            {"action": "set-current-snapshot", "snapshot-id": 7},
-        ),
-        (
-            ("rollback", "db.flights", "--before", "2026-05-01T12:00:00Z", "--yes"),
-            {"action": "rollback-to-timestamp", "timestamp-ms": 1_777_636_800_000},
-        ),
     ],
 )
 def test_a_command_publishes_one_change(
@@ -141,7 +125,7 @@ def test_a_request_is_of_a_producer_that_never_publishes_again_and_is_told_only(
     table: Frazil,
 ) -> None:
     assert table("table", "branch", "create", "db.flights", "a", *NOW).code == 0
-    assert table("table", "rollback", "db.flights", "--snapshot", "7", "-y", *NOW).code == 0
+    assert table("table", "tag", "create", "db.flights", "t", *NOW).code == 0
     requests = published(table)
     assert len({one.producer.id for one in requests}) == 2
     assert all(one.producer.one_shot for one in requests)
@@ -246,30 +230,12 @@ def test_a_table_that_is_not_there_is_said_before_anything_is_published(table: F
     assert published(table) == []
 
 
-def test_a_rollback_asks_and_names_the_producers_that_it_freezes(
-    table: Frazil, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = _answered(table, monkeypatch, "n\n", "rollback", "db.flights", "--snapshot", "7")
-    assert answer.code == 1
-    assert "as the table is now, it would be refused" in answer.err
-    assert "nothing was changed" in answer.err
-    assert published(table) == []
-
-
-def _answered(
-    table: Frazil, monkeypatch: pytest.MonkeyPatch, typed: str, *arguments: str
-) -> Answer:
-    from io import StringIO
-
-    monkeypatch.setattr("sys.stdin", StringIO(typed))
-    return table("table", *arguments, *NOW)
-
-
 @pytest.mark.parametrize(
     "arguments",
     [
         ("publish", "db.flights", "w-1"),
         ("cherry-pick", "db.flights", "17"),
+        ("rollback", "db.flights", "--snapshot", "1"),
     ],
 )
 def test_a_branch_that_is_not_there_is_said_before_anything_is_published(
