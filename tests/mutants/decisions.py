@@ -46,6 +46,13 @@ DECISIONS = (
         "            present = EpochRanges()\n",
         (_ADMIN_TESTS + "remaining_history",),
     ),
+    Mutant(
+        "producer_is_frozen_on_a_branch_that_is_not_there",
+        "committer/service/admin/producer_admin.py",
+        "            require_known_branch(table, name.branch)\n",
+        "",
+        ("tests/cli/producers/test_producer.py -k branch_that_is_not_there",),
+    ),
     # --- Found requests that have ended since ---
     Mutant(
         "refused_while_the_inbox_is_listed_is_missed",

@@ -68,11 +68,7 @@ def list_(
     from committer.cli.producers.producer_report import describe, list_producers
 
     identifier = parse_identifier(table)
-    found = [
-        one
-        for one in run_with_parts(lambda parts: list_producers(parts, identifier))
-        if branch in (None, one.name.branch)
-    ]
+    found = run_with_parts(lambda parts: list_producers(parts, identifier, branch))
     if as_json:
         print_json_lines(describe(identifier, one) for one in found)
         return

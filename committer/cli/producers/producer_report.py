@@ -23,7 +23,7 @@ from committer.plan.ledger.producer_decisions import (
     standings,
 )
 from committer.request.table_identifier import TableIdentifier
-from committer.service.admin.producer_admin import Lost, ProducerAdmin
+from committer.service.admin.producer_admin import Lost, ProducerAdmin, require_known_branch
 from committer.service.process.composition import Parts
 
 _RANGES = re.compile(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*")
@@ -80,9 +80,18 @@ class Found:
         return Facts(f"{self.standing.name.producer} of {self.table}", shown)
 
 
-async def list_producers(parts: Parts, table: TableIdentifier) -> list[ProducerStatus]:
-    """Return all producers of a table. Errors: `NotFoundError`; those of the catalog."""
-    return standings(read_ledger((await parts.catalog.load(table)).metadata))
+async def list_producers(
+    parts: Parts, table: TableIdentifier, branch: str | None
+) -> list[ProducerStatus]:
+    """Return the producers of a table, on one branch if it is named.
+    Errors: `NotFoundError`; those of the catalog.
+    """
+    loaded = await parts.catalog.load(table)
+    found = standings(read_ledger(loaded.metadata))
+    if branch is None:
+        return found
+    require_known_branch(loaded, branch)
+    return [one for one in found if one.name.branch == branch]
 
 
 async def find(parts: Parts, table: TableIdentifier, name: ProducerName) -> Found:

@@ -13,7 +13,7 @@ from uuid import UUID
 from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties, Update
-from committer.ledger_entry import EpochRanges, ProducerEntry, print_entry
+from committer.ledger_entry import MAIN, EpochRanges, ProducerEntry, print_entry
 from committer.plan.cleanup.reachability import attempts_held
 from committer.plan.ledger.evidence import is_ours, lands_nothing, snapshots_with_evidence
 from committer.plan.ledger.ledger import Ledger, history_of, read_ledger
@@ -28,6 +28,7 @@ from committer.plan.ledger.producer_decisions import (
     marked_lost,
     rolled_back,
     standing,
+    standings,
     thawed,
     with_accepted,
 )
@@ -99,10 +100,11 @@ class ProducerAdmin:
 
     async def freeze(self, identifier: TableIdentifier, name: ProducerName, why: str) -> None:
         """Freeze a producer: none of its requests lands any more.
-        Idempotent; the producer may be unknown.
+        Idempotent; the producer may be unknown, its branch may not. Errors: `NotFoundError`.
         """
 
         async def decide(table: LoadedTable) -> Sequence[Update]:
+            require_known_branch(table, name.branch)
             found = standing(read_ledger(table.metadata), name)
             _require_readable(found)
             before = found.entry or ProducerEntry(table.metadata.require_uuid())
@@ -305,6 +307,17 @@ class ProducerAdmin:
 
     async def _change(self, identifier: TableIdentifier, decide: Decide) -> None:
         await change_table(self.catalog, self.storage, self.world, identifier, decide)
+
+
+def require_known_branch(table: LoadedTable, branch: str) -> None:
+    """Check that the table or its ledger has a branch: the entries of a removed one stay.
+    Errors: `NotFoundError`.
+    """
+    refs = {name for name, ref in table.metadata.refs.items() if ref.type == "branch"} | {MAIN}
+    if branch not in refs | {one.name.branch for one in standings(read_ledger(table.metadata))}:
+        raise NotFoundError(
+            f"table `{table.identifier}` has no branch `{branch}`: it has {', '.join(sorted(refs))}"
+        )
 
 
 def _known(ledger: Ledger, name: ProducerName) -> ProducerStatus:

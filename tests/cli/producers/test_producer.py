@@ -7,6 +7,8 @@ from uuid import UUID
 
 import pytest
 
+from committer.iceberg.metadata.snapshot import SnapshotRef
+from committer.iceberg.updates.metadata_update import SetSnapshotRef
 from committer.ledger_entry import (
     EpochRanges,
     Landed,
@@ -16,7 +18,14 @@ from committer.ledger_entry import (
     property_key,
 )
 from committer.request.request_key import published_key
-from tests.support.cli.cli_commands import create, request, set_property
+from tests.support.cli.cli_commands import (
+    add_branch,
+    add_snapshots,
+    change,
+    create,
+    request,
+    set_property,
+)
 from tests.support.cli.commands import Frazil
 
 LOST = Landed(3, "spark-offsets", "f", UUID(int=3), 99, 1)
@@ -45,7 +54,8 @@ def test_producers_are_listed_with_their_state(frazil: Frazil) -> None:
         ("b", "rolled-back", "0-3"),
         ("c", "unreadable", ""),
     ]
-    assert frazil("producer", "list", "db.flights", "--branch", "audit", "--json").lines == []
+    listed = frazil("producer", "list", "db.flights", "--branch", "main", "--json").lines
+    assert len(listed) == 3
     assert "rolled-back" in frazil("producer", "list", "db.flights").out
 
 
@@ -82,6 +92,31 @@ def test_a_name_that_no_request_can_have_is_not_frozen(
     assert answer.code == 2
     assert said in answer.err
     assert frazil("producer", "list", "db.flights", "--json").lines == []
+
+
+def test_a_branch_that_is_not_there_is_named_and_no_producer_of_it_frozen(frazil: Frazil) -> None:
+    create(frazil)
+    add_snapshots(frazil, 1)
+    add_branch(frazil, "a", 1)
+    change(frazil, SetSnapshotRef("t", SnapshotRef(1, "tag")))
+    for branch in ("nope", "t"):
+        for command in (("freeze", "db.flights", "query-1"), ("list", "db.flights")):
+            answer = frazil("producer", *command, "--branch", branch)
+            assert (answer.code, answer.out) == (1, "")
+            assert answer.err == (
+                f"frazil: table `db.flights` has no branch `{branch}`: it has a, main\n"
+            )
+    assert frazil("producer", "list", "db.flights", "--branch", "a", "--json").lines == []
+    assert frazil("producer", "freeze", "db.flights", "query-1", "--branch", "a").code == 0
+
+
+def test_a_removed_branch_that_the_ledger_has_is_known_still(frazil: Frazil) -> None:
+    create(frazil)
+    text = print_entry(ProducerEntry(frazil.load().metadata.require_uuid()))
+    set_property(frazil, property_key("other", "gone"), text)
+    (one,) = frazil("producer", "list", "db.flights", "--branch", "gone", "--json").lines
+    assert one["producer"] == "other"
+    assert frazil("producer", "freeze", "db.flights", "query-1", "--branch", "gone").code == 0
 
 
 def test_show_says_why_a_rollback_froze_it_and_what_may_be_done(frazil: Frazil) -> None:
