@@ -12,6 +12,8 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from committer.ledger_entry import OPERATOR_PREFIX
+from committer.reason import Reason
 from committer.request.alterations import TableChanges, UnionByName
 from committer.request.attempt import attempt_number, attempt_of, nonce_ms
 from committer.request.needs import TAKE_DELETES, Needs, Operation, check_needs
@@ -174,6 +176,17 @@ class CommitRequest(Model):
     @property
     def identifier(self) -> TableIdentifier:
         return TableIdentifier(self.table.namespace, self.table.name)
+
+    def is_told_only(self, reason: str, conflict: str | None) -> bool:
+        """Return whether a refusal is only told: the answer is kept, and no request. That is so for
+        a client that asks to be told of its conflict, also if that has left a transaction
+        incomplete; and for a command, whose request has no files to replay.
+        """
+        adds_files = bool(self.manifests or self.files)
+        if self.producer.id.startswith(OPERATOR_PREFIX) and not adds_files:
+            return True
+        is_incomplete = reason == Reason.TRANSACTION_INCOMPLETE and conflict is not None
+        return self.needs.on_conflict == "fail" and (reason == Reason.CONFLICT or is_incomplete)
 
     @property
     def expected_attempt(self) -> UUID:

@@ -593,6 +593,20 @@ PROTOCOL = (
         ("tests/service/table/test_operations.py -k told_only",),
     ),
     Mutant(
+        "request_with_files_is_dropped_for_the_name_of_its_producer",
+        "committer/request/commit_request.py",
+        "        if self.producer.id.startswith(OPERATOR_PREFIX) and not adds_files:\n",
+        "        if self.producer.id.startswith(OPERATOR_PREFIX):\n",
+        ("tests/service/table/test_alterations.py -k whatever_its_producer",),
+    ),
+    Mutant(
+        "refused_command_stays_in_quarantine",
+        "committer/request/commit_request.py",
+        "        if self.producer.id.startswith(OPERATOR_PREFIX) and not adds_files:\n",
+        "        if False:\n",
+        ("tests/service/table/test_alterations.py -k whatever_the_reason",),
+    ),
+    Mutant(
         "what_was_written_is_read_again",
         "committer/service/tasks/recent_objects.py",
         "            self._recent.written(objects)\n",

@@ -317,7 +317,7 @@ class Publisher:
                 " once the committer gets to it. Does it run? See `frazil status`"
             )
         if receipt.state == ReceiptState.QUARANTINED:
-            is_told_only = receipt.reason == Reason.CONFLICT and request.needs.on_conflict == "fail"
+            is_told_only = request.is_told_only(receipt.reason or "", receipt.conflict)
             if is_told_only and policy.answers_conflicts:
                 return receipt
             message = f"{where} went to quarantine: {_why(receipt)}"

@@ -56,7 +56,7 @@ def list_(
         bool,
         typer.Option(
             "--answers",
-            help="List instead the answers to conflicts of which no request is kept.",
+            help="List instead the answers to refused requests that are not kept.",
         ),
     ] = False,
     as_json: AsJson = False,

@@ -86,7 +86,7 @@ def explanation(reason: str, *, is_answer: bool = False) -> dict[str, str]:
     """
     if is_answer:
         return {
-            "meaning": "It conflicted, and asked for the answer only: no request is kept.",
+            "meaning": "It was refused, and only the answer is kept: no request.",
             "advice": "Nothing: its client runs again.",
         }
     known = next((code for code in Reason if code.value == reason), None)

@@ -21,23 +21,16 @@ class QuarantineVerdict:
     message: str
     conflict: str | None = None
 
-    @property
-    def is_told_only(self) -> bool:
-        """Whether its client wants only the answer to its conflict, and no request is kept. Holds
-        for a transaction that such a conflict has left incomplete, too."""
-        needs = self.pending.sealed.request.needs
-        is_incomplete = self.reason is Reason.TRANSACTION_INCOMPLETE and self.conflict is not None
-        return (self.reason is Reason.CONFLICT or is_incomplete) and needs.on_conflict == "fail"
-
     def record(self, now_ms: int) -> QuarantineRecord:
+        request = self.pending.sealed.request
         return QuarantineRecord(
             key=self.pending.key,
             reason=self.reason.value,
             message=self.message,
             quarantined_at_ms=now_ms,
-            table=str(self.pending.sealed.request.identifier),
+            table=str(request.identifier),
             conflict=self.conflict,
-            is_told_only=self.is_told_only,
+            is_told_only=request.is_told_only(self.reason, self.conflict),
         )
 
 

@@ -90,10 +90,7 @@ class Replays:
 def _why_empty(kept: bytes, key: str) -> str:
     """Say why no request follows a record."""
     if read_quarantined(kept, key)[0].is_told_only:
-        return (
-            "there is nothing to replay: only the answer to its conflict is kept, and its client"
-            " runs again"
-        )
+        return "there is nothing to replay: only the answer is kept, and its client runs again"
     return (
         "its record tells of an entry of the inbox that was never read: put it right there and"
         " discard the record, or discard both"

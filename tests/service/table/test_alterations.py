@@ -23,6 +23,9 @@ ADD_X = {"action": "add-column", "name": "x", "type": "int"}
 AUDIT = {"action": "create-branch", "name": "audit"}
 
 
+COMMAND = "frazil-operator-0199"
+
+
 @pytest.fixture(params=["pointer", "requirements"])
 def harness(request: pytest.FixtureRequest) -> ServiceHarness:
     harness = ServiceHarness()
@@ -198,3 +201,29 @@ async def test_a_change_beside_a_stream_of_appends_stops_none(harness: ServiceHa
     assert columns(await harness.load())[-3:] == ["x1", "x3", "x5"]
     assert len(await harness.live_files()) == 6
     assert await harness.quarantined() == []
+
+
+async def test_of_a_refused_command_only_the_answer_is_kept_whatever_the_reason() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    refused = build_alter(table, AUDIT, producer=COMMAND, one_shot=True, branch="nope")
+    await harness.publish(refused)
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert (record.reason, record.is_told_only) == (Reason.BRANCH_UNKNOWN, True)
+    assert (await harness.quarantine.get(record.key))[1] == b""
+    assert "frazil_quarantine_requests{" not in harness.status_collector.page().decode()
+    (receipt,) = await harness.receipts(COMMAND)
+    assert (receipt.state, receipt.reason) == (ReceiptState.QUARANTINED, Reason.BRANCH_UNKNOWN)
+    assert await harness.outstanding() == []
+
+
+async def test_a_refused_request_with_files_is_kept_whatever_its_producer_is_called() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    refused = build_request(table, producer=COMMAND, one_shot=True, branch="nope")
+    await harness.publish(refused)
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert (record.reason, record.is_told_only) == (Reason.BRANCH_UNKNOWN, False)
+    assert (await harness.quarantine.get(record.key))[1] == refused.content

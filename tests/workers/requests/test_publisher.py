@@ -388,9 +388,10 @@ async def test_other_rows_under_a_landed_epoch_are_not_said_to_be_committed() ->
         await bench.publisher.publish(written, COMMITTED)
 
 
-async def test_a_conflict_that_is_only_told_is_not_said_to_be_in_quarantine() -> None:
+@pytest.mark.parametrize("reason", ["conflict", "transaction_incomplete"])
+async def test_a_conflict_that_is_only_told_is_not_said_to_be_in_quarantine(reason: str) -> None:
     storage = _Committer()
-    storage.reason = "conflict"
+    storage.reason, storage.conflict = reason, "missing"
     bench = await build_bench(with_queue=False, storage=storage)
     told = replace(bench.written(epoch=1), needs=Needs(on_conflict="fail"))
     with pytest.raises(PublishError, match="did not land, and is not kept: because"):
@@ -446,7 +447,11 @@ class _Committer(MemoryStorage):
         await self.delete([location])
         if self.reason:
             record = QuarantineRecord(
-                key=key, reason=self.reason, message="because", quarantined_at_ms=1
+                key=key,
+                reason=self.reason,
+                message="because",
+                quarantined_at_ms=1,
+                conflict=self.conflict,
             )
             line = record.model_dump_json().encode()
             await self.create(
@@ -454,6 +459,7 @@ class _Committer(MemoryStorage):
             )
 
     reason = ""
+    conflict: str | None = None
 
     async def create(self, objects: Sequence[NewObject]) -> None:
         await super().create(objects)
