@@ -35,16 +35,23 @@ DECISIONS = (
     Mutant(
         "thaw_lets_land_again_what_is_not_lost",
         "committer/service/admin/producer_admin.py",
-        "                await self.require_lost(table, name, again)\n",
+        "                await _require_lost(reader, table, name, again)\n",
         "",
         (_ADMIN_TESTS + "is_not_lost_may",),
     ),
     Mutant(
         "remaining_history_proves_nothing_to_a_thaw",
         "committer/service/admin/producer_admin.py",
-        "            present = await self._present(table, name, found.entry)\n",
-        "            present = EpochRanges()\n",
+        "        present = await _present(reader, table, name, found.entry)\n",
+        "        present = EpochRanges()\n",
         (_ADMIN_TESTS + "remaining_history",),
+    ),
+    Mutant(
+        "each_attempt_of_a_thaw_reads_the_history",
+        "committer/service/admin/producer_admin.py",
+        "                await _require_lost(reader, table, name, again)\n",
+        "                await self.require_lost(table, name, again)\n",
+        (_ADMIN_TESTS + "loses_its_race",),
     ),
     Mutant(
         "producer_is_frozen_on_a_branch_that_is_not_there",
@@ -102,8 +109,8 @@ DECISIONS = (
     Mutant(
         "landed_again_by_leave_counts_as_lost",
         "committer/service/admin/producer_admin.py",
-        "        return Lost(epochs_of(lost - again),",
-        "        return Lost(epochs_of(lost),",
+        "    return Lost(epochs_of(lost - again),",
+        "    return Lost(epochs_of(lost),",
         (_TESTS + "not_lost_any_more",),
     ),
     Mutant(

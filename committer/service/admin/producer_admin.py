@@ -76,27 +76,15 @@ class ProducerAdmin:
 
     async def lost(self, table: LoadedTable, name: ProducerName) -> Lost:
         """Return the epochs that a producer lost to a rollback. Errors: those of the storage."""
-        found = _known(read_ledger(table.metadata), name)
-        if found.state is not ProducerState.ROLLED_BACK or found.entry is None:
-            return Lost(EpochRanges(), 0, is_whole=True)
-        gone = rolled_back(table.metadata, name, found.entry)
-        since = landed_since(table.metadata, name, gone.snapshots[:1])
-        lost, all_lost = await self._epochs_in(gone.snapshots, name)
-        again, all_again = await self._epochs_in(since, name)
-        is_whole = gone.is_whole and all_lost and all_again
-        return Lost(epochs_of(lost - again), len(gone.snapshots), is_whole)
+        return await _lost(EvidenceReader(self.storage), table, name)
 
-    async def _epochs_in(
-        self, snapshots: Iterable[Snapshot], name: ProducerName
-    ) -> tuple[set[int], bool]:
-        """Return the epochs that landed in these snapshots, and whether there may be no others."""
-        reader, is_whole = EvidenceReader(self.storage), True
-        epochs: set[int] = set()
-        for snapshot in filter(is_ours, snapshots):
-            evidence = await reader.evidence_of(snapshot)
-            is_whole = is_whole and (bool(evidence) or lands_nothing(snapshot))
-            epochs.update(epoch for producer, epoch in evidence if producer == name.producer)
-        return epochs, is_whole
+    async def require_lost(
+        self, table: LoadedTable, name: ProducerName, again: EpochRanges
+    ) -> None:
+        """Refuse to let epochs land once more that are in the table, or have never landed. Errors:
+        `UnsupportedError`; those of the storage.
+        """
+        await _require_lost(EvidenceReader(self.storage), table, name, again)
 
     async def freeze(self, identifier: TableIdentifier, name: ProducerName, why: str) -> None:
         """Freeze a producer: none of its requests lands any more.
@@ -120,6 +108,8 @@ class ProducerAdmin:
         Errors: `NotFoundError`; `UnsupportedError` where the entry cannot be read, or one of these
         epochs is not lost.
         """
+        # Of all attempts: one that reads the history anew would lose each race on a busy table.
+        reader = EvidenceReader(self.storage)
 
         async def decide(table: LoadedTable) -> Sequence[Update]:
             ledger = read_ledger(table.metadata)
@@ -130,41 +120,12 @@ class ProducerAdmin:
             history = history_of(table.metadata, name.branch)
             left = history.snapshot_ids if name.key in ledger.broken else None
             if again.ranges:
-                await self.require_lost(table, name, again)
+                await _require_lost(reader, table, name, again)
                 await self._let_lack(table, name, found.entry)
             after = thawed(found.entry, left, again)
             return _changed(name, found.entry, await self._with_latest(table, name, after))
 
         await self._change(identifier, decide)
-
-    async def require_lost(
-        self, table: LoadedTable, name: ProducerName, again: EpochRanges
-    ) -> None:
-        """Refuse to let epochs land once more that are in the table, or have never landed. Errors:
-        `UnsupportedError`; those of the storage.
-        """
-        found, lost = await self.standing(table, name), await self.lost(table, name)
-        refused = again.without(lost.epochs)
-        # What a rollback took may be forgotten, as it expired: the rest of the history is known.
-        is_known = found.state is ProducerState.ROLLED_BACK and lost.is_whole
-        if refused.ranges and found.entry is not None and not is_known:
-            present = await self._present(table, name, found.entry)
-            refused = refused.without(found.entry.epochs.without(present))
-        if refused.ranges:
-            raise UnsupportedError(
-                f"{epochs_text(refused)} of producer `{name.producer}` on branch `{name.branch}` of"
-                f" table {table.identifier} may not land once more: only an epoch that has landed"
-                " and is lost to a rollback may; nothing was changed"
-            )
-
-    async def _present(
-        self, table: LoadedTable, name: ProducerName, entry: ProducerEntry
-    ) -> EpochRanges:
-        """Return the epochs that landed in the remaining history, as far as proofs are searched."""
-        kept = history_of(table.metadata, name.branch).snapshot_ids
-        proven = snapshots_with_evidence(table.metadata, name.branch)
-        epochs, _ = await self._epochs_in(proven, name)
-        return epochs_of(epochs | {one.epoch for one in entry.latest if one.snapshot_id in kept})
 
     async def _with_latest(
         self, table: LoadedTable, name: ProducerName, entry: ProducerEntry
@@ -307,6 +268,58 @@ class ProducerAdmin:
 
     async def _change(self, identifier: TableIdentifier, decide: Decide) -> None:
         await change_table(self.catalog, self.storage, self.world, identifier, decide)
+
+
+async def _lost(reader: EvidenceReader, table: LoadedTable, name: ProducerName) -> Lost:
+    found = _known(read_ledger(table.metadata), name)
+    if found.state is not ProducerState.ROLLED_BACK or found.entry is None:
+        return Lost(EpochRanges(), 0, is_whole=True)
+    gone = rolled_back(table.metadata, name, found.entry)
+    since = landed_since(table.metadata, name, gone.snapshots[:1])
+    lost, all_lost = await _epochs_in(reader, gone.snapshots, name)
+    again, all_again = await _epochs_in(reader, since, name)
+    is_whole = gone.is_whole and all_lost and all_again
+    return Lost(epochs_of(lost - again), len(gone.snapshots), is_whole)
+
+
+async def _require_lost(
+    reader: EvidenceReader, table: LoadedTable, name: ProducerName, again: EpochRanges
+) -> None:
+    found, lost = _known(read_ledger(table.metadata), name), await _lost(reader, table, name)
+    refused = again.without(lost.epochs)
+    # Where not all that is lost is known, what the remaining history proves is not lost.
+    is_known = found.state is ProducerState.ROLLED_BACK and lost.is_whole
+    if refused.ranges and found.entry is not None and not is_known:
+        present = await _present(reader, table, name, found.entry)
+        refused = refused.without(found.entry.epochs.without(present))
+    if refused.ranges:
+        raise UnsupportedError(
+            f"{epochs_text(refused)} of producer `{name.producer}` on branch `{name.branch}` of"
+            f" table {table.identifier} may not land once more: only an epoch that has landed and"
+            " is lost to a rollback may; nothing was changed"
+        )
+
+
+async def _present(
+    reader: EvidenceReader, table: LoadedTable, name: ProducerName, entry: ProducerEntry
+) -> EpochRanges:
+    """Return the epochs that landed in the remaining history, as far as proofs are searched."""
+    kept = history_of(table.metadata, name.branch).snapshot_ids
+    proven = snapshots_with_evidence(table.metadata, name.branch)
+    epochs, _ = await _epochs_in(reader, proven, name)
+    return epochs_of(epochs | {one.epoch for one in entry.latest if one.snapshot_id in kept})
+
+
+async def _epochs_in(
+    reader: EvidenceReader, snapshots: Iterable[Snapshot], name: ProducerName
+) -> tuple[set[int], bool]:
+    """Return the epochs that landed in these snapshots, and whether there may be no others."""
+    epochs, is_whole = set[int](), True
+    for snapshot in filter(is_ours, snapshots):
+        evidence = await reader.evidence_of(snapshot)
+        is_whole = is_whole and (bool(evidence) or lands_nothing(snapshot))
+        epochs.update(epoch for producer, epoch in evidence if producer == name.producer)
+    return epochs, is_whole
 
 
 def require_known_branch(table: LoadedTable, branch: str) -> None:

@@ -236,6 +236,21 @@ async def test_what_the_remaining_history_proves_is_not_lost_although_lost_snaps
     assert len(await harness.live_files()) == 4
 
 
+async def test_a_thaw_that_loses_its_race_does_not_read_the_history_again() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    await land(harness, table, 0, 1, 2, 3)
+    await roll_back(harness, table, 2)
+    await producer_admin(harness).thaw(table.identifier, NAME, NOTHING)
+    await producer_admin(harness).freeze(table.identifier, NAME, "epoch 3 is wanted after all")
+    storage = CountingStorage(harness.storage.inner)
+    harness.catalog.plan(*[Fault.CONFLICT] * 3)
+    desk = replace(producer_admin(harness), storage=storage)
+    await desk.thaw(table.identifier, NAME, EpochRanges.parse("3"))
+    assert storage.calls["get"] == 3
+    assert await epochs_of(harness) == "0-2"
+
+
 async def test_of_a_producer_that_an_operator_froze_only_what_is_gone_may_land_once_more() -> None:
     """A rollback and an expiry came before any committer read the table."""
     harness = ServiceHarness()
