@@ -490,8 +490,8 @@ PROTOCOL = (
     Mutant(
         "told_conflict_stops_its_producer",
         "committer/storage/inbox/inbox.py",
-        "        return record is not None and record.is_told_only\n",
-        "        return False\n",
+        "        if record is None or not record.is_told_only:\n",
+        "        if True:\n",
         ("tests/service/table/test_ordered_producers.py",),
     ),
     Mutant(
@@ -507,6 +507,13 @@ PROTOCOL = (
         "            self._last = of_table[-1]\n",
         "",
         ("tests/service/ingest/test_resolved_refusals.py -k hide_no_other",),
+    ),
+    Mutant(
+        "each_look_at_a_producer_reads_all_that_it_was_told",
+        "committer/storage/inbox/inbox.py",
+        "        self._told_only.add(found)\n",
+        "",
+        ("tests/storage/inbox/test_inbox.py -k only_told",),
     ),
     Mutant(
         "told_conflicts_are_kept_for_ever",

@@ -59,7 +59,7 @@ SPARK_WRITES = (
     Mutant(
         "producer_stops_at_a_conflict_that_it_was_told",
         "workers/requests/publisher.py",
-        "            if not await self._quarantine.is_told_only(found.key):\n",
+        "            if not await self._quarantine.is_told_only(found):\n",
         "            if found.key:\n",
         ("tests/workers/requests/test_publisher.py -k only_told",),
     ),

@@ -160,7 +160,7 @@ class Publisher:
             if parse_inbox_key(found.key).epoch >= written.epoch:
                 return
             # Its client was told, and runs it again or goes on without it.
-            if not await self._quarantine.is_told_only(found.key):
+            if not await self._quarantine.is_told_only(found):
                 raise PublishError(await self._explain(found.key, written))
 
     def _has_none_in_quarantine(self, written: WrittenEpoch) -> bool:

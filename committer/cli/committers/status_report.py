@@ -147,12 +147,12 @@ async def _count_quarantined(quarantine: Quarantine, table_uuid: UUID | None) ->
     request is kept.
     """
     listed = [one async for one in quarantine.list(table_uuid, skips=skips_of(table_uuid))]
-    small = [one.key for one in listed if one.size_bytes <= RECORD_BYTES_MAX]
+    small = [one for one in listed if one.size_bytes <= RECORD_BYTES_MAX]
     turn = asyncio.Semaphore(_READS_AT_ONCE)
 
-    async def is_answer(key: str) -> bool:
+    async def is_answer(found: Outstanding) -> bool:
         async with turn:
-            return await quarantine.is_told_only(key)
+            return await quarantine.is_told_only(found)
 
     return len(listed) - sum(await asyncio.gather(*map(is_answer, small)))
 

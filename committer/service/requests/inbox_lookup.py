@@ -78,7 +78,7 @@ class InboxLookup:
                 parts = InboxKey(one.key).parts
                 if parts is None or one.key in found:
                     continue
-                if place is self._quarantine and await self._quarantine.is_told_only(one.key):
+                if place is self._quarantine and await self._quarantine.is_told_only(one):
                     continue
                 found[one.key] = OutstandingEpoch(parts.epoch, one.key, place is self._quarantine)
         return sorted(found.values())

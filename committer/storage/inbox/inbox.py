@@ -34,6 +34,7 @@ _STRAY = re.compile(r"stray/[0-9a-f]{32}")
 RECORD_BYTES_MAX = 16 * 1024
 # A committer removes a record that keeps no request, only its answer, once it is older.
 ANSWER_KEPT_MS = 86_400_000
+ANSWERS_KNOWN_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +189,7 @@ class Quarantine(_Keyed):
 
     def __init__(self, storage: Storage, root: str) -> None:
         super().__init__(storage, root, "quarantine")
+        self._told_only: set[Outstanding] = set()
 
     def location(self, key: str) -> str:
         return self.folder + _quarantine_name(key)
@@ -245,10 +247,20 @@ class Quarantine(_Keyed):
         except (NotFoundError, InvalidRequestError):
             return None
 
-    async def is_told_only(self, key: str) -> bool:
-        """Return whether a record keeps no request: its client has to run again, and may."""
-        record = await self.readable_record(key)
-        return record is not None and record.is_told_only
+    async def is_told_only(self, found: Outstanding) -> bool:
+        """Return whether a listed record keeps no request: its client has to run again, and may.
+
+        Such a record is read once: a producer may have many, and is looked at again and again.
+        """
+        if found in self._told_only:
+            return True
+        record = await self.readable_record(found.key)
+        if record is None or not record.is_told_only:
+            return False
+        if len(self._told_only) >= ANSWERS_KNOWN_MAX:
+            self._told_only.clear()
+        self._told_only.add(found)
+        return True
 
 
 def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]:

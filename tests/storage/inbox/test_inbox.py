@@ -20,6 +20,7 @@ from committer.storage.inbox.inbox import (
 )
 from tests.support.builders.request_builders import build_line, build_manifest, build_request, seal
 from tests.support.builders.table_builders import build_table
+from tests.support.clock.worlds import ManualWorld
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.memory.memory_storage import MemoryStorage
 
@@ -154,6 +155,26 @@ async def test_a_record_alone_is_read_without_the_request_behind_it() -> None:
     long = record_of("l", message="x" * 40_000)
     await quarantine.put(long, bytes(10))
     assert await quarantine.record("l") == long
+
+
+async def test_a_record_that_only_told_is_read_once_and_another_one_in_its_place_again() -> None:
+    world = ManualWorld()
+    storage = CountingStorage(MemoryStorage(world=world))
+    quarantine = Quarantine(storage, ROOT)
+    told, kept = (build_request(TABLE, epoch=epoch).key for epoch in (1, 2))
+    await quarantine.put(record_of(told, is_told_only=True), b"")
+    await quarantine.put(record_of(kept), b"content")
+
+    async def told_only() -> list[str]:
+        listed = [one async for one in quarantine.list()]
+        return [one.key for one in listed if await quarantine.is_told_only(one)]
+
+    assert await told_only() == await told_only() == [told]
+    assert storage.calls["get"] == 3
+    await quarantine.delete([told])
+    world.advance(1.0)
+    await quarantine.put(record_of(told), b"content")
+    assert await told_only() == []
 
 
 async def test_an_object_without_a_record_says_so() -> None:
