@@ -78,6 +78,13 @@ FORMAT = (
         "[1 if count is None else count for count in counts]",
         ("tests/iceberg/manifest/test_manifest_row.py -k version_1",),
     ),
+    Mutant(
+        "row_ids_go_by_stand_ins_for_counts",
+        "committer/plan/commit/step_plan.py",
+        "    return None in counts or counts == COUNTS_UNKNOWN\n",
+        "    return None in counts\n",
+        ("tests/plan/commit/test_step_plan.py -k of_their_own",),
+    ),
     # --- Sort orders ---
     Mutant(
         "null_orders_are_moved",

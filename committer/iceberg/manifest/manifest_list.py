@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from committer.errors import InvalidMetadataError, InvariantError, UnsupportedError
+from committer.errors import InvalidMetadataError, InvariantError
 from committer.iceberg.avro.binary import LONGS, encode_bytes, read_bytes
 from committer.iceberg.avro.codecs import compress, decompress
 from committer.iceberg.avro.container import (
@@ -30,7 +30,8 @@ from committer.iceberg.avro.shapes import RecordShape, schema_shape
 from committer.iceberg.entry.data_file import ManifestContent
 
 # Counts that a list of version 1 leaves out, as version 2 states them: it requires counts, and with
-# these readers still look into the manifest.
+# these readers still look into the manifest. Row ids go by counts: a commit that assigns them reads
+# such a manifest first.
 COUNTS_UNKNOWN = (1, 1, 1)
 # Rows of one block. Blocks are cut from the end of the list, where the old rows are: new rows come
 # in front, so the old blocks stay as they are and their compressed form is found again.
@@ -110,9 +111,6 @@ def encode_manifest_file(row: ManifestFile, format_version: int) -> bytes:
     """
     if format_version == 1 and row.content != ManifestContent.DATA:
         raise InvariantError(f"{row.manifest_path}: format version 1 has no delete manifests")
-    if format_version > 2 and None in (row.added_rows_count, row.existing_rows_count):
-        # Row ids are assigned by these counts: a guess would give two rows one id.
-        raise UnsupportedError(f"{row.manifest_path}: a manifest without row counts in version 3")
     encoded = _encoded_fields(row, optional_counts=format_version == 1)
     return b"".join(encoded[field_id] for field_id in MANIFEST_FILE_ORDER[format_version])
 

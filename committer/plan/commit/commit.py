@@ -200,16 +200,15 @@ def _plan_steps(base: Head, planning: Planning) -> _Planned | NeedsObjects | InC
         names = names_of(head, step, number, batch.commit_uuid, attempt)
         try:
             produced = _produce(head, base, step, planning.prepared, names)
+            if isinstance(produced, InConflict):
+                conflicts = conflicts.joined(produced)
+                continue
+            if number == len(batch.steps) - 1:
+                carried, version = produced.manifests, head.metadata.format_version
+                merges = applicable_merges(planning.upkeep, batch.branch, carried, version)
+            planned.append(plan_step(head, step, names, produced, merges, attempt))
         except MissingObjectsError as error:
             missing |= error.needs
-            continue
-        if isinstance(produced, InConflict):
-            conflicts = conflicts.joined(produced)
-            continue
-        if number == len(batch.steps) - 1:
-            version = head.metadata.format_version
-            merges = applicable_merges(planning.upkeep, batch.branch, produced.manifests, version)
-        planned.append(plan_step(head, step, names, produced, merges, attempt))
     if missing:
         return NeedsObjects(missing)
     if len(planned) < len(batch.steps):

@@ -4,11 +4,15 @@ made its manifests.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID
 
 from committer.iceberg.entry.data_file import ManifestContent, ManifestEntryStatus
+from committer.iceberg.manifest.manifest import iter_entries
 from committer.iceberg.manifest.manifest_list import (
+    COUNTS_UNKNOWN,
     ManifestFile,
     encode_manifest_file,
     encode_manifest_list,
@@ -28,7 +32,7 @@ from committer.plan.ledger.evidence import (
 )
 from committer.plan.ledger.state import ListedManifest
 from committer.plan.operations.change_index import SnapshotChanges, changes_after
-from committer.plan.operations.head import Head, WrittenObjects
+from committer.plan.operations.head import Head, ObjectRange, WrittenObjects
 from committer.plan.operations.step_output import Produced, StepNames
 from committer.ports.storage import NewObject
 
@@ -78,14 +82,16 @@ def plan_step(
     merges: tuple[MergedManifests, ...],
     attempt: Attempt,
 ) -> StepPlan:
-    """Plan the snapshot. `merges` are listed with it, instead of what they replace."""
+    """Plan the snapshot. `merges` are listed with it, instead of what they replace.
+    Errors: `MissingObjectsError`; those of reading manifests.
+    """
     rows = with_merges(
         produced.manifests,
         merges,
         snapshot_id=names.snapshot_id,
         sequence_number=names.sequence_number,
     )
-    listed, added_rows = _with_row_ids(head.metadata, rows)
+    listed, added_rows = _with_row_ids(head, rows)
     snapshot = _snapshot(head, step, names, attempt)
     summary = _summary(head, step, produced, merges, attempt.engine_version)
     snapshot = replace(snapshot, summary=summary, added_rows=added_rows)
@@ -135,16 +141,17 @@ def moved_ref(metadata: TableMetadata, branch: str, snapshot: Snapshot) -> Snaps
 
 
 def _with_row_ids(
-    metadata: TableMetadata, rows: tuple[ListedManifest, ...]
+    head: Head, rows: tuple[ListedManifest, ...]
 ) -> tuple[tuple[ListedManifest, ...], int | None]:
     """Return the rows of the new list, all encoded, and how many row ids they take: None before
-    version 3."""
+    version 3. Errors: as `_counted`."""
+    metadata, counted = head.metadata, _counted(head, rows)
     first_row_id = next_row_id = metadata.next_row_id or 0
     listed = list(rows)
     for position, entry in enumerate(rows):
         row = entry.row
         if _needs_row_ids(metadata, row):
-            row = replace(row, first_row_id=next_row_id)
+            row = replace(counted.get(row.manifest_path, row), first_row_id=next_row_id)
             next_row_id += (row.existing_rows_count or 0) + (row.added_rows_count or 0)
         if row is not entry.row or not entry.encoded:
             encoded = encode_manifest_file(row, metadata.format_version)
@@ -157,6 +164,45 @@ def _needs_row_ids(metadata: TableMetadata, row: ManifestFile) -> bool:
     data without them in version 3, also one from before an upgrade."""
     is_data = row.content is ManifestContent.DATA
     return metadata.format_version >= 3 and is_data and row.first_row_id is None
+
+
+def _counted(head: Head, rows: Iterable[ListedManifest]) -> dict[str, ManifestFile]:
+    """Return, by path, the manifests that need row ids and that no list has counted, with their
+    counts. They are from before an upgrade of version 1, and read whatever their size: row ids go
+    by counts, so that no commit lands without them. Errors: `MissingObjectsError`; those of
+    `iter_entries`.
+    """
+    unknown = [
+        one.row
+        for one in rows
+        if one.encoded and _needs_row_ids(head.metadata, one.row) and _is_uncounted(one.row)
+    ]
+    contents = head.contents([ObjectRange(row.manifest_path) for row in unknown])
+    return {
+        row.manifest_path: _with_counts(row, content)
+        for row, content in zip(unknown, contents, strict=True)
+    }
+
+
+def _is_uncounted(row: ManifestFile) -> bool:
+    counts = (row.added_rows_count, row.existing_rows_count, row.deleted_rows_count)
+    return None in counts or counts == COUNTS_UNKNOWN
+
+
+def _with_counts(row: ManifestFile, content: bytes) -> ManifestFile:
+    files, rows = Counter[ManifestEntryStatus](), Counter[ManifestEntryStatus]()
+    for entry in iter_entries(content, manifest_file=row):
+        files[entry.status] += 1
+        rows[entry.status] += entry.data_file.record_count
+    return replace(
+        row,
+        added_files_count=files[ManifestEntryStatus.ADDED],
+        existing_files_count=files[ManifestEntryStatus.EXISTING],
+        deleted_files_count=files[ManifestEntryStatus.DELETED],
+        added_rows_count=rows[ManifestEntryStatus.ADDED],
+        existing_rows_count=rows[ManifestEntryStatus.EXISTING],
+        deleted_rows_count=rows[ManifestEntryStatus.DELETED],
+    )
 
 
 def _snapshot(head: Head, step: Step, names: StepNames, attempt: Attempt) -> Snapshot:

@@ -11,7 +11,7 @@ from committer.plan.commit.commit import NeedsObjects
 from committer.plan.commit.head_move import HeadMove, branch_to_move, move_head
 from committer.plan.commit.swap import plan_swap
 from committer.plan.ledger.state import TableState
-from committer.plan.operations.head import Objects
+from committer.plan.operations.head import ObjectRange, Objects
 from committer.plan.scheduling.backoff import backoff_s
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import Committed, Conflict, LoadedTable, Rejected, Unknown
@@ -78,7 +78,7 @@ async def _head_move(
         branch = branch_to_move(state, updates)
     if branch is None:
         return HeadMove((), ())
-    objects = Objects()
+    read: dict[ObjectRange, bytes] = {}
     while True:
         move = move_head(
             state,
@@ -86,8 +86,8 @@ async def _head_move(
             random=world.uuid(),
             uuid=world.uuid(),
             now_ms=world.now_ms(),
-            objects=objects,
+            objects=Objects(read),
         )
         if not isinstance(move, NeedsObjects):
             return move
-        objects = Objects({one: await storage.get(one.location) for one in move.ranges})
+        read |= {one: await storage.get(one.location) for one in move.ranges}

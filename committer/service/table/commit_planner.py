@@ -138,9 +138,9 @@ class CommitPlanner:
         return PlanReads(self.identifier, self.storage, self.objects.use() if looks else None)
 
     def _weight_bytes(self, batch: Batch, state: TableState, reads: PlanReads) -> int:
-        """Return how many bytes a plan may decode: appends look into no manifest."""
+        """Return how many bytes a plan may decode: an append looks into what it asked for alone."""
         if reads.recent is None:
-            return 0
+            return reads.size_bytes
         return reads.size_bytes + weight_bytes(state.head_rows(batch.branch))
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:

@@ -9,14 +9,22 @@ from functools import partial
 import pytest
 
 from committer.errors import CatalogUnavailableError, UnsupportedError
-from committer.iceberg.updates.metadata_update import SetProperties, Update
+from committer.iceberg.updates.metadata_update import (
+    SetProperties,
+    Update,
+    UpgradeFormatVersion,
+)
 from committer.ports.pointer_swap import LoadedTable, Rejected, Swap, SwapAnswer
+from committer.ports.storage import NewObject
 from committer.service.admin.table_change import ATTEMPTS_MAX, Decide, change_table
+from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.requirements_catalog import RequirementsCatalog
+from tests.support.plan.committing import Table
+from tests.support.plan.old_lists import forget_counts
 from tests.support.service.scripted import scripted
-from tests.support.service.service_harness import ServiceHarness
+from tests.support.service.service_harness import WAREHOUSE, ServiceHarness
 
 VIRTUAL_TIME = True
 
@@ -51,6 +59,22 @@ async def test_of_changes_that_build_on_one_another_none_is_lost_where_heads_alo
     await asyncio.gather(*(_change(harness, partial(_add_name, name=one)) for one in names))
     properties = (await harness.load()).properties
     assert properties["names"].split() == names
+
+
+async def test_a_head_whose_manifests_no_list_has_counted_moves() -> None:
+    harness = ServiceHarness()
+    inner = RequirementsCatalog(storage=harness.storage.inner, world=harness.world)
+    harness.catalog = FaultyCatalog(inner)
+    old = Table.of(build_flights(format_version=1, warehouse=WAREHOUSE))
+    old.commit(build_request(old.table, partition=("AA",)))
+    forget_counts(old)
+    old.foreign(UpgradeFormatVersion(2), UpgradeFormatVersion(3))
+    await harness.storage.create([NewObject(*each) for each in old.objects.items()])
+    await inner.create_namespace(old.table.identifier.namespace)
+    await inner.create_table(old.table)
+    changed = await _change(harness)
+    assert changed.metadata.properties["wanted"] == "yes"
+    assert changed.metadata.next_row_id == 10
 
 
 async def _change(harness: ServiceHarness, decide: Decide = _set_once) -> LoadedTable:

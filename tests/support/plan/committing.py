@@ -19,7 +19,7 @@ from committer.plan.commit.commit import CommitPlan, NeedsObjects, Planning, pla
 from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger.state import TableState
-from committer.plan.operations.head import Objects
+from committer.plan.operations.head import ObjectRange, Objects
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest
 from tests.support.builders.flights import NOW_MS, changed
@@ -63,8 +63,9 @@ class Table:
         cleanup: LedgerCleanup = NO_CHORES,
     ) -> CommitPlan:
         attempt = Attempt(number, UUID(int=10_000 + next(self._ids)), self.now_ms, "1.2.3")
-        objects = Objects()
+        read: dict[ObjectRange, bytes] = {}
         while True:
+            objects = Objects(read)
             plan = plan_commit(
                 Planning(self.state, batch, prepared, attempt, cleanup, objects=objects)
             )
@@ -72,7 +73,7 @@ class Table:
                 return plan
             assert isinstance(plan, NeedsObjects)
             self.reads += len(plan.ranges)
-            objects = Objects({one: self.objects[one.location] for one in plan.ranges})
+            read |= {one: one.of(self.objects[one.location]) for one in plan.ranges}
 
     def land(self, plan: CommitPlan) -> CommitPlan:
         for created in plan.objects:
