@@ -181,22 +181,24 @@ ADOPTION = (
     Mutant(
         "manifests_of_other_specs_are_not_read",
         "committer/plan/operations/live_files.py",
-        "    return test is None or test(row)\n",
-        "    return test is not None and test(row)\n",
+        "    if partitions is None or len(partitions) > _PARTITIONS_MAX:\n        return True\n",
+        "    if partitions is None or len(partitions) > _PARTITIONS_MAX:\n        return False\n",
         _LIVE,
     ),
     Mutant(
-        "manifests_at_the_edge_are_not_read",
+        "bounds_of_other_writers_hide_a_live_file",
         "committer/plan/operations/live_files.py",
-        "    return bool(own_low <= high and low <= own_high)\n",
-        "    return bool(own_low < high and low < own_high)\n",
-        _LIVE,
+        "    return may_hold_any(metadata, row, partitions)\n",
+        "    highest = (row.partitions or (None,))[0].upper_bound or b'\\xff' * 8\n"
+        "    low = [one for one in partitions if str(one[0]).encode() <= highest]\n"
+        "    return may_hold_any(metadata, row, low)\n",
+        (f"{_LIVE[0]} -k other_writers",),
     ),
     Mutant(
-        "manifests_of_null_partitions_are_not_read",
+        "a_look_up_passes_over_manifests",
         "committer/plan/operations/live_files.py",
-        "    if own.contains_null and listed.contains_null:\n",
-        "    if own.contains_null and not listed.contains_null:\n",
+        "    return may_hold_any(metadata, row, partitions)\n",
+        "    return may_hold_any(metadata, row, sorted(partitions, key=repr)[:1])\n",
         _LIVE,
     ),
     Mutant(

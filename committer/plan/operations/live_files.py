@@ -9,25 +9,20 @@ exclude all of the request's partitions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from committer.iceberg.entry.data_file import ManifestContent
-from committer.iceberg.manifest.manifest_list import ManifestFile, PartitionFieldSummary
+from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_paths import NamedFile, iter_named_files
-from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.metadata.table_metadata import TableMetadata
-from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.values.locations import ComparableLocation, comparable_location
-from committer.iceberg.values.single_value import decode_value
-from committer.iceberg.values.types import DoubleType, FloatType, IcebergType, UUIDType
-from committer.plan.batch.batch import schema_of_spec
 from committer.plan.batch.submitted_manifest import CheckedManifest
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
-from committer.plan.operations.head import Head, TooMuchToReadError
+from committer.plan.operations.head import Head, TooMuchToReadError, may_hold_any
 
-_MayHold = Callable[[ManifestFile], bool]
+# A request of more partitions looks into all manifests: comparing each with each takes 2 us.
+_PARTITIONS_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +44,12 @@ def check_not_live(added: Sequence[AddedFiles], head: Head) -> Conflict | None:
     Errors: `MissingObjectsError`; `InvalidMetadataError` for a manifest that cannot be read.
     """
     wanted = _Paths(path for files in added for path in files.paths)
-    tests = _tests_by_spec(added, head.metadata)
-    rows = [row for row in head.live_rows(ManifestContent.DATA) if _may_hold(row, tests)]
+    partitions = _partitions_by_spec(added)
+    rows = [
+        row
+        for row in head.live_rows(ManifestContent.DATA)
+        if _may_hold(head.metadata, row, partitions.get(row.partition_spec_id))
+    ]
     try:
         contents = head.manifest_contents(rows)
     except TooMuchToReadError as error:
@@ -98,49 +97,18 @@ def _name(path: str) -> str:
 # --- Which manifests may hold them ---------------------------------------------------------------
 
 
-def _may_hold(row: ManifestFile, tests: Mapping[int, _MayHold]) -> bool:
-    test = tests.get(row.partition_spec_id)
-    return test is None or test(row)
-
-
-def _tests_by_spec(added: Sequence[AddedFiles], metadata: TableMetadata) -> dict[int, _MayHold]:
-    """Return, for each spec of the files, the test whether a manifest may hold one of them."""
-    partitions: dict[int, list[tuple[object, ...]]] = defaultdict(list)
+def _partitions_by_spec(added: Sequence[AddedFiles]) -> dict[int, set[tuple[object, ...]]]:
+    partitions: dict[int, set[tuple[object, ...]]] = defaultdict(set)
     for files in added:
-        partitions[files.spec_id] += files.partitions
-    return {spec_id: _test(spec_id, found, metadata) for spec_id, found in partitions.items()}
+        partitions[files.spec_id].update(files.partitions)
+    return partitions
 
 
-def _test(
-    spec_id: int, partitions: Sequence[tuple[object, ...]], metadata: TableMetadata
-) -> _MayHold:
-    spec = metadata.spec_by_id(spec_id)
-    kind = partition_type(spec, schema_of_spec(spec, metadata))
-    kinds = [field.field_type for field in kind.fields]
-    own = summarize_partitions(kind, partitions)
-
-    def may_hold(row: ManifestFile) -> bool:
-        if row.partitions is None or len(row.partitions) != len(own):
-            return True
-        return all(map(_overlap, kinds, own, row.partitions))
-
-    return may_hold
-
-
-def _overlap(kind: IcebergType, own: PartitionFieldSummary, listed: PartitionFieldSummary) -> bool:
-    """Return whether a value of this field may be in both."""
-    if own.contains_null and listed.contains_null:
+def _may_hold(
+    metadata: TableMetadata, row: ManifestFile, partitions: Collection[tuple[object, ...]] | None
+) -> bool:
+    """Return whether a manifest may hold a file of these partitions; None: they are of another
+    spec."""
+    if partitions is None or len(partitions) > _PARTITIONS_MAX:
         return True
-    if isinstance(kind, FloatType | DoubleType | UUIDType):
-        return True  # NaN and signs, and an order of halves
-    if own.lower_bound is None or own.upper_bound is None:
-        return False  # nulls only
-    if listed.lower_bound is None or listed.upper_bound is None:
-        return False
-    own_low, own_high = _decoded(kind, own.lower_bound), _decoded(kind, own.upper_bound)
-    low, high = _decoded(kind, listed.lower_bound), _decoded(kind, listed.upper_bound)
-    return bool(own_low <= high and low <= own_high)
-
-
-def _decoded(kind: IcebergType, bound: bytes) -> Any:
-    return decode_value(kind, bound)
+    return may_hold_any(metadata, row, partitions)

@@ -9,7 +9,7 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.updates.metadata_update import AddPartitionSpec, SetDefaultPartitionSpec
-from committer.plan.operations import head
+from committer.plan.operations import head, live_files
 from committer.plan.operations.conflict import PATHS_MAX, Conflict, ConflictCode
 from committer.plan.operations.head import Head, MissingObjectsError, ObjectRange, Objects
 from committer.plan.operations.live_files import AddedFiles, check_not_live
@@ -101,15 +101,54 @@ def test_an_empty_branch_has_no_live_file() -> None:
 
 def test_only_manifests_that_may_hold_one_of_the_partitions_are_read() -> None:
     branch = Branch.build()
-    for number, carrier in enumerate(("AA", "BB", "MM", "ZZ", None)):
+    for number, carrier in enumerate(("AA", "BB", "MM", "ZZ")):
         branch.append(data_file(f"f{number}", carrier))
     assert asked(branch, at(OUTSIDE, "MM")) == (None, 1)
-    assert asked(branch, at(OUTSIDE, "C"), at(f"{OUTSIDE}2", "N")) == (None, 1)
-    assert asked(branch, at(OUTSIDE, "YY")) == (None, 0)
+    assert asked(branch, at(OUTSIDE, "C"), at(f"{OUTSIDE}2", "MM")) == (None, 1)
+    assert asked(branch, at(OUTSIDE, "C"), at(f"{OUTSIDE}2", "N")) == (None, 0)
+    assert asked(branch, at(OUTSIDE, None)) == (None, 0)
+    branch.append(data_file("nulls", None))
     assert asked(branch, at(OUTSIDE, None)) == (None, 1)
     assert asked(branch, at(OUTSIDE, None), at(f"{OUTSIDE}2", "AA")) == (None, 2)
+    # A field without bounds may have any value.
+    assert asked(branch, at(OUTSIDE, "AA")) == (None, 2)
     conflict, reads = asked(branch, at(f"{FOLDER}/data/f2.parquet", "MM"))
-    assert conflict is not None and reads == 1
+    assert conflict is not None and reads == 2
+
+
+@pytest.mark.parametrize(
+    ("carrier", "lower", "upper"),
+    [
+        ("A" * 20, b"A" * 16, b"A" * 16),
+        ("\U0001f600", "\U0001f600".encode(), "\uff5e".encode()),
+        ("AA", b"\xff\xfe", b"\xff\xff"),
+    ],
+    ids=["cut", "UTF-16", "no text"],
+)
+def test_bounds_as_other_writers_have_them_hide_no_live_file(
+    carrier: str, lower: bytes, upper: bytes
+) -> None:
+    branch = Branch.build()
+    branch.append(at(OUTSIDE, carrier))
+    [listed] = branch.manifests
+    [summary] = listed.row.partitions or ()
+    summary = replace(summary, lower_bound=lower, upper_bound=upper)
+    branch.manifests = (replace(listed, row=replace(listed.row, partitions=(summary,))),)
+    assert branch.entries()  # a reader takes these bounds
+    found, reads = asked(branch, at(OUTSIDE, carrier))
+    assert found is not None and found.code is ConflictCode.ALREADY_LIVE
+    assert reads == 1
+
+
+def test_the_partitions_of_a_large_request_are_not_compared_one_by_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    branch = Branch.build()
+    branch.append(data_file("one", "AA"))
+    monkeypatch.setattr(live_files, "_PARTITIONS_MAX", 2)
+    files = [at(f"{OUTSIDE}{number}", f"M{number}") for number in range(3)]
+    assert asked(branch, *files[:2]) == (None, 0)
+    assert asked(branch, *files) == (None, 1)
 
 
 def test_manifests_of_other_specs_are_read() -> None:
