@@ -425,9 +425,16 @@ PROTOCOL = (
     Mutant(
         "totals_begin_anew",
         "committer/plan/commit/step_plan.py",
-        "    previous = head.snapshot.summary if head.snapshot else None\n",
+        "    previous = (head.snapshot.summary or {}) if head.snapshot else None\n",
         "    previous = None\n",
         (SEEDS,),
+    ),
+    Mutant(
+        "totals_begin_anew_behind_a_head_without_a_summary",
+        "committer/plan/commit/step_plan.py",
+        "    previous = (head.snapshot.summary or {}) if head.snapshot else None\n",
+        "    previous = head.snapshot.summary if head.snapshot else None\n",
+        ("tests/plan/commit/test_step_plan.py -k totals",),
     ),
     Mutant(
         "gap_below_an_epoch_is_not_looked_up",

@@ -250,7 +250,8 @@ def _summary(
     for checked in step.requests:
         for key, text in checked.request.summary.items():
             extra.setdefault(key, text)
-    previous = head.snapshot.summary if head.snapshot else None
+    # Totals start from zero without a head alone: those of one without a summary are not known.
+    previous = (head.snapshot.summary or {}) if head.snapshot else None
     return commit_summary(produced.label, previous, counts, extra=extra)
 
 

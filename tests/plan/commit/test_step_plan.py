@@ -1,7 +1,8 @@
-"""Row ids of manifests whose rows no list has counted."""
+"""The snapshot of a step: row ids of manifests that no list has counted, and totals."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -60,3 +61,19 @@ def test_manifests_are_counted_once() -> None:
         for row in table.manifest_list().rows
     ]
     assert counts == [(1, 0, 0)] * 5
+
+
+@pytest.mark.parametrize("has_head", [True, False])
+def test_totals_start_from_zero_on_a_branch_without_a_head_alone(*, has_head: bool) -> None:
+    table = Table.of(build_flights())
+    if has_head:
+        append(table, 0)
+        metadata = table.table.metadata
+        (head,) = metadata.snapshots
+        metadata = replace(metadata, snapshots=(replace(head, summary=None),))
+        table.state = TableState.of(replace(table.table, metadata=metadata))
+    append(table, 1)
+    snapshot = table.table.metadata.current_snapshot
+    assert snapshot is not None and snapshot.summary is not None
+    assert snapshot.summary["added-records"] == "10"
+    assert snapshot.summary.get("total-records") == (None if has_head else "10")
