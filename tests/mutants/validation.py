@@ -308,16 +308,30 @@ VALIDATION = (
     Mutant(
         "rewrite_may_be_older_than_its_rows",
         _PLACE + "rewritten_rows.py",
-        "if (one.sequence_number or 0) > number]",
-        "if (one.sequence_number or 0) < 0]",
+        "        removed = self._newer(loaded, self.removed, ",
+        "        removed = None and self._newer(loaded, self.removed, ",
         (_TESTS + "below_that_of_its_rows",),
+    ),
+    Mutant(
+        "rewritten_deletes_may_be_older_than_their_data",
+        _PLACE + "rewritten_rows.py",
+        "        return removed or self._newer(",
+        "        return removed and self._newer(",
+        (_TESTS + "below_that_of_their_data", _TESTS + "below_that_of_these"),
     ),
     Mutant(
         "rewrite_may_be_newer_than_its_base",
         _PLACE + "rewritten_rows.py",
-        "        if number > self.since.sequence_number:\n",
+        "        if self.number > self.since.sequence_number:\n",
         "        if False:\n",
         (_TESTS + "above_its_base",),
+    ),
+    Mutant(
+        "only_rewritten_data_has_a_number_that_is_looked_at",
+        _PLACE + "validate.py",
+        "    if since is not None and number is not None:\n",
+        "    if since is not None and number is not None and removed.paths:\n",
+        (_TESTS + "above_their_base", _TESTS + "below_that_of_their_data"),
     ),
     Mutant(
         "rewrite_removes_a_file_that_came_back_after_its_base",

@@ -22,7 +22,6 @@ from committer.plan.file_changes.data_removal import (
     without_files,
 )
 from committer.plan.file_changes.delete_removal import DeleteRemoval, named_deletes
-from committer.plan.file_changes.joined_equality_deletes import check_joined
 from committer.plan.file_changes.new_manifests import (
     NewManifests,
     NumberedFile,
@@ -30,6 +29,7 @@ from committer.plan.file_changes.new_manifests import (
     list_added_data,
     list_added_deletes,
 )
+from committer.plan.file_changes.rewritten_deletes import check_rewritten_deletes
 from committer.plan.file_changes.tally import Tally
 from committer.plan.file_changes.vector_union import (
     StepVectors,
@@ -69,7 +69,7 @@ def produce(head: Head, changes: Sequence[Change], names: StepNames) -> Produced
         return vectors
     chosen = named_deletes(changes) | vectors.superseded
     missing = _missing_deletes(chosen - vectors.gone, live) or _removed_twice(changes, vectors)
-    refused = missing or check_joined(changes, _all(live), new)
+    refused = missing or check_rewritten_deletes(changes, _all(live), new)
     if refused is not None:
         return refused
     deletes = _without_deletes(head, live, chosen, removal, new)

@@ -34,7 +34,11 @@ from committer.plan.validation.new_deletes import (
     NewDeletesCheck,
 )
 from committer.plan.validation.partitions_empty import PartitionsEmptyCheck
-from committer.plan.validation.rewritten_rows import RewrittenRowsCheck, added_rows
+from committer.plan.validation.rewritten_rows import (
+    RewrittenNumberCheck,
+    RewrittenRowsCheck,
+    added_rows,
+)
 from committer.plan.validation.scopes import (
     DeletedPositionsScope,
     FilterScope,
@@ -167,9 +171,10 @@ def _of_rewrite(
     added = _added_data(change, deletes)
     referenced = _referenced(change, head, deletes, added)
     removed = _removed(change, head)
+    number = change.data_sequence_number
     if since is not None and removed.paths:
-        is_numbered = change.data_sequence_number is not None
-        yield FileDeletesCheck(head, since, removed, NUMBERED_BACK if is_numbered else REPLACED)
+        copied = REPLACED if number is None else NUMBERED_BACK
+        yield FileDeletesCheck(head, since, removed, copied)
     elif since is not None and not deletes:
         yield NumberedBackCheck(head, since)
     yield LiveCheck(referenced, ConflictCode.NOT_LIVE, "its delete files are of")
@@ -177,6 +182,8 @@ def _of_rewrite(
     yield _missing(removed)
     if since is not None and removed.paths:
         yield RewrittenRowsCheck(change, since, removed, rows)
+    if since is not None and number is not None:
+        yield RewrittenNumberCheck(number, since, removed, referenced)
 
 
 # --- What a change looks at ----------------------------------------------------------------------

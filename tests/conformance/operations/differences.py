@@ -122,6 +122,10 @@ def _read_beside_its_filter(finding: Finding) -> bool:
     return _code({OK}, codes)(finding) and not is_bare
 
 
+def _numbers_deletes(finding: Finding) -> bool:
+    return any("number" in one for one in finding.step.get("add-deletes", ()))
+
+
 def _updates(finding: Finding) -> bool:
     return bool(finding.step.get("update"))
 
@@ -264,6 +268,12 @@ DIFFERENCES: tuple[Difference, ...] = (
         "Java lets a rewrite have a sequence number below that of a file which it replaces: rows"
         " come under older equality deletes.",
         _code({OK}, {"rows"}, lambda finding: "number" in finding.step),
+    ),
+    Difference(
+        "rewritten deletes numbered back",
+        "Java lets a rewrite give delete files a sequence number below that of those which they"
+        " replace: deleted rows return, or do beside a compaction.",
+        _code({OK}, {"rows"}, _numbers_deletes),
     ),
     Difference(
         "narrow conflict filter",

@@ -1063,6 +1063,51 @@ def test_a_rewrite_gives_no_file_a_number_above_its_base() -> None:
     assert world.code(rewrite(world, base, "a1", data_sequence_number=4)) == "rows"
 
 
+def rewritten_positions(world: World, of: str, number: int) -> Change:
+    """Write position deletes of number 4 anew, under another number."""
+    is_v2 = world.metadata.format_version == 2
+    old = world.identity("d" if is_v2 else f"d@{of}")
+    return world.change(
+        "rewrite-files",
+        positions(world, "rewritten", of),
+        base=world.base,
+        removed_delete_files=frozenset({old}),
+        referenced_data_files=frozenset({path_of(of)}),
+        data_sequence_number=number,
+    )
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rewritten_position_deletes_get_no_number_below_that_of_their_data(version: int) -> None:
+    # Java takes any number: the deleted row is back, or no scan takes the vector.
+    world = build_world(version)
+    world.land(world.change("row-delta", positions(world, "d", "a2")))
+    assert world.code(rewritten_positions(world, "a2", 2)) is None
+    found = world.validate(rewritten_positions(world, "a2", 1))
+    assert found is not None
+    assert (found.code, found.paths) == ("rows", (path_of("a2"),))
+    assert "below the 2 of" in found.message
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rewritten_position_deletes_get_no_number_above_their_base(version: int) -> None:
+    # Java takes any number, also one that the table has not reached.
+    world = build_world(version)
+    world.land(world.change("row-delta", positions(world, "d", "a2")))
+    assert world.code(rewritten_positions(world, "a2", 4)) is None
+    assert world.code(rewritten_positions(world, "a2", 5)) == "rows"
+
+
+def test_a_rewrite_gives_vectors_of_other_files_no_number_below_that_of_these() -> None:
+    world = build_world(3)
+    change = rewrite(world, world.base, "a1", data_sequence_number=1)
+    change = replace(change, added=(*change.added, *world.added(positions(world, "d", "a2"))))
+    found = world.validate(change)
+    assert found is not None
+    assert (found.code, found.paths) == ("rows", (path_of("a2"),))
+    assert world.code(replace(change, data_sequence_number=2)) is None
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_rewrite_has_read_the_files_that_it_removes_at_its_base(version: int) -> None:
     # Java finds the path live: rows that were deleted before the base, and that came back with the

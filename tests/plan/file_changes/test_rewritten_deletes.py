@@ -1,4 +1,5 @@
-"""A rewrite joins equality delete files of one sequence number, and keeps it."""
+"""A rewrite joins equality delete files of one sequence number, and keeps it; deletes by position
+get no lower number than those in whose place they are."""
 
 from __future__ import annotations
 
@@ -108,3 +109,48 @@ def test_a_row_delta_adds_equality_deletes_whatever_it_removes() -> None:
     gone = frozenset({branch.identity("e2")})
     branch.land(branch.change("row-delta", delete, removed_delete_files=gone))
     assert branch.numbers()["e4"] == 4
+
+
+@WITH_DELETES
+@pytest.mark.parametrize(("number", "lands"), [(2, False), (3, False), (4, True), (None, True)])
+def test_deletes_by_position_get_no_lower_number_than_those_that_they_replace(
+    format_version: int, number: int | None, lands: bool
+) -> None:
+    """Else a compaction based on a state between the two would bring rows back."""
+    branch = Branch.build(format_version)
+    branch.append(data_file("a1", ids=(1, 2)))
+    branch.land(branch.change("row-delta", equality_delete("e2", ids=(1, 1))))
+    branch.append(data_file("a3", ids=(3, 4)))
+    is_v2 = format_version == 2
+    old, new = (
+        position_delete(name, of="a1") if is_v2 else branch.vectors(name, a1=[0])[0]
+        for name in ("d4", "d5")
+    )
+    branch.land(branch.change("row-delta", old))
+    name = "d4" if is_v2 else "d4@a1"
+
+    change = joined(branch, "e2", name, number=number, added=new)
+
+    found = branch.plan(change)
+    if lands:
+        assert not isinstance(found, Conflict)
+        return
+    assert isinstance(found, Conflict)
+    assert (found.code, found.paths) == (ConflictCode.OTHER_ROWS, (old.file_path,))
+    assert f"sequence number {number}, below the 4 of {old.file_path}" in found.message
+
+
+def test_a_vector_gets_no_lower_number_than_position_deletes_that_it_supersedes_unnamed() -> None:
+    branch = Branch.build(2)
+    branch.append(data_file("a1", ids=(1, 2)))
+    branch.land(branch.change("row-delta", equality_delete("e2", ids=(1, 1))))
+    branch.land(branch.change("row-delta", position_delete("p3", of="a1")))
+    branch.upgrade()
+    (vector,) = branch.vectors("v", a1=[0, 1])
+
+    found = branch.plan(joined(branch, "e2", number=2, added=vector))
+
+    assert isinstance(found, Conflict)
+    assert (found.code, found.paths) == (ConflictCode.OTHER_ROWS, (path_of("p3"),))
+    branch.land(joined(branch, "e2", number=3, added=vector))
+    assert branch.names() == {"a1", "v@a1"}
