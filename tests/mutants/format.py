@@ -79,6 +79,13 @@ FORMAT = (
         ("tests/iceberg/manifest/test_manifest_row.py -k version_1",),
     ),
     Mutant(
+        "stand_ins_for_counts_are_counts",
+        "committer/iceberg/manifest/manifest_list.py",
+        "        if (existing, added, self.deleted_files_count) == COUNTS_UNKNOWN:\n",
+        "        if (existing, added, self.deleted_files_count) == (None, None, None):\n",
+        ("tests/plan/file_changes/test_clustering.py -k counted",),
+    ),
+    Mutant(
         "row_ids_go_by_stand_ins_for_counts",
         "committer/plan/commit/step_plan.py",
         "    return None in counts or counts == COUNTS_UNKNOWN\n",

@@ -81,9 +81,10 @@ class ManifestFile:
     @property
     def live_files_count(self) -> int | None:
         """How many files of the manifest are not deleted; None where the list does not say."""
-        if self.added_files_count is None or self.existing_files_count is None:
+        added, existing = self.added_files_count, self.existing_files_count
+        if (existing, added, self.deleted_files_count) == COUNTS_UNKNOWN:
             return None
-        return self.added_files_count + self.existing_files_count
+        return None if added is None or existing is None else added + existing
 
 
 def live_manifests(rows: Iterable[ManifestFile], content: ManifestContent) -> list[ManifestFile]:

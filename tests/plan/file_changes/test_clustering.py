@@ -238,3 +238,25 @@ def test_a_named_manifest_without_live_files_is_listed_no_more() -> None:
 
     assert branch.names() == {"a2"}
     assert branch.summary["manifests-replaced"] == "0"
+
+
+def test_manifests_that_no_list_has_counted_are_clustered() -> None:
+    branch = Branch.build()
+    branch.append(data_file("a1"), data_file("b1", "BB"))
+    branch.append(data_file("a2"))
+    [newer, older] = branch.manifests
+    # As the list of version 2 states counts that the one of version 1 has left out.
+    uncounted = replace(
+        newer.row,
+        added_files_count=1,
+        existing_files_count=1,
+        deleted_files_count=1,
+        added_rows_count=1,
+        existing_rows_count=1,
+        deleted_rows_count=1,
+    )
+    branch.manifests = (replace(newer, row=uncounted), older)
+    branch.land(branch.change("rewrite-manifests"))
+    (row,) = (one.row for one in branch.manifests)
+    assert (row.existing_files_count, row.existing_rows_count) == (3, 30)
+    assert sorted(branch.live()) == ["a1", "a2", "b1"]
