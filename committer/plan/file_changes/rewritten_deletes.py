@@ -1,4 +1,4 @@
-"""Delete files that a rewrite replaces: may the new ones have the sequence number that it gives?
+"""Checks that the delete files of a rewrite may take the place of those that it replaces.
 
 An equality delete hits data of lower sequence numbers only. Under a higher number it deletes rows
 that came after it, under a lower one deleted rows return. So the numbers have to be the same; what
