@@ -159,9 +159,9 @@ DECISIONS = (
     Mutant(
         "who_waits_is_asked_after_the_table_is_searched",
         "committer/service/upkeep/expirer.py",
-        "        wanted = await self._wanted_attempts()\n"
+        "        may_go = await self._without_wanted(found)\n"
         "        found = await self._search(entry)\n",
-        "        wanted = await self._wanted_attempts()\n",
+        "        may_go = await self._without_wanted(found)\n",
         ("tests/service/upkeep/test_expirer.py -k during_the_search",),
     ),
     # --- Decisions in the high-water mark ---

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from committer.iceberg.metadata.property_values import is_true
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
@@ -83,6 +84,16 @@ class Needed:
                 one.source_snapshot_id for one in needs if one.source_snapshot_id is not None
             ),
             frozenset(one.wap_id for one in needs if one.wap_id is not None),
+        )
+
+    @classmethod
+    def joined(cls, every: Collection[Needed]) -> Needed:
+        """Return what all of these need."""
+        return cls(
+            frozenset(chain.from_iterable(one.snapshot_ids for one in every)),
+            frozenset(chain.from_iterable(one.branches for one in every)),
+            frozenset(chain.from_iterable(one.picked_ids for one in every)),
+            frozenset(chain.from_iterable(one.wap_ids for one in every)),
         )
 
     def in_table(self, metadata: TableMetadata) -> frozenset[int]:

@@ -69,6 +69,14 @@ class Unreachable:
         kept = (path for path in self.data_files if attempt_named(path) not in attempts)
         return replace(self, data_files=tuple(kept))
 
+    def only(self, paths: Collection[str]) -> Unreachable:
+        """Keep the data files and the manifests that are among these."""
+        return replace(
+            self,
+            data_files=tuple(path for path in self.data_files if path in paths),
+            manifests=tuple(path for path in self.manifests if path in paths),
+        )
+
     def within(self, folders: Iterable[str]) -> Unreachable:
         """Remove the data files outside these folders: others wrote them, and may need them."""
         places = [comparable_location(folder) for folder in folders]

@@ -132,7 +132,9 @@ class TableWiring:
     ) -> Admission:
         process, parts = self._process, self._process.parts
         name = parts.settings.catalog.name
-        inbox_lookup = InboxLookup(parts.inbox, parts.quarantine, waiting)
+        inbox_lookup = InboxLookup(
+            parts.inbox, parts.quarantine, waiting, process.settler.pending_deletes
+        )
         large_checks = LargeChecks(waiting, self._checks, parts.storage, process.metrics)
         return Admission(
             name,

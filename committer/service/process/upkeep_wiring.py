@@ -10,6 +10,7 @@ from committer.plan.commit.attempt_log import AttemptLog
 from committer.ports.catalog import Catalog
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.process_wiring import ProcessWiring
+from committer.service.requests.inbox_lookup import InboxLookup
 from committer.service.requests.pending import Waiting
 from committer.service.upkeep.attempt_garbage_collector import AttemptGarbageCollector
 from committer.service.upkeep.dangling_remover import DanglingRemover
@@ -63,7 +64,7 @@ class UpkeepWiring:
         if self._catalog.capabilities.maintains_tables:
             only = MaintenanceTasks(identifier, (merger,), world, metrics)
             return TableUpkeep(ledger, attempts, only, merger, None)
-        notes = TableNotes(table_uuid, parts.journal, parts.replays)
+        notes = TableNotes(table_uuid, parts.journal)
         collector = AttemptGarbageCollector(files, notes, attempts, world)
         # Metadata files that fall off the log are deleted before the garbage collector asks for
         # them.
@@ -73,6 +74,9 @@ class UpkeepWiring:
                 files,
                 notes,
                 waiting,
+                InboxLookup(
+                    parts.inbox, parts.quarantine, waiting, process.settler.pending_deletes
+                ),
                 world,
                 metrics,
                 is_default=parts.settings.upkeep.expire_snapshots,

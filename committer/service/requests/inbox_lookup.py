@@ -1,23 +1,35 @@
-"""Looks for requests that the ledger cannot answer for: in the inbox, in quarantine, or nowhere."""
+"""Looks for requests that the ledger cannot answer for: in the inbox, in quarantine, or nowhere.
+Reads those that wait in the inbox alone, for the upkeep. No request ends here.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Self
 from uuid import UUID
 
-from committer.errors import AccessError, FrazilError, InvalidRequestError, NotFoundError
+from committer.errors import (
+    AccessError,
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    TransientError,
+)
+from committer.plan.cleanup.reachability import batches
 from committer.ports.skips import Skips
+from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest
 from committer.request.request_format import parse_line
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.pending import Pending, Waiting
-from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
+from committer.storage.inbox.inbox import Inbox, Outstanding, Quarantine, skips_of
 
 LOOKUPS_AT_ONCE = 32
 LISTED_MIN = 64
+# Bounds what one look reads of a backlog: some seconds of reads and of parsing.
+LINES_MAX = 10_000
 
 
 class Place(Enum):
@@ -40,12 +52,15 @@ class OutstandingEpoch:
 
 
 class InboxLookup:
-    """Looks for the waiting requests of one table."""
+    """Looks for the waiting requests of one table. `ended`: keys that are about to be deleted."""
 
-    def __init__(self, inbox: Inbox, quarantine: Quarantine, waiting: Waiting) -> None:
+    def __init__(
+        self, inbox: Inbox, quarantine: Quarantine, waiting: Waiting, ended: Container[str]
+    ) -> None:
         self._inbox = inbox
         self._quarantine = quarantine
         self._waiting = waiting
+        self._ended = ended
 
     async def find_all(
         self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
@@ -91,12 +106,56 @@ class InboxLookup:
         if pending is not None:
             return pending.sealed.request.branch
         place = self._quarantine if one.is_quarantined else self._inbox
-        try:
-            line = await place.line(one.key)
-            sealed = await asyncio.to_thread(parse_line, line, key=one.key)
-        except (NotFoundError, InvalidRequestError):
-            return None
-        return sealed.request.branch
+        request = await _parsed(one.key, await _line(place, one.key))
+        return None if request is None else request.branch
+
+    # --- Requests that wait, for the upkeep ---
+
+    async def in_inbox(self, table_uuid: UUID) -> list[Outstanding]:
+        """List the inbox of the table. Errors: those of the storage."""
+        return [one async for one in self._inbox.list(table_uuid)]
+
+    async def in_quarantine(self, table_uuid: UUID) -> list[Outstanding]:
+        """List the quarantine of the table. Errors: those of the storage."""
+        return [one async for one in self._quarantine.list(table_uuid)]
+
+    async def not_ended(self, table_uuid: UUID) -> AsyncIterator[CommitRequest]:
+        """Yield the requests in the inbox of the table that have no verdict of this process.
+
+        Errors: as `requests`.
+        """
+        listed = await self.in_inbox(table_uuid)
+        async for request in self.requests(one for one in listed if one.key not in self._ended):
+            yield request
+
+    async def requests(self, listed: Iterable[Outstanding]) -> AsyncIterator[CommitRequest]:
+        """Yield the requests of a listing of the inbox. The lines of those that do not wait here
+        are read. One that has left the inbox since, or that can never land, is left out.
+
+        Errors: those of the storage, and `TransientError` for a long backlog: what its requests
+        need is unknown.
+        """
+        unread = []
+        for key, size_bytes in {one.key: one.size_bytes for one in listed}.items():
+            pending = self._waiting.find(key)
+            if pending is not None:
+                yield pending.sealed.request
+            elif size_bytes <= REQUEST_BYTES_MAX:
+                unread.append(key)
+        if len(unread) > LINES_MAX:
+            raise TransientError(
+                f"{len(unread)} requests wait in the inbox alone, and at most {LINES_MAX} are read"
+                " to learn what they need: snapshots expire again when there are fewer"
+            )
+        for keys in batches(unread):
+            lines = await asyncio.gather(*(_line(self._inbox, key) for key in keys))
+            # One after the other: the objects of a long line take many times its bytes.
+            for key, line in zip(keys, lines, strict=True):
+                request = await _parsed(key, line)
+                if request is not None:
+                    yield request
+
+    # --- One request ---
 
     async def _find(self, pending: Pending) -> Place:
         """Look for one request. Quarantine is asked only for a shared one: another committer may
@@ -124,6 +183,24 @@ class InboxLookup:
             if pending.key in listed.keys and quarantined.lacks(pending.key):
                 self._waiting.present(pending, generation)
         return [_place(pending.key, listed, quarantined) for pending in waiting]
+
+
+async def _line(place: Inbox | Quarantine, key: str) -> bytes | None:
+    """Read the line of a request; None where it is gone, or has no readable record."""
+    try:
+        return await place.line(key)
+    except (NotFoundError, InvalidRequestError):
+        return None
+
+
+async def _parsed(key: str, line: bytes | None) -> CommitRequest | None:
+    """Parse the line of a request, off the loop; None where there is none."""
+    if line is None:
+        return None
+    try:
+        return (await asyncio.to_thread(parse_line, line, key=key)).request
+    except InvalidRequestError:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

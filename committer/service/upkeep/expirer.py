@@ -3,20 +3,26 @@
     decide → journal → offer … a commit takes it along … → search → delete → journal entry away
 
 `plan/cleanup/expiry.py` decides which snapshots, `plan/cleanup/reachability.py` which files are
-unneeded then. Nothing is deleted before a commit of ours has landed on metadata without the
-snapshots. A file that no snapshot of such metadata reaches is reached by none that follows, unless
-an operator restores the table to older metadata: so the pointer is read before each delete. After a
-crash the journal names the open expiries: one whose snapshots are still in the table is offered
-again or given up, any other is cleaned up.
+unneeded then. The requests that wait in the inbox alone are read before an expiry is noted, and
+before files are deleted: they may need some of either. If one cannot be read, the expiry waits. One
+that becomes durable later protects what it needs only from its arrival in memory on.
+
+Nothing is deleted before a commit of ours has landed on metadata without the snapshots. A file that
+no snapshot of such metadata reaches is reached by none that follows, unless an operator restores
+the table to older metadata: so the pointer is read before each delete. After a crash the journal
+names the open expiries: one whose snapshots are still in the table is offered again or given up,
+any other is cleaned up.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from committer.errors import SettingsError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.cleanup.expiry import (
+    NOTHING,
     ExpiredSnapshots,
     Needed,
     due_expiry,
@@ -24,7 +30,7 @@ from committer.plan.cleanup.expiry import (
     still_expirable,
 )
 from committer.plan.cleanup.maintenance import Upkeep
-from committer.plan.cleanup.orphan_search import places_of
+from committer.plan.cleanup.orphan_search import manifests_named_by, places_of
 from committer.plan.cleanup.reachability import (
     Gone,
     Unreachable,
@@ -34,6 +40,9 @@ from committer.plan.cleanup.reachability import (
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
 from committer.ports.world import World
+from committer.request.commit_request import CommitRequest
+from committer.service.requests.inbox_keys import parsed
+from committer.service.requests.inbox_lookup import InboxLookup
 from committer.service.requests.pending import Waiting
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
@@ -60,6 +69,7 @@ class Expirer:
         files: TableFiles,
         notes: TableNotes,
         waiting: Waiting,
+        lookup: InboxLookup,
         world: World,
         metrics: Metrics,
         *,
@@ -70,6 +80,7 @@ class Expirer:
         self._table = files.table
         self._notes = notes
         self._waiting = waiting
+        self._lookup = lookup
         self._world = world
         self._metrics = metrics
         self._is_default = is_default
@@ -118,17 +129,14 @@ class Expirer:
         if self._offered is None and is_time:
             self._look_at_s = now_s + LOOK_INTERVAL_S
             self._look_at_snapshots = snapshots + LOOK_SNAPSHOTS
-            self._found = self._due(state)
+            self._found = self._due(state, self._needed())
         # Not the first question: on many tables every commit leaves a metadata file to delete.
         is_unfinished = self._gone or self._void or self._fallen or not self._is_resumed
         return self._found is not None or bool(is_unfinished)
 
-    def _due(self, state: TableState) -> ExpiredSnapshots | None:
+    def _due(self, state: TableState, needed: Needed) -> ExpiredSnapshots | None:
         return due_expiry(
-            state,
-            now_ms=self._world.now_ms(),
-            needed=self._needed(),
-            default=self._is_default,
+            state, now_ms=self._world.now_ms(), needed=needed, default=self._is_default
         )
 
     def _needed(self) -> Needed:
@@ -151,7 +159,16 @@ class Expirer:
             del self._gone[0]
         found, self._found = self._found, None
         if found is not None and self._offered is None:
-            await self._note(found, state)
+            # Chosen again: requests that wait in the inbox alone may need some of it.
+            found = self._due(state, await self._needed_by_all())
+            if found is not None:
+                await self._note(found, state)
+
+    async def _needed_by_all(self) -> Needed:
+        """Return what the requests in memory and those in the inbox need."""
+        requests = self._lookup.not_ended(self._files.table_uuid)
+        every = {Needed.of((one,)) async for one in requests}
+        return Needed.joined((self._needed(), *every))
 
     async def _note(self, expired: ExpiredSnapshots, state: TableState) -> None:
         """Write the journal entry; from then on the expiry is on offer."""
@@ -191,12 +208,17 @@ class Expirer:
         process that is gone can land any more.
         """
         entries = await self._notes.unfinished(ExpiryEntry)
+        needed = await self._needed_by_all() if entries else NOTHING
         now_ms = self._world.now_ms()
         for entry in entries:
             expired = _expired(entry)
             if expired.is_gone_from(state.metadata):
                 self._gone.append(entry)
-            elif self._offered is None and still_expirable(expired, state, now_ms=now_ms):
+            elif (
+                self._offered is None
+                and still_expirable(expired, state, now_ms=now_ms)
+                and not needed.takes_any_of(expired)
+            ):
                 self._offered = entry
             else:
                 self._void.append(entry)
@@ -223,11 +245,11 @@ class Expirer:
         found = await self._search(entry)
         if found is None or not found.data_files:
             return found
-        # A request that leaves the inbox while it is listed is in the table, which is searched
-        # afterwards.
-        wanted = await self._wanted_attempts()
+        # A request that leaves the inbox while it is listed and read is in the table, which is
+        # searched afterwards.
+        may_go = await self._without_wanted(found)
         found = await self._search(entry)
-        return None if found is None else found.without(wanted)
+        return None if found is None else found.only(may_go)
 
     async def _search(self, entry: ExpiryEntry) -> Unreachable | None:
         """Return the files that no snapshot needs, by the current table.
@@ -237,7 +259,8 @@ class Expirer:
         if await self._is_abandoned(entry, metadata):
             return None
         gone = Gone(entry.snapshots, entry.statistics)
-        found = await self._files.answer(find_unreachable(metadata, gone, named=self._named()))
+        named = {path for one in self._waiting.all() for path in _named_by(one.sealed.request)}
+        found = await self._files.answer(find_unreachable(metadata, gone, named=named))
         # Files that others wrote, for this table perhaps: a request that waits may add one of them.
         is_adopted = any(one.sealed.request.adopt_existing for one in self._waiting.all())
         return found.within(() if is_adopted else places_of(metadata))
@@ -250,23 +273,29 @@ class Expirer:
             log.warning("expiry.abandoned", table=str(self._table), reason=reason)
         return reason is not None
 
-    def _named(self) -> set[str]:
-        """Return the files that waiting requests name beside the data files that they add."""
-        paths: set[str] = set()
-        for pending in self._waiting.all():
-            references = pending.sealed.request.manifests
-            paths.update(one.path for one in references if one.path is not None)
-            paths.update(pending.sealed.request.needs.named_files)
-        return paths
+    async def _without_wanted(self, found: Unreachable) -> frozenset[str]:
+        """Return the data files and manifests among these that no durable request needs.
 
-    async def _wanted_attempts(self) -> set[str]:
-        """Return the attempts that may land once more: they landed in a snapshot that was rolled
-        back, and an operator may allow them again, from the inbox or from quarantine, with the same
-        files.
+        Those of the attempts that may land once more stay: they landed in a snapshot that was
+        rolled back, and an operator may allow them again, from the inbox or from quarantine, with
+        the same files. So do those that a request in the inbox names, and all data files if it
+        adopts some: only its manifests say which.
         """
-        wanted = await self._notes.wanted_attempts()
-        wanted.update(str(pending.sealed.request.attempt) for pending in self._waiting.all())
-        return wanted
+        table_uuid = self._files.table_uuid
+        inbox = await self._lookup.in_inbox(table_uuid)
+        quarantined = await self._lookup.in_quarantine(table_uuid)
+        # Once more: a replay moves a request there.
+        inbox += await self._lookup.in_inbox(table_uuid)
+        keys = [parsed(one.key) for one in (*inbox, *quarantined)]
+        attempts = {str(key.attempt) for key in keys if key is not None}
+        attempts.update(str(one.sealed.request.attempt) for one in self._waiting.all())
+        found = found.without(attempts)
+        may_go = {*found.data_files, *found.manifests}
+        async for request in self._lookup.requests(inbox):
+            may_go.difference_update(_named_by(request))
+            if request.adopt_existing:
+                may_go.difference_update(found.data_files)
+        return frozenset(may_go)
 
     async def _delete_fallen(self, state: TableState) -> None:
         """Delete metadata files that our own commits dropped from the log,
@@ -306,6 +335,12 @@ def _why_not(entry: ExpiryEntry, metadata: TableMetadata) -> str | None:
     if not may_expire(metadata.properties, default=True):
         return "the table's properties forbid it now"
     return None
+
+
+def _named_by(request: CommitRequest) -> Iterator[str]:
+    """Yield the files that a request names beside the data files that it adds."""
+    yield from manifests_named_by(request)
+    yield from request.needs.named_files
 
 
 def _expired(entry: ExpiryEntry) -> ExpiredSnapshots:

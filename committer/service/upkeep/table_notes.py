@@ -1,5 +1,5 @@
 """The stored notes of one table's clean-up: its files to delete, which the tasks note before they
-delete any, and the replays of its requests.
+delete any. No decision is made here.
 """
 
 from __future__ import annotations
@@ -7,20 +7,17 @@ from __future__ import annotations
 from typing import TypeVar
 from uuid import UUID
 
-from committer.service.requests.inbox_keys import parsed
 from committer.storage.inbox.journal import Entry, ExpiryEntry, GarbageEntry, Journal
-from committer.storage.inbox.replays import Replays
 
 E = TypeVar("E", ExpiryEntry, GarbageEntry)
 
 
 class TableNotes:
-    """The journal entries and the replays of one table."""
+    """The journal entries of one table."""
 
-    def __init__(self, table_uuid: UUID, journal: Journal, replays: Replays) -> None:
+    def __init__(self, table_uuid: UUID, journal: Journal) -> None:
         self._table_uuid = table_uuid
         self._journal = journal
-        self._replays = replays
         self._unfinished: list[Entry] | None = None
 
     async def put(self, entry: Entry) -> None:
@@ -42,10 +39,3 @@ class TableNotes:
             listed = self._journal.list(self._table_uuid)
             self._unfinished = [entry async for entry in listed]
         return [entry for entry in self._unfinished if isinstance(entry, kind)]
-
-    async def wanted_attempts(self) -> set[str]:
-        """Return the attempts whose data files a durable request names:
-        it may land yet, or again."""
-        durable = self._replays.all_durable(self._table_uuid)
-        keys = [parsed(key) async for _, key in durable]
-        return {str(key.attempt) for key in keys if key is not None}

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
+from committer.errors import AccessError
 from committer.iceberg.manifest.manifest_list import (
     ManifestFile,
     decode_manifest_list,
@@ -30,11 +33,12 @@ from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
 from committer.plan.cleanup import expiry
 from committer.plan.ledger.quiet_gap import GapPolicy
 from committer.ports.pointer_swap import Committed, LoadedTable
+from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, Storage
 from committer.request.needs import Needs
 from committer.request.request_format import EncodedRequest
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.inbox.inbox import QuarantineRecord
+from committer.storage.inbox.inbox import Outstanding, QuarantineRecord
 from tests.support.builders.flights import foreign_swap
 from tests.support.builders.operation_requests import build_operation
 from tests.support.builders.request_builders import (
@@ -397,23 +401,12 @@ async def test_a_staged_snapshot_does_not_go_before_the_request_that_publishes_i
     traffic = Traffic(harness, table)
     async with harness.running():
         await traffic.commit(1)
-        line = changed_line(
-            build_line(table, producer="staging"), stage_only=True, summary={"wap.id": "w"}
-        )
-        manifest = build_manifest(table.metadata, [build_file(table.metadata, line.attempt)])
-        await harness.publish(seal(line, [manifest]))
-        await harness.settle(1.0)
-        (staged,) = (
-            one for one in (await harness.load()).snapshots if (one.summary or {}).get("wap.id")
-        )
+        staged = await stage(harness, table)
         while not storage.changes:
             await traffic.commit()
         # The expiry is noted, and the next commit would take it along.
-        request = build_operation(
-            table,
-            "cherry-pick",
-            producer="publishing",
-            needs={"wap-id": "w"} if by_name else {"source-snapshot-id": staged.snapshot_id},
+        request = publishing(
+            table, **({"wap-id": "w"} if by_name else {"source-snapshot-id": staged})
         )
         mine = build_request(table, epoch=next(traffic.epochs))
         traffic.published += 1
@@ -422,6 +415,60 @@ async def test_a_staged_snapshot_does_not_go_before_the_request_that_publishes_i
         (receipt,) = await harness.receipts("publishing")
         assert receipt.state == "committed", receipt
         assert len(await harness.live_files()) == traffic.published + 1
+
+
+async def stage(harness: ServiceHarness, table: LoadedTable) -> int:
+    """Stage a snapshot under the `wap.id` "w"; return its id."""
+    line = changed_line(
+        build_line(table, producer="staging"), stage_only=True, summary={"wap.id": "w"}
+    )
+    manifest = build_manifest(table.metadata, [build_file(table.metadata, line.attempt)])
+    await harness.publish(seal(line, [manifest]))
+    await harness.settle(1.0)
+    (staged,) = (
+        one for one in (await harness.load()).snapshots if (one.summary or {}).get("wap.id")
+    )
+    return staged.snapshot_id
+
+
+def publishing(table: LoadedTable, **needs: object) -> EncodedRequest:
+    """Return the request that publishes a staged snapshot."""
+    return build_operation(table, "cherry-pick", producer="publishing", needs=needs)
+
+
+async def test_a_staged_snapshot_stays_while_the_request_that_publishes_it_is_unread() -> None:
+    """It is in the inbox, and its doorbell is lost."""
+    harness, _, table = await open_harness()
+    traffic = Traffic(harness, table)
+    async with harness.running(reconcile_interval_s=600.0):
+        await traffic.commit(1)
+        staged = await stage(harness, table)
+        await harness.publish(publishing(table, **{"wap-id": "w"}), announce=False)
+        await traffic.commit(16)
+        assert staged in (await harness.load()).snapshots_by_id
+        await harness.settle(1300.0)
+        assert await harness.outstanding() == [] == await harness.quarantined()
+        assert len(await harness.live_files()) == traffic.published + 1
+        # Nothing keeps it any more.
+        await traffic.commit(16)
+        assert staged not in (await harness.load()).snapshots_by_id
+
+
+async def test_an_expiry_of_an_earlier_process_is_given_up_if_an_unread_request_needs_it() -> None:
+    harness, storage, table = await open_harness()
+    traffic = Traffic(harness, table)
+    async with harness.running():
+        await traffic.commit(1)
+        staged = await stage(harness, table)
+        while not storage.changes:
+            await traffic.commit()
+    assert len(await journal(harness)) == 1
+    async with harness.running():
+        await harness.settle(1.0)
+        await harness.publish(publishing(table, **{"wap-id": "w"}), announce=False)
+        await traffic.commit(16)
+        assert staged in (await harness.load()).snapshots_by_id
+        assert await journal(harness) == set()
 
 
 @pytest.mark.parametrize("place", ["inbox", "quarantine", "replayed", "nowhere"])
@@ -460,11 +507,12 @@ async def test_what_may_land_once_more_after_a_roll_back_keeps_its_data_files(pl
 
 
 class Hooked(CountingStorage):
-    """Something happens before an object is read, once."""
+    """Something happens before an object is read for the `reads`th time, once."""
 
     def __init__(self, inner: Storage) -> None:
         super().__init__(inner)
         self.location = ""
+        self.reads = 1
         self.then: Callable[[], Awaitable[object]] | None = None
 
     async def get(
@@ -476,8 +524,9 @@ class Hooked(CountingStorage):
         size_bytes_max: int | None = None,
     ) -> bytes:
         if location == self.location and self.then is not None:
-            then, self.then = self.then, None
-            await then()
+            self.reads -= 1
+            if self.reads == 0:
+                await self.then()
         return await super().get(
             location, offset=offset, length=length, size_bytes_max=size_bytes_max
         )
@@ -671,7 +720,15 @@ async def test_files_outside_the_tables_folders_are_left_to_their_owners() -> No
         assert await objects(harness, OLD) == {outside}
 
 
-async def test_a_file_that_a_waiting_request_may_adopt_stays() -> None:
+@pytest.mark.parametrize(
+    ("reads", "is_announced"),
+    [(1, True), (1, False), (2, True)],
+    ids=["in memory", "in the inbox alone", "in memory after the listing"],
+)
+async def test_a_file_that_a_waiting_request_may_adopt_stays(
+    reads: int, is_announced: bool
+) -> None:
+    """`reads` of the list of the lost snapshot: each search reads it once."""
     made: list[Hooked] = []
 
     def wrap(inner: Storage) -> Storage:
@@ -686,17 +743,157 @@ async def test_a_file_that_a_waiting_request_may_adopt_stays() -> None:
     waited: list[bool] = []
 
     async def waits() -> None:
-        await harness.publish(adopting(table, inside, producer="again"))
+        await harness.publish(adopting(table, inside, producer="again"), announce=is_announced)
         await harness.settle(2.0)
         waited.append(await harness.outstanding() != [])
 
-    async with harness.running():
+    async with harness.running(reconcile_interval_s=300.0):
         lost = await roll_back_adoption(harness, table, traffic, [inside])
-        made[0].location, made[0].then = lost, waits
+        made[0].location, made[0].then, made[0].reads = lost, waits, reads
         await traffic.commit(20, every_s=90.0)
         assert waited == [True] and lost not in await objects(harness)
         assert inside in {one.file_path for one in await harness.live_files()}
         assert inside in await objects(harness)
+
+
+async def lose_a_file(harness: ServiceHarness) -> tuple[Traffic, str]:
+    """Adopt a file in the folders of a table, put the table back, and let it expire."""
+    table = await harness.create_table(properties=EXPIRING | {"frazil.expire.enabled": "false"})
+    inside = f"{table.metadata.location}/data/a.parquet"
+    traffic = Traffic(harness, table)
+    await roll_back_adoption(harness, table, traffic, [inside])
+    return traffic, inside
+
+
+def adopts(table: LoadedTable, path: str) -> EncodedRequest:
+    return adopting(table, path, producer="again")
+
+
+def removes(table: LoadedTable, path: str) -> EncodedRequest:
+    return build_operation(table, "delete", producer="again", needs={"removed-data-files": [path]})
+
+
+@pytest.mark.parametrize("build", [adopts, removes])
+async def test_a_file_that_an_unread_request_needs_stays(
+    build: Callable[[LoadedTable, str], EncodedRequest],
+) -> None:
+    """It has been in the inbox since before the expiry, and its doorbell is lost."""
+    harness = ServiceHarness()
+    async with harness.running():
+        traffic, inside = await lose_a_file(harness)
+        await harness.publish(build(traffic.table, inside), announce=False)
+        await traffic.commit(20)
+        assert len((await harness.load()).snapshots) <= KEPT + 4
+        assert len(await harness.outstanding()) == 1
+        assert inside in await objects(harness)
+
+
+async def test_a_file_that_an_unread_request_adopts_is_live_and_there_in_the_end() -> None:
+    harness = ServiceHarness()
+    async with harness.running(reconcile_interval_s=3600.0):
+        traffic, inside = await lose_a_file(harness)
+        await harness.publish(adopts(traffic.table, inside), announce=False)
+        await traffic.commit(20)
+        await harness.settle(7200.0)
+        assert inside in {one.file_path for one in await harness.live_files()}
+        assert inside in await objects(harness)
+
+
+async def test_what_can_never_land_keeps_no_file_and_no_snapshot(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("committer.service.requests.inbox_lookup.REQUEST_BYTES_MAX", 100_000)
+    harness = ServiceHarness()
+    async with harness.running():
+        traffic, inside = await lose_a_file(harness)
+        garbage, oversized = (adopts(traffic.table, inside) for _ in range(2))
+        contents = {garbage.key: b"no request", oversized.key: oversized.content + bytes(100_000)}
+        await harness.inbox_storage.inner.create(
+            [NewObject(harness.inbox.location(key), content) for key, content in contents.items()]
+        )
+        await traffic.commit(20)
+        assert len((await harness.load()).snapshots) <= KEPT + 4
+        assert len(await harness.outstanding()) == 2
+        assert inside not in await objects(harness)
+
+
+async def test_a_request_that_cannot_be_read_stops_the_expiry_until_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    harness = ServiceHarness()
+    async with harness.running():
+        traffic, inside = await lose_a_file(harness)
+        before = len((await harness.load()).snapshots)
+        request = adopts(traffic.table, inside)
+        await harness.publish(request, announce=False)
+        line, denied = harness.inbox.line, AccessError("the key of this object is not ours")
+
+        async def deny(key: str) -> bytes:
+            raise denied
+
+        monkeypatch.setattr(harness.inbox, "line", deny)
+        with capture_logs() as logged:
+            await traffic.commit(20)
+        assert len((await harness.load()).snapshots) == before + 20
+        assert {one["error"] for one in logged if one["event"] == "upkeep.failed"} == {str(denied)}
+        monkeypatch.setattr(harness.inbox, "line", line)
+        await traffic.commit(20, every_s=8.0)
+        assert len((await harness.load()).snapshots) <= KEPT + 4
+        assert inside in await objects(harness)
+
+
+async def test_more_unread_requests_than_are_read_stop_the_expiry(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("committer.service.requests.inbox_lookup.LINES_MAX", 2)
+    harness, _, table = await open_harness()
+    traffic = Traffic(harness, table)
+    async with harness.running(reconcile_interval_s=600.0):
+        await harness.settle(1.0)
+        for epoch in range(3):
+            unread = build_request(table, producer="unread", epoch=epoch)
+            await harness.publish(unread, announce=False)
+        await traffic.commit(20)
+        assert len((await harness.load()).snapshots) == 20
+        await harness.settle(1300.0)
+        await traffic.commit(20)
+        assert len((await harness.load()).snapshots) <= KEPT + 4
+
+
+@pytest.mark.parametrize("has_data_files", [False, True])
+async def test_an_expiry_lists_the_inbox_once_more_and_reads_nothing_where_nothing_is_unread(
+    has_data_files: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harness = ServiceHarness()
+    listed, in_table = Counter[str](), harness.inbox.list
+    read, line = list[str](), harness.inbox.line
+
+    def list_inbox(
+        table_uuid: UUID | None = None, *rest: str, skips: Skips | None = None
+    ) -> AsyncIterator[Outstanding]:
+        listed["of a table"] += table_uuid is not None
+        return in_table(table_uuid, *rest, skips=skips)
+
+    async def read_line(key: str) -> bytes:
+        read.append(key)
+        return await line(key)
+
+    monkeypatch.setattr(harness.inbox, "list", list_inbox)
+    monkeypatch.setattr(harness.inbox, "line", read_line)
+    async with harness.running():
+        if has_data_files:
+            traffic, _ = await lose_a_file(harness)
+        else:
+            traffic = Traffic(harness, await harness.create_table(properties=EXPIRING))
+        with capture_logs() as logged:
+            await traffic.commit(20)
+    expiries = [one["data_files"] for one in logged if one["event"] == "snapshots.expired"]
+    assert len(expiries) >= 3 and sum(expiries) == has_data_files
+    # Once before each is noted, with one that is on offer still, and twice before files of data go.
+    noted = len(expiries) + len(await journal(harness))
+    assert listed["of a table"] == noted + 2 * has_data_files
+    # What has just landed is read before files of data go: an operator may void its commit.
+    assert len(read) == has_data_files
 
 
 # --- Crashes -------------------------------------------------------------------------------------

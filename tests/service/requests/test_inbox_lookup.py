@@ -1,0 +1,110 @@
+"""What is read of the requests that wait in the inbox alone, and what is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from committer.errors import AccessError, TransientError
+from committer.ports.storage import NewObject
+from committer.request.request_format import EncodedRequest
+from committer.service.requests.inbox_keys import InboxKey
+from committer.service.requests.inbox_lookup import InboxLookup
+from committer.service.requests.large_requests import NamedManifests
+from committer.service.requests.pending import Pending, Waiting
+from committer.storage.inbox.inbox import Inbox, Quarantine
+from tests.support.builders.request_builders import build_request
+from tests.support.builders.table_builders import build_table
+from tests.support.clock.virtual_time import LoopWorld
+from tests.support.faults.counting_storage import CountingStorage
+from tests.support.memory.memory_storage import MemoryStorage
+
+VIRTUAL_TIME = True
+
+ROOT = "memory://requests"
+TABLE = build_table(warehouse="memory://warehouse")
+TABLE_UUID = TABLE.metadata.require_uuid()
+
+
+class Bench:
+    """An inbox, and those of its requests that are in memory."""
+
+    def __init__(self) -> None:
+        world = LoopWorld()
+        self.storage = CountingStorage(MemoryStorage(world=world))
+        self.inbox = Inbox(self.storage, ROOT)
+        self.waiting = Waiting(world, NamedManifests(world))
+        self.ended: set[str] = set()
+        quarantine = Quarantine(self.storage, ROOT)
+        self.lookup = InboxLookup(self.inbox, quarantine, self.waiting, self.ended)
+
+    async def publish(self, *, epochs: Sequence[int], in_memory: bool = False) -> list[str]:
+        every = [build_request(TABLE, epoch=epoch) for epoch in epochs]
+        for sealed in every:
+            await self.inbox.put(sealed)
+            if in_memory:
+                self.take(sealed)
+        return [sealed.key for sealed in every]
+
+    def take(self, sealed: EncodedRequest) -> None:
+        self.waiting.add(Pending(InboxKey(sealed.key), sealed, 0))
+
+    async def read(self) -> list[str]:
+        listed = await self.lookup.in_inbox(TABLE_UUID)
+        return [one.inbox_key async for one in self.lookup.requests([*listed, *listed])]
+
+
+async def test_a_request_that_waits_here_is_not_read_and_any_other_is_read_once() -> None:
+    bench = Bench()
+    known = await bench.publish(epochs=range(3), in_memory=True)
+    assert sorted(await bench.read()) == sorted(known)
+    assert bench.storage.calls["get"] == 0
+    unread = await bench.publish(epochs=range(3, 20))
+    assert sorted(await bench.read()) == sorted(known + unread)
+    assert bench.storage.calls["get"] == len(unread)
+
+
+async def test_what_has_left_the_inbox_or_can_never_land_is_left_out() -> None:
+    bench = Bench()
+    left, kept = await bench.publish(epochs=range(2))
+    garbage = build_request(TABLE, epoch=2).key
+    await bench.storage.create((NewObject(bench.inbox.location(garbage), b"no request"),))
+    listed = await bench.lookup.in_inbox(TABLE_UUID)
+    await bench.inbox.delete((left,))
+    assert [one.inbox_key async for one in bench.lookup.requests(listed)] == [kept]
+
+
+async def test_one_that_has_ended_here_is_not_read_although_it_is_in_the_inbox() -> None:
+    bench = Bench()
+    ended, unread = await bench.publish(epochs=range(2))
+    bench.ended.add(ended)
+    assert [one.inbox_key async for one in bench.lookup.not_ended(TABLE_UUID)] == [unread]
+    assert bench.storage.calls["get"] == 1
+    # Before files are deleted: an operator may void what it has ended by.
+    assert len(await bench.read()) == 2
+
+
+async def test_one_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench()
+    await bench.publish(epochs=range(2))
+
+    async def deny(key: str) -> bytes:
+        raise AccessError("not yours")
+
+    monkeypatch.setattr(bench.inbox, "line", deny)
+    with pytest.raises(AccessError):
+        await bench.read()
+
+
+async def test_of_a_long_backlog_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("committer.service.requests.inbox_lookup.LINES_MAX", 3)
+    bench = Bench()
+    await bench.publish(epochs=range(5), in_memory=True)
+    await bench.publish(epochs=range(5, 8))
+    assert len(await bench.read()) == 8
+    await bench.publish(epochs=[8])
+    gets = bench.storage.calls["get"]
+    with pytest.raises(TransientError, match="4 requests wait in the inbox alone"):
+        await bench.read()
+    assert bench.storage.calls["get"] == gets
