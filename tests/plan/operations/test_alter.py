@@ -568,6 +568,7 @@ def test_in_format_version_1_a_removed_partition_field_stays_as_void() -> None:
     version_1 = replace(base, format_version=1, last_sequence_number=0)
     table = altered(version_1, {"action": "remove-partition-field", "name": "day"})
     assert [str(one.transform) for one in table.default_spec.fields] == ["void"]
+    assert names(altered(table, {"action": "drop-column", "name": "day"})) == ["id", "name"]
 
 
 def test_a_sort_order_is_replaced_and_taken_away() -> None:
