@@ -223,6 +223,13 @@ FILE_CHANGES = (
         (f"{_TESTS}/test_shared_steps.py -k lost_group",),
     ),
     Mutant(
+        "delete_files_of_data_of_a_lost_group_are_added",
+        "committer/plan/operations/change.py",
+        "                if not left_out or referenced_data_file(file) not in left_out:\n",
+        "                if file is not None:\n",
+        (f"{_TESTS}/test_shared_steps.py -k lost_group",),
+    ),
+    Mutant(
         "removed_files_are_nowhere_listed",
         f"{_PLAN}/step_manifests.py",
         "        elif one.row.has_live_files:\n            listed.append(one)\n",

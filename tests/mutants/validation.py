@@ -356,6 +356,13 @@ VALIDATION = (
         ("tests/plan/validation/test_lost_groups.py -k lost_if",),
     ),
     Mutant(
+        "vector_of_one_group_that_is_lost_loses_all_groups",
+        _PLACE + "validate.py",
+        " - added.keys() - change.left_out_data_files\n",
+        " - added.keys()\n",
+        ("tests/plan/validation/test_lost_groups.py -k their_group_alone",),
+    ),
+    Mutant(
         "groups_that_others_have_lost_land",
         "committer/plan/commit/operation_step.py",
         "else change.without_groups(lost)\n",

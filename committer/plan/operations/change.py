@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from committer.iceberg.deletes.delete_index import PartitionKey, partition_key_of
+from committer.iceberg.deletes.position_deletes import referenced_data_file
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.expressions.expression import Expression
 from committer.plan.batch.request_check import CheckedRequest
@@ -134,9 +135,13 @@ class Change:
         return tuple(one for one in self.added if one.is_of_data)
 
     def added_deletes(self) -> Iterator[DataFile]:
-        """Yield the delete files that it adds, with the ids of their partition specs."""
+        """Yield the delete files that it adds, with the ids of their partition specs. Not those of
+        left out data files: they would dangle."""
+        left_out = self.left_out_data_files
         for manifest in self.added:
-            yield from manifest.delete_files()
+            for file in manifest.delete_files():
+                if not left_out or referenced_data_file(file) not in left_out:
+                    yield file
 
     def added_partitions(self) -> dict[int, dict[PartitionKey, tuple[object, ...]]]:
         """Return the partitions that it adds data files to, by their key and by their spec."""

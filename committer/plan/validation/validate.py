@@ -232,7 +232,7 @@ def _referenced(
     """Return the data files that have to be live: those that are named, and those that added
     delete files are for alone. Not those of the change itself."""
     named = {path for one in deletes if (path := referenced_data_file(one)) is not None}
-    paths = (change.referenced_data_files | named) - added.keys()
+    paths = (change.referenced_data_files | named) - added.keys() - change.left_out_data_files
     return NamedFiles(head, paths, _holds_one_of(head, deletes))
 
 

@@ -135,6 +135,22 @@ def test_a_rewrite_without_a_lost_group_adds_the_files_of_the_others_only(
     assert branch.summary["added-data-files"] == branch.summary["deleted-data-files"] == "1"
 
 
+def test_delete_files_of_data_of_a_lost_group_are_left_out_with_it() -> None:
+    branch = Branch.build(3)
+    branch.append(data_file("a1"), data_file("a2"))
+    groups = tuple(
+        RewriteGroup(frozenset({path_of(old)}), frozenset({path_of(new)}))
+        for old, new in (("a1", "n1"), ("a2", "n2"))
+    )
+    files = (data_file("n1"), data_file("n2"), *branch.vectors("v", n1=[1], n2=[2]))
+    rewrite = branch.change("rewrite-files", *files, removed=["a1", "a2"], groups=groups)
+
+    branch.land(rewrite.without_groups(groups[:1]))
+
+    assert branch.names() == {"a1", "n2", "v@n2"}
+    assert branch.summary["added-dvs"] == "1"
+
+
 def test_a_rewrite_that_has_lost_all_of_its_groups_changes_nothing() -> None:
     branch = Branch.build(2)
     branch.append(data_file("a1"))

@@ -153,6 +153,23 @@ def test_what_lands_are_the_other_groups_with_their_files() -> None:
     assert world.names() == {"a1-1", "a2-0", "a2-1", "n0", "n3", "other"}
 
 
+def test_vectors_of_data_that_the_groups_add_are_lost_with_their_group_alone() -> None:
+    world = world_of(4, format_version=3)
+    base = world.base
+    remove("a1-0")(world)
+    rewrite = rewrite_of(world, base, 4, rows=19)
+    vectors = world.added(*world.vectors("v", n1=[1], n3=[2]))
+    named = frozenset(map(path_of, ("n1", "n3")))
+    rewrite = replace(rewrite, added=(*rewrite.added, *vectors), referenced_data_files=named)
+
+    found = landable(rewrite, head_of(world))
+
+    assert isinstance(found, Change)
+    assert found.groups == (rewrite.groups[0], rewrite.groups[2], rewrite.groups[3])
+    world.land(found)
+    assert world.names() == {"n0", "a1-1", "n2", "n3", "v@n3", "other"}
+
+
 def test_a_hundred_groups_cost_no_more_looks_at_the_branch_than_ten() -> None:
     """A rewrite whose every group looked through the branch again held its batch for minutes."""
 
