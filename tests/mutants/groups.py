@@ -26,6 +26,20 @@ GROUPS = (
         ("tests/service/transactions/test_transactions.py -k another_attempt_of_an_epoch",),
     ),
     Mutant(
+        "large_requests_of_incomplete_transactions_keep_all_room",
+        "committer/service/transactions/table_transactions.py",
+        " or (waited_s >= LOOK_AGAIN_S and self._exceeds_share(key))\n",
+        "\n",
+        ("tests/service/transactions/test_transactions.py -k leave_room",),
+    ),
+    Mutant(
+        "request_of_a_transaction_is_read_again_at_once",
+        "committer/service/transactions/forwarder.py",
+        "        self.deferred.pause(pending.key, pause_s)\n",
+        "",
+        ("tests/service/transactions/test_transactions.py -k leave_room",),
+    ),
+    Mutant(
         "request_in_flight_is_not_passed_on",
         "committer/service/transactions/table_transactions.py",
         "        self.waiting.withdraw((*self._too_many, *self._foreign))\n",

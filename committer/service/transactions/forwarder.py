@@ -22,9 +22,10 @@ class Forwarder:
     queue: Queue | None
     deferred: DeferredDoorbells
 
-    def give_back(self, pending: Pending) -> None:
-        """Defer the doorbells of a request that returns to the inbox."""
+    def give_back(self, pending: Pending, pause_s: float) -> None:
+        """Defer the doorbells of a request that returns to the inbox, for this long."""
         self.deferred.add(pending.key, pending.waiters)
+        self.deferred.pause(pending.key, pause_s)
 
     async def forward(self, pending: Pending, first_table: UUID) -> bool:
         """Tell the other committer, and return the request to the inbox. Return whether it is told;
@@ -38,5 +39,5 @@ class Forwarder:
             await self.queue.announce(bells)
         except TransientError:
             return False
-        self.give_back(pending)
+        self.deferred.add(pending.key, pending.waiters)
         return True

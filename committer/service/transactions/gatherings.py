@@ -102,9 +102,9 @@ class Transactions:
             return False
         return await self._forwarder.forward(pending, _first_table(transaction))
 
-    def give_back(self, pending: Pending) -> None:
-        """Return a request to the inbox, where it is found again."""
-        self._forwarder.give_back(pending)
+    def give_back(self, pending: Pending, pause_s: float) -> None:
+        """Return a request to the inbox, where it is found again after this long."""
+        self._forwarder.give_back(pending, pause_s)
 
     def join(self, transaction: Transaction, table_uuid: UUID, member: Member) -> Gathering:
         """Note that a table's request may land now."""

@@ -21,6 +21,9 @@ LOOK_AGAIN_S = 30.0
 _HOLD_S_MIN = 0.1
 # Of one table: more of them wait in the inbox, so that other requests have the memory.
 HELD_MAX = 1_000
+# A quarter of what all large requests in hand may have. The oldest large one stays whatever its
+# size: without it a transaction of large requests might never be complete.
+HELD_LARGE_BYTES_MAX = 12 * 1024 * 1024
 # Of transactions that land on a table one after another, before its other requests have a turn.
 IN_A_ROW_MAX = 16
 # From when on a transaction that waits is shown.
@@ -127,6 +130,7 @@ class TableTransactions:
         """
         key = one.sealed.key
         pending, gathering = self.waiting.find(key), self._joined.get(key)
+        is_too_much = len(self._joined) > HELD_MAX
         if gathering is None:
             self._foreign.append(key)
             return
@@ -146,13 +150,29 @@ class TableTransactions:
                 return
             if waited_s >= SHOWN_AFTER_S:
                 self.transactions.show_waiting(gathering, waited_s)
+            # The others of its transaction may be on their way.
+            is_too_much = is_too_much or (waited_s >= LOOK_AGAIN_S and self._exceeds_share(key))
             # At least this long: a shorter wait may be below the resolution of the clock.
             hold_s = max(_HOLD_S_MIN, min(LOOK_AGAIN_S, self.wait_s_max - waited_s))
-        if len(self._joined) > HELD_MAX:
+        if is_too_much:
             self._leave(key)
             self._too_many.append(key)
         elif pending is not None:
             self.waiting.hold(pending, hold_s)
+
+    def _exceeds_share(self, key: str) -> bool:
+        """Return whether a large request takes more than the table's share of memory, with the
+        large ones that have come before it.
+        """
+        before_bytes = 0
+        for one in map(self.waiting.find, self._joined):
+            if one is None or not one.is_large:
+                continue
+            size_bytes = len(one.sealed.content) + one.named_bytes
+            if one.key == key:
+                return before_bytes > 0 and before_bytes + size_bytes > HELD_LARGE_BYTES_MAX
+            before_bytes += size_bytes
+        return False
 
     def _first_beside(self, request: CommitRequest, gathering: Gathering) -> str | None:
         """Return the key of the table's first request for a transaction, if that is of another
@@ -173,7 +193,9 @@ class TableTransactions:
         self.waiting.withdraw((*self._too_many, *self._foreign))
         for key in self._too_many:
             if key in self.waiting:
-                self.transactions.give_back(self.waiting.end(key, Stage.RETURNED))
+                returned = self.waiting.end(key, Stage.RETURNED)
+                # It may complete its transaction when it is read again: well within the wait.
+                self.transactions.give_back(returned, self.wait_s_max / 10)
         for key in self._foreign:
             pending = self.waiting.find(key)
             if pending is None:

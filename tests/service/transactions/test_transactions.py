@@ -15,12 +15,15 @@ from committer.reason import Reason
 from committer.request.needs import Needs
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, seal_request
+from committer.service.requests import large_requests
 from committer.service.transactions import table_transactions
 from committer.service.transactions.table_transactions import IN_A_ROW_MAX
 from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import (
+    LARGE_FILES,
     build_line,
     build_request,
+    large,
     ordered,
     seal,
     sealed_manifests,
@@ -598,6 +601,39 @@ async def test_a_flood_of_incomplete_transactions_waits_in_the_inbox_and_delays_
         assert await counts(harness) == [1, 0, 0]
         await harness.settle(6_000.0)
     assert len(await harness.quarantined()) == 40
+    assert await harness.outstanding() == []
+
+
+async def test_large_requests_of_incomplete_transactions_leave_room_to_other_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    other = await harness.create_table("db.other")
+    size_bytes = len(large(other, "x").content)
+    monkeypatch.setattr(large_requests, "IN_HAND_BYTES_MAX", 9 * size_bytes // 2)
+    monkeypatch.setattr(table_transactions, "HELD_LARGE_BYTES_MAX", 9 * size_bytes // 8)
+    transactions = [build_transaction(tables[:2]) for _ in range(4)]
+    first, second = (
+        [
+            in_transaction(large(table, f"t{number}"), transaction)
+            for number, transaction in enumerate(transactions)
+        ]
+        for table in tables[:2]
+    )
+    async with harness.running(reconcile_interval_s=30.0):
+        await publish(harness, first)
+        await harness.settle(10.0)
+        before = harness.inbox_storage.calls["get"]
+        await harness.publish(large(other, "innocent"))
+        await harness.settle(50.0)
+        # To find its size, and whole. What was returned is not read again so soon.
+        assert harness.inbox_storage.calls["get"] == before + 2
+        assert len(await harness.live_files("db.other")) == LARGE_FILES
+        # What was returned to the inbox still completes its transaction.
+        await publish(harness, second)
+        await harness.settle(300.0)
+    assert await counts(harness, "db.flights", "db.ships") == [4 * LARGE_FILES] * 2
     assert await harness.outstanding() == []
 
 
