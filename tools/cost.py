@@ -75,8 +75,8 @@ COMMIT = Calls(put=4, delete=1, swap=1)
 """Manifest, manifest list, metadata, high-water mark; the requests leave the inbox; the pointer
 moves.
 """
-UPKEEP = Calls(put=0.1, get=2.5, delete=1.25)
-"""Merging, expiry and metadata clean-up, spread over commits: at most."""
+UPKEEP = Calls(put=0.1, list=0.06, get=2.5, delete=1.25)
+"""Merging, expiry with its look into the inbox, metadata clean-up, spread over commits: at most."""
 
 BATCHES = (1, 10, 100, 1_000)
 INTERVALS_S = (1, 10, 60, 300)
