@@ -77,11 +77,18 @@ class Invariants:
     """Listens to a history and judges it. `storage` and `catalog` are the servers themselves."""
 
     def __init__(
-        self, storage: Storage, catalog: Catalog, history: History, inbox_root: str
+        self,
+        storage: Storage,
+        catalog: Catalog,
+        history: History,
+        inbox_root: str,
+        *,
+        breaker_threshold: int,
     ) -> None:
         self._storage = storage
         self._catalog = catalog
         self._history = history
+        self._breaker_threshold = breaker_threshold
         root = inbox_root.rstrip("/")
         self._root = root + "/"
         self._inbox = f"{root}/inbox/"
@@ -418,6 +425,7 @@ class Invariants:
     def _untrue_quarantine(self, key: str, receipt: Receipt) -> Problem | None:
         is_refused = receipt.reason == REFUSED and published_key(key) in self._refused
         is_refused |= self._differ(key)
+        is_refused |= self._was_forgotten(self._published.get(key), receipt.reason or "")
         if self._own_landing(key) and receipt.reason not in _MAY_FOLLOW_LANDING and not is_refused:
             return "I10", f"a receipt says that {key} is in quarantine, which has landed"
         if not receipt.reason:
@@ -468,12 +476,31 @@ class Invariants:
                 self._violated("I18", f"transaction {known} has landed on {found} only")
 
     def may_wait(self, key: str) -> bool:
-        """Return whether the request may wait for an operator, as its table was restored, or a
-        lower epoch of its ordered producer is in quarantine.
+        """Return whether the request may wait for an operator, as its table was restored, a lower
+        epoch of its ordered producer is in quarantine, or its producer is frozen with an open
+        breaker.
         """
         tampered = self._history.tampered
         is_tampered = bool(tampered) and UUID(key[:36]) in tampered
-        return is_tampered or any(self._quarantine in one for one in self._before(key))
+        return (
+            is_tampered
+            or any(self._quarantine in one for one in self._before(key))
+            or self._is_behind_breaker(key)
+        )
+
+    def _is_behind_breaker(self, key: str) -> bool:
+        """Return whether an operator has frozen the producer, and so many of its requests are in
+        quarantine that its breaker may be open."""
+        sealed = self._published.get(key)
+        view = self._views.get(sealed.request.table_uuid) if sealed else None
+        if sealed is None or view is None or view.current is None:
+            return False
+        name = property_key(sealed.request.producer.id, sealed.request.branch)
+        entry = entry_in(view.metadata, name)
+        if entry is None or entry.frozen is None:
+            return False
+        folder = key.rsplit("/", 2)[0]
+        return len(self._below(f"{self._quarantine}{folder}/")) >= self._breaker_threshold
 
     def _before(self, key: str) -> Iterator[str]:
         """Yield the objects of an ordered producer that were durable before this request, and have

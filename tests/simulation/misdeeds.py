@@ -47,6 +47,7 @@ from tests.support.memory.memory_storage import MemoryStorage
 INBOX = "memory://requests"
 OURS = "committer-0"
 SYNC = bytes(16)
+BREAKER_THRESHOLD = 2
 LATER_MS = 1_900_000_000_000
 
 
@@ -57,7 +58,13 @@ class Bench:
         self.history = History(now_ms=lambda: 0)
         self.server = MemoryStorage()
         self.catalog_server = MemoryCatalog(storage=self.server)
-        self.invariants = Invariants(self.server, self.catalog_server, self.history, INBOX)
+        self.invariants = Invariants(
+            self.server,
+            self.catalog_server,
+            self.history,
+            INBOX,
+            breaker_threshold=BREAKER_THRESHOLD,
+        )
         self.storage = ObservedStorage(self.server, self.history, OURS)
         self.catalog = ObservedCatalog(self.catalog_server, self.history, OURS)
         queue = MemoryQueue(MemoryServer(world=ManualWorld()), consumer=OURS)

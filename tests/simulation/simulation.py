@@ -83,7 +83,11 @@ class Simulation:
         )
         self.servers = Servers(scenario.seed, scenario.catalog)
         self.invariants = Invariants(
-            self.servers.storage, self.servers.catalog, self.history, INBOX
+            self.servers.storage,
+            self.servers.catalog,
+            self.history,
+            INBOX,
+            breaker_threshold=scenario.settings.service.breaker_threshold,
         )
         self.replicas: list[Process] = []
         self.actors: list[Process] = []

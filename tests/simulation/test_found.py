@@ -61,6 +61,8 @@ FOUND_SINCE = {
     420001533: "the judge excused no staged file that an operator had land once more",
     450001924: "the judge knew no rewrite of files that came again behind its base",
     450002703: "the judge knew no duplicate of a landing that an operator had just written off",
+    480001876: "the judge excused no receipt of a landing that another engine had unset",
+    480002247: "the judge expected requests behind the open breaker of a frozen producer to end",
     410001189: "a doorbell by the shard of another table of its transaction was never acknowledged",
 }
 

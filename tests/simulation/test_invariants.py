@@ -7,8 +7,14 @@ from uuid import UUID
 
 import pytest
 
-from committer.iceberg.updates.metadata_update import RemoveProperties, apply_updates
-from committer.ledger_entry import EpochRanges, property_key
+from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties, apply_updates
+from committer.ledger_entry import (
+    EpochRanges,
+    Freeze,
+    ProducerEntry,
+    print_entry,
+    property_key,
+)
 from committer.ports.pointer_swap import Swap
 from committer.ports.storage import NewObject
 from committer.reason import Reason
@@ -276,6 +282,24 @@ async def test_a_request_that_waits_for_ever_breaks_i15(bench: Bench) -> None:
     bench.invariants.at_quiescence()
     assert bench.found() == {"I15"}
     assert bench.invariants.backlog() == [sealed.request.inbox_key]
+
+
+async def test_a_request_waits_behind_the_open_breaker_of_a_frozen_producer(bench: Bench) -> None:
+    table = await bench.create_table()
+    first, second, waiting = [await bench.publish(table, epoch=epoch) for epoch in range(3)]
+    entry = ProducerEntry(table.metadata.require_uuid(), frozen=Freeze("to look at it", 17))
+    freeze = SetProperties({property_key(waiting.request.producer.id, "main"): print_entry(entry)})
+    key = waiting.request.inbox_key
+    for sealed in (first, second):
+        assert not bench.invariants.may_wait(key)
+        await bench.quarantine.put(
+            _record(sealed.request.inbox_key, Reason.PRODUCER_FROZEN), sealed.content
+        )
+    assert not bench.invariants.may_wait(key)
+    await bench.swap(table, freeze)
+    assert bench.invariants.may_wait(key)
+    await bench.quarantine.delete((first.request.inbox_key,))
+    assert not bench.invariants.may_wait(key)
 
 
 def _record(key: str, reason: Reason = Reason.PLAN_FAILED) -> QuarantineRecord:
