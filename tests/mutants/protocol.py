@@ -488,10 +488,8 @@ PROTOCOL = (
     Mutant(
         "quarantined_epoch_stops_nothing",
         "committer/service/requests/inbox_lookup.py",
-        "        for place in (self._inbox, self._quarantine, self._inbox):\n"
-        "            async for one in place.list(table_uuid, producer):\n",
-        "        for place in (self._inbox,):\n"
-        "            async for one in place.list(table_uuid, producer):\n",
+        "place is self._quarantine and await self._quarantine.is_told_only(one):",
+        "place is self._quarantine:",
         ("tests/service/table/test_ordered_producers.py",),
     ),
     Mutant(

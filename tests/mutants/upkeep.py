@@ -371,8 +371,8 @@ UPKEEP = (
     Mutant(
         "expiry_reads_what_has_just_landed",
         "committer/service/requests/inbox_lookup.py",
-        "(one for one in listed if one.key not in self._ended)",
-        "(listed)",
+        " if one.key not in self._ended",
+        "",
         ("tests/service/requests/test_inbox_lookup.py",),
     ),
     Mutant(

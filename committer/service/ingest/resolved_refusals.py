@@ -7,25 +7,17 @@ write of its quarantine record, the other may land it. So each refused request i
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from committer.errors import (
-    FrazilError,
-    InvalidRequestError,
-    NoSuchTableError,
-    NotFoundError,
-    TransientError,
-)
+from committer.errors import FrazilError, NoSuchTableError, TransientError
 from committer.plan.ledger.state import TableState
 from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
-from committer.request.commit_request import CommitRequest
-from committer.request.request_format import parse_line
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.evidence_reader import EvidenceReader
 from committer.service.requests.inbox_keys import table_folder_of
+from committer.service.requests.inbox_lookup import read_stored
 from committer.service.telemetry.log import log
 from committer.storage.inbox.inbox import Quarantine
 
@@ -68,7 +60,7 @@ class ResolvedRefusals:
         states: dict[TableIdentifier, TableState | None] = {}
         reader = EvidenceReader(self._storage)
         for key in keys:
-            request = await self._request(key)
+            request = await read_stored(self._quarantine, key)
             if request is None:
                 continue
             if request.identifier not in states:
@@ -80,14 +72,6 @@ class ResolvedRefusals:
             if landed is not None:
                 await self._quarantine.delete((key,))
                 log.info("quarantine.resolved", key=key, snapshot_id=landed)
-
-    async def _request(self, key: str) -> CommitRequest | None:
-        """Return the request; None if it cannot be read or has left the quarantine."""
-        try:
-            line = await self._quarantine.line(key)
-            return (await asyncio.to_thread(parse_line, line, key=key)).request
-        except (NotFoundError, InvalidRequestError):
-            return None
 
     async def _state(self, identifier: TableIdentifier) -> TableState | None:
         """Load the state of a table; None if there is no such table."""

@@ -24,7 +24,7 @@ from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest
 from committer.request.request_format import parse_line
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.pending import Pending, Waiting
-from committer.storage.inbox.inbox import Inbox, Outstanding, Quarantine, skips_of
+from committer.storage.inbox.inbox import Inbox, Outstanding, Quarantine, list_durable, skips_of
 
 LOOKUPS_AT_ONCE = 32
 LISTED_MIN = 64
@@ -82,20 +82,17 @@ class InboxLookup:
         return await asyncio.gather(*(find(pending) for pending in waiting))
 
     async def outstanding(self, table_uuid: UUID, producer: str) -> list[OutstandingEpoch]:
-        """Return what a producer has in inbox and quarantine, by epoch.
-
-        The inbox is listed again after the quarantine: a replay moves a request there. Errors:
-        those of the storage.
+        """Return what a producer has in inbox and quarantine, by epoch. Errors: those of the
+        storage.
         """
         found: dict[str, OutstandingEpoch] = {}
-        for place in (self._inbox, self._quarantine, self._inbox):
-            async for one in place.list(table_uuid, producer):
-                parts = InboxKey(one.key).parts
-                if parts is None or one.key in found:
-                    continue
-                if place is self._quarantine and await self._quarantine.is_told_only(one):
-                    continue
-                found[one.key] = OutstandingEpoch(parts.epoch, one.key, place is self._quarantine)
+        async for place, one in list_durable(self._inbox, self._quarantine, table_uuid, producer):
+            parts = InboxKey(one.key).parts
+            if parts is None or one.key in found:
+                continue
+            if place is self._quarantine and await self._quarantine.is_told_only(one):
+                continue
+            found[one.key] = OutstandingEpoch(parts.epoch, one.key, place is self._quarantine)
         return sorted(found.values())
 
     async def branch_of(self, one: OutstandingEpoch) -> str | None:
@@ -106,26 +103,25 @@ class InboxLookup:
         if pending is not None:
             return pending.sealed.request.branch
         place = self._quarantine if one.is_quarantined else self._inbox
-        request = await _parsed(one.key, await _line(place, one.key))
+        request = await read_stored(place, one.key)
         return None if request is None else request.branch
 
     # --- Requests that wait, for the upkeep ---
 
-    async def in_inbox(self, table_uuid: UUID) -> list[Outstanding]:
-        """List the inbox of the table. Errors: those of the storage."""
-        return [one async for one in self._inbox.list(table_uuid)]
-
-    async def in_quarantine(self, table_uuid: UUID) -> list[Outstanding]:
-        """List the quarantine of the table. Errors: those of the storage."""
-        return [one async for one in self._quarantine.list(table_uuid)]
+    async def durable(self, table_uuid: UUID) -> tuple[list[Outstanding], list[Outstanding]]:
+        """List the inbox and the quarantine of the table. Errors: those of the storage."""
+        inbox, quarantined = list[Outstanding](), list[Outstanding]()
+        async for place, one in list_durable(self._inbox, self._quarantine, table_uuid):
+            (quarantined if place is self._quarantine else inbox).append(one)
+        return inbox, quarantined
 
     async def not_ended(self, table_uuid: UUID) -> AsyncIterator[CommitRequest]:
         """Yield the requests in the inbox of the table that have no verdict of this process.
 
         Errors: as `requests`.
         """
-        listed = await self.in_inbox(table_uuid)
-        async for request in self.requests(one for one in listed if one.key not in self._ended):
+        listed = [one async for one in self._inbox.list(table_uuid) if one.key not in self._ended]
+        async for request in self.requests(listed):
             yield request
 
     async def requests(self, listed: Iterable[Outstanding]) -> AsyncIterator[CommitRequest]:
@@ -183,6 +179,13 @@ class InboxLookup:
             if pending.key in listed.keys and quarantined.lacks(pending.key):
                 self._waiting.present(pending, generation)
         return [_place(pending.key, listed, quarantined) for pending in waiting]
+
+
+async def read_stored(place: Inbox | Quarantine, key: str) -> CommitRequest | None:
+    """Read the request of an object by its line alone; None where it is gone or cannot be read.
+    Errors: those of the storage.
+    """
+    return await _parsed(key, await _line(place, key))
 
 
 async def _line(place: Inbox | Quarantine, key: str) -> bytes | None:

@@ -281,11 +281,7 @@ class Expirer:
         the same files. So do those that a request in the inbox names, and all data files if it
         adopts some: only its manifests say which.
         """
-        table_uuid = self._files.table_uuid
-        inbox = await self._lookup.in_inbox(table_uuid)
-        quarantined = await self._lookup.in_quarantine(table_uuid)
-        # Once more: a replay moves a request there.
-        inbox += await self._lookup.in_inbox(table_uuid)
+        inbox, quarantined = await self._lookup.durable(self._files.table_uuid)
         keys = [parsed(one.key) for one in (*inbox, *quarantined)]
         attempts = {str(key.attempt) for key in keys if key is not None}
         attempts.update(str(one.sealed.request.attempt) for one in self._waiting.all())

@@ -263,6 +263,22 @@ class Quarantine(_Keyed):
         return True
 
 
+async def list_durable(
+    inbox: Inbox,
+    quarantine: Quarantine,
+    table_uuid: UUID | None = None,
+    producer: str | None = None,
+) -> AsyncIterator[tuple[Inbox | Quarantine, Outstanding]]:
+    """Yield every request (of a table, or of one of its producers) that has not ended for good, and
+    where it is. Some are listed twice.
+
+    The inbox once more in the end: a replay moves a request there.
+    """
+    for place in (inbox, quarantine, inbox):
+        async for one in place.list(table_uuid, producer):
+            yield place, one
+
+
 def read_quarantined(content: bytes, key: str) -> tuple[QuarantineRecord, bytes]:
     """Read the record and the request of a quarantine object.
 

@@ -18,7 +18,7 @@ from committer.ports.storage import Storage
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.request.request_format import EncodedRequest, read_request
-from committer.storage.inbox.inbox import Inbox, Quarantine, read_quarantined
+from committer.storage.inbox.inbox import Inbox, Quarantine, list_durable, read_quarantined
 
 
 class Replays:
@@ -32,14 +32,9 @@ class Replays:
     async def all_durable(
         self, table_uuid: UUID | None = None, producer: str | None = None
     ) -> AsyncIterator[tuple[Inbox | Quarantine, str]]:
-        """Yield every request (of a table, or of one of its producers) that has not ended for good:
-        where it is, and its key. Some are listed twice.
-
-        The inbox once more in the end: a replay moves a request there.
-        """
-        for place in (self._inbox, self._quarantine, self._inbox):
-            async for one in place.list(table_uuid, producer):
-                yield place, one.key
+        """Yield every request as `list_durable` does: where it is, and its key."""
+        async for place, one in list_durable(self._inbox, self._quarantine, table_uuid, producer):
+            yield place, one.key
 
     async def get(self, key: str) -> tuple[EncodedRequest, bytes]:
         """Return the request that would be replayed, and its quarantine object.
