@@ -56,7 +56,10 @@ class TableWiring:
         evidence = EvidenceReader(parts.storage)
         condition = TableCondition(identifier, process.health, metrics)
         pacer = CommitPacer(identifier, catalog, world, process.policy)
-        upkeep = self._upkeep.table(identifier, table_uuid, attempts, waiting, before)
+        lookup = InboxLookup(
+            parts.inbox, parts.quarantine, waiting, process.settler.pending_deletes
+        )
+        upkeep = self._upkeep.table(identifier, table_uuid, attempts, waiting, lookup, before)
         high_water = HighWaterCheck(
             identifier, table_uuid, parts.high_water_marks, catalog, evidence
         )
@@ -105,7 +108,7 @@ class TableWiring:
             # Upkeep is the last: it begins what is due, and may take long.
             observers=(cached_table, batches, pacer, verdicts, report, objects, upkeep),
         )
-        admission = self._admission(identifier, table_uuid, waiting, evidence)
+        admission = self._admission(identifier, table_uuid, waiting, lookup, evidence)
         requests_max = process.policy.requests_max
         rounds = TableRounds(
             cached_table,
@@ -128,21 +131,19 @@ class TableWiring:
         identifier: TableIdentifier,
         table_uuid: UUID,
         waiting: Waiting,
+        lookup: InboxLookup,
         evidence: EvidenceReader,
     ) -> Admission:
         process, parts = self._process, self._process.parts
         name = parts.settings.catalog.name
-        inbox_lookup = InboxLookup(
-            parts.inbox, parts.quarantine, waiting, process.settler.pending_deletes
-        )
         large_checks = LargeChecks(waiting, self._checks, parts.storage, process.metrics)
         return Admission(
             name,
             self._catalog.capabilities,
             waiting,
-            inbox_lookup,
+            lookup,
             process.signatures,
             evidence,
             ContentChecks(waiting, large_checks, process.metrics),
-            MovedTable(identifier, table_uuid, name, parts.moves, inbox_lookup),
+            MovedTable(identifier, table_uuid, name, parts.moves, lookup),
         )

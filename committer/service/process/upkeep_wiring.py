@@ -43,6 +43,7 @@ class UpkeepWiring:
         table_uuid: UUID,
         attempts: AttemptLog,
         waiting: Waiting,
+        lookup: InboxLookup,
         before: LedgerUpkeep | None,
     ) -> TableUpkeep:
         """Wire a table's upkeep. `before`: as for its committer."""
@@ -74,9 +75,7 @@ class UpkeepWiring:
                 files,
                 notes,
                 waiting,
-                InboxLookup(
-                    parts.inbox, parts.quarantine, waiting, process.settler.pending_deletes
-                ),
+                lookup,
                 world,
                 metrics,
                 is_default=parts.settings.upkeep.expire_snapshots,
