@@ -112,6 +112,12 @@ class Pending:
         return len(self.sealed.content) + self.named_bytes > LARGE_BYTES_MIN
 
     @property
+    def large_bytes(self) -> int:
+        """The bytes of the content, if it is large; 0 of a small one."""
+        size_bytes = len(self.sealed.content)
+        return size_bytes if size_bytes > LARGE_BYTES_MIN else 0
+
+    @property
     def inflated_bytes_max(self) -> int:
         """Inflated bytes that its check may keep before it waits for room. A usual request has
         fewer: its header is longer than its blocks.
@@ -215,9 +221,8 @@ class Waiting(Collection[str]):
 
     def _count(self, pending: Pending, times: int) -> None:
         self.weight_bytes += times * pending.weight_bytes
-        size_bytes = times * len(pending.sealed.content)
-        self.size_bytes += size_bytes
-        self.large_bytes += size_bytes if len(pending.sealed.content) > LARGE_BYTES_MIN else 0
+        self.size_bytes += times * len(pending.sealed.content)
+        self.large_bytes += times * pending.large_bytes
 
     # --- Evidence ---
 
@@ -385,9 +390,7 @@ class Waiting(Collection[str]):
 
 def _held_bytes(pending: Pending) -> int:
     """Return the memory of a request, by its share of the room: large ones have a third of it."""
-    size_bytes = len(pending.sealed.content)
-    large_bytes = size_bytes if size_bytes > LARGE_BYTES_MIN else 0
-    return pending.weight_bytes + 3 * (large_bytes + pending.named_bytes)
+    return pending.weight_bytes + 3 * (pending.large_bytes + pending.named_bytes)
 
 
 def _known_stage(pending: Pending) -> Stage:
