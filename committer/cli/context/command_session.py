@@ -145,8 +145,7 @@ def require_branch(table: LoadedTable, branch: str, *, nothing: str) -> None:
     """Check that a branch exists: no request but one for `main` may begin it. `nothing`: what was
     not done. Errors: `PublishError`.
     """
-    ref = table.metadata.refs.get(branch)
-    if branch != MAIN and (ref is None or ref.type != "branch"):
+    if branch not in (MAIN, *table.metadata.branches):
         raise PublishError(
             f"table `{table.identifier}` has no branch `{branch}`: make it with"
             f" `frazil table branch create`; nothing was {nothing}"

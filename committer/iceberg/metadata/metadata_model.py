@@ -119,6 +119,11 @@ class TableMetadata:
         current = self.current_snapshot_id
         return None if current is None else self.snapshot_by_id(current)
 
+    @property
+    def branches(self) -> tuple[str, ...]:
+        """The names of the refs that are branches, in their order."""
+        return tuple(name for name, ref in self.refs.items() if ref.type == "branch")
+
     def branch_head(self, name: str = MAIN) -> Snapshot | None:
         """Return the snapshot that a branch or tag names; None if there is no such ref."""
         ref = self.refs.get(name)

@@ -130,7 +130,6 @@ class CheckBasis:
         """Return the basis of a table. `transaction_tables_max`: how many tables its catalog can
         change together; 0: it cannot.
         """
-        branches = {name for name, ref in metadata.refs.items() if ref.type == "branch"}
         return cls(
             catalog,
             metadata.require_uuid(),
@@ -140,7 +139,7 @@ class CheckBasis:
             metadata.last_column_id,
             metadata.partition_specs,
             AllowedPlaces.of(metadata),
-            frozenset({"main", *branches}),
+            frozenset({"main", *metadata.branches}),
             property_key_chars_max,
             parse_former_catalogs(metadata.properties),
             adopt_locations(metadata.properties),

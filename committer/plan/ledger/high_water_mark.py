@@ -249,8 +249,7 @@ def not_in_ledger(
 
 def _branch_of(metadata: TableMetadata, snapshot_id: int) -> str:
     """Return a branch that a snapshot is behind; `main` if none leads to it any more."""
-    branches = (name for name, ref in metadata.refs.items() if ref.type == "branch")
-    for branch in sorted(branches, key=lambda name: name != MAIN):
+    for branch in sorted(metadata.branches, key=lambda name: name != MAIN):
         if any(one.snapshot_id == snapshot_id for one in metadata.branch_history(branch)):
             return branch
     return MAIN

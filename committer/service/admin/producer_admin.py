@@ -326,10 +326,11 @@ def require_known_branch(table: LoadedTable, branch: str) -> None:
     """Check that the table or its ledger has a branch: the entries of a removed one stay.
     Errors: `NotFoundError`.
     """
-    refs = {name for name, ref in table.metadata.refs.items() if ref.type == "branch"} | {MAIN}
-    if branch not in refs | {one.name.branch for one in standings(read_ledger(table.metadata))}:
+    branches = {MAIN, *table.metadata.branches}
+    if branch not in branches | {one.name.branch for one in standings(read_ledger(table.metadata))}:
         raise NotFoundError(
-            f"table `{table.identifier}` has no branch `{branch}`: it has {', '.join(sorted(refs))}"
+            f"table `{table.identifier}` has no branch `{branch}`: it has"
+            f" {', '.join(sorted(branches))}"
         )
 
 
