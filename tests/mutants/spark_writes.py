@@ -170,7 +170,7 @@ SPARK_WRITES = (
         "workers/creation/ensured_table.py",
         "        return publisher.load_table(new.identifier), False  # another was faster\n",
         "        raise\n",
-        ("tests/workers/creation/test_spark_table.py -k several_creators",),
+        ("tests/workers/creation/test_spark_table.py -k outrun",),
     ),
     Mutant(
         "union_makes_what_is_required_optional",

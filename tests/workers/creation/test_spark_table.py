@@ -14,8 +14,11 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 import frazil
 from committer.catalog.sql.sql_catalog import SqlCatalog
+from committer.creation.create_table import NewTable
+from committer.ports.pointer_swap import LoadedTable
 from committer.storage.disk.local import LocalStorage
 from frazil.spark import create_table
+from workers.requests.blocking_publisher import BlockingPublisher
 from workers.settings.session_settings import remember_settings, with_session_settings
 
 ROWS = StructType(
@@ -150,6 +153,24 @@ schema = StructType().add("id", LongType())
 sys.stdin.readline()
 print([create_table(schema, f"new{n}.t", exists_ok=True, settings=settings) for n in range(8)])
 """
+
+
+def test_a_creator_that_is_outrun_has_the_table_of_the_other(
+    settings: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = BlockingPublisher.create_table
+
+    def outrun(publisher: BlockingPublisher, new: NewTable) -> LoadedTable:
+        create(publisher, new)
+        return create(publisher, new)
+
+    monkeypatch.setattr(BlockingPublisher, "create_table", outrun)
+    assert create_table(ROWS, "db.flights", exists_ok=True, settings=settings) is False
+    assert [one.name for one in load("db.flights", settings).schema().fields] == [
+        "id",
+        "name",
+        "ts",
+    ]
 
 
 def test_of_several_creators_of_a_name_one_creates_it_and_all_have_it(
