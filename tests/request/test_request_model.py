@@ -1,4 +1,4 @@
-"""What is said of a value that a model does not take."""
+"""The sentences for values that a model does not take."""
 
 from __future__ import annotations
 

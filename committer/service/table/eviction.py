@@ -34,7 +34,7 @@ class HeldRoom:
         """Note how much a table holds, and return how much of that it has to give up."""
         self._held_bytes[table] = held_bytes
         total_bytes = sum(self._held_bytes.values())
-        # What it gives up is free for it as well.
+        # The table may fill the room that it gives up, too.
         return max(0, (held_bytes + total_bytes - HELD_BYTES_MAX + 1) // 2)
 
     def leave(self, table: object) -> None:

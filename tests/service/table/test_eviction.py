@@ -79,7 +79,7 @@ async def test_a_stopped_ordered_producer_leaves_room_to_other_tables_and_its_ep
         await harness.settle(20.0)
         assert await has_landed(harness, "small")
         assert await has_landed(harness, "large")
-        # What waits in the inbox is not read again and again.
+        # The requests that wait in the inbox are not read again and again.
         before = harness.inbox_storage.calls["get"]
         await harness.settle(300.0)
         assert harness.inbox_storage.calls["get"] == before

@@ -630,7 +630,7 @@ async def test_large_requests_of_incomplete_transactions_leave_room_to_other_tab
         # To find its size, and whole. What was returned is not read again so soon.
         assert harness.inbox_storage.calls["get"] == before + 2
         assert len(await harness.live_files("db.other")) == LARGE_FILES
-        # What was returned to the inbox still completes its transaction.
+        # A request that was returned to the inbox still completes its transaction.
         await publish(harness, second)
         await harness.settle(300.0)
     assert await counts(harness, "db.flights", "db.ships") == [4 * LARGE_FILES] * 2

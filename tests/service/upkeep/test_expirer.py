@@ -892,7 +892,7 @@ async def test_an_expiry_lists_the_inbox_once_more_and_reads_nothing_where_nothi
     # Once before each is noted, with one that is on offer still, and twice before files of data go.
     noted = len(expiries) + len(await journal(harness))
     assert listed["of a table"] == noted + 2 * has_data_files
-    # What has just landed is read before files of data go: an operator may void its commit.
+    # A request that has just landed is read before data files go: its commit may be voided.
     assert len(read) == has_data_files
 
 
