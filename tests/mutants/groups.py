@@ -147,6 +147,13 @@ GROUPS = (
         (f"{_SERVICE} -k time_limit",),
     ),
     Mutant(
+        "table_whose_rounds_fail_is_called_for_what_it_had_joined",
+        "committer/service/table/table_committer.py",
+        "        self.rounds.transactions.step_back()\n",
+        "",
+        (f"{_SERVICE} -k without_rounds",),
+    ),
+    Mutant(
         "refusal_outlives_a_good_request_of_its_table",
         "committer/service/transactions/refusals.py",
         "            del self._known[transaction]\n",

@@ -63,6 +63,7 @@ FOUND_SINCE = {
     450002703: "the judge knew no duplicate of a landing that an operator had just written off",
     480001876: "the judge excused no receipt of a landing that another engine had unset",
     480002247: "the judge expected requests behind the open breaker of a frozen producer to end",
+    490004354: "a frozen table was called for each transaction that it had joined before",
     410001189: "a doorbell by the shard of another table of its transaction was never acknowledged",
 }
 

@@ -268,9 +268,17 @@ class TableTransactions:
 
     def leave_all(self) -> None:
         """Leave all transactions: the table's committer ends."""
-        for key in list(self._joined):
+        self._called = None
+        self.step_back()
+
+    def step_back(self) -> None:
+        """Leave the transactions that are not called, until a round takes place again: none is
+        called meanwhile, for which the other tables would wait in vain, one after another.
+        """
+        for key in [key for key in self._joined if key != self._called]:
             if key in self._joined:
                 self._leave(key)
+                self.waiting.summon(key)
 
 
 def part_of_transaction(requests: Sequence[CheckedRequest]) -> str | None:

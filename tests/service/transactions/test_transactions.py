@@ -17,6 +17,7 @@ from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, seal_request
 from committer.service.requests import large_requests
 from committer.service.transactions import table_transactions
+from committer.service.transactions.meeting import MEET_S_MAX
 from committer.service.transactions.table_transactions import IN_A_ROW_MAX
 from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import (
@@ -558,6 +559,40 @@ async def test_a_table_that_cannot_come_holds_the_others_up_for_a_moment_only() 
         await harness.settle(120.0)
     assert before.metadata.current_snapshot is not None
     assert await counts(harness) == [5, 2, 2]
+
+
+@pytest.mark.parametrize("is_frozen", [True, False], ids=["frozen", "unavailable"])
+async def test_the_transactions_of_a_table_without_rounds_hold_the_others_up_once(
+    is_frozen: bool,
+) -> None:
+    """They were complete when it failed: the others do not meet in vain for one after another."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        for table in tables:
+            await harness.publish(build_request(table, producer="query-9"))
+        await harness.settle(5.0)
+        harness.catalog.swap_s["db.ships"] = 5.0
+        for epoch in range(10):
+            await publish(harness, build_group(tables, epoch=epoch))
+        await harness.settle(1.0)
+        if is_frozen:
+            emptied = RemoveProperties((property_key("query-9"),))
+            await foreign_commit(harness, tables[1], emptied)
+        else:
+            harness.catalog.unavailable.add("db.ships")
+        await harness.settle(2 * MEET_S_MAX)
+        landed = await counts(harness)
+        for epoch in range(1, 4):
+            await harness.publish(build_request(tables[0], producer="query-9", epoch=epoch))
+            await harness.settle(5.0)
+            assert await counts(harness) == [landed[0] + epoch, *landed[1:]]
+        if is_frozen:
+            await harness.accept("db.ships")
+        harness.catalog.unavailable.clear()
+        await harness.settle(120.0)
+    assert await counts(harness) == [14, 11, 11]
+    assert await harness.outstanding() == []
 
 
 async def test_a_committer_that_is_told_to_stop_does_not_wait_for_the_other_tables() -> None:

@@ -48,13 +48,14 @@ class Fault(Enum):
 
 class FaultyCatalog:
     """The `Catalog` port around `inner`. `calls` counts by method name. `swap_s`: how long a swap
-    of this table is on its way.
+    of this table is on its way. `unavailable`: the tables that cannot be loaded or swapped.
     """
 
     def __init__(self, inner: Catalog) -> None:
         self.inner = inner
         self.calls: Counter[str] = Counter()
         self.swap_s: dict[str, float] = {}
+        self.unavailable: set[str] = set()
         self._planned: deque[Fault] = deque()
         self._in_flight: deque[Callable[[], Awaitable[Any]]] = deque()
 
@@ -90,6 +91,11 @@ class FaultyCatalog:
     async def _delay(self, swaps: Sequence[Swap]) -> None:
         if delay_s := max(self.swap_s.get(str(one.base.identifier), 0.0) for one in swaps):
             await asyncio.sleep(delay_s)
+        self._require_available(*(one.base.identifier for one in swaps))
+
+    def _require_available(self, *identifiers: TableIdentifier) -> None:
+        if self.unavailable.intersection(map(str, identifiers)):
+            raise CatalogUnavailableError("the test keeps the table away")
 
     async def _befall(self, apply: Callable[[], Awaitable[T]], conflict: C) -> T | C | Refused:
         match self._planned.popleft() if self._planned else None:
@@ -118,10 +124,12 @@ class FaultyCatalog:
 
     async def load(self, identifier: TableIdentifier) -> LoadedTable:
         self.calls["load"] += 1
+        self._require_available(identifier)
         return await self.inner.load(identifier)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         self.calls["current_location"] += 1
+        self._require_available(identifier)
         return await self.inner.current_location(identifier)
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
