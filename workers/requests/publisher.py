@@ -35,11 +35,11 @@ from committer.request.table_identifier import TableIdentifier
 from committer.request.transaction import TableName
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from committer.storage.inbox.key_file import KeyFile
+from committer.storage.inbox.signing import seal_signed
 from workers.requests.backlog import USUAL_BACKLOG, BacklogPolicy, BacklogWaiter
 from workers.requests.mailbox import Mailbox
 from workers.requests.receipts import ReceiptWaiter, Target
-from workers.requests.repeated_attempts import RepeatedAttempts
-from workers.requests.signing import Sealer, is_same_write
+from workers.requests.repeated_attempts import RepeatedAttempts, is_same_write
 from workers.requests.sparse_log import SparseLog
 from workers.requests.table_cache import TableCache
 from workers.requests.written_epoch import (
@@ -104,7 +104,7 @@ class Publisher:
         self._queue = queue
         self._world = world
         self._log = SparseLog(_log, world)
-        self._sealer = Sealer(key_file)
+        self._key_file = key_file
         self._committed: dict[tuple[UUID, str], int] = {}
         self._attempts = RepeatedAttempts(tables, inbox, quarantine)
         self._mailbox: Mailbox | None = None
@@ -235,7 +235,7 @@ class Publisher:
             transaction=written.transaction,
             manifests=inline_references(manifests),
         )
-        return await self._sealer.seal(request, manifests)
+        return await seal_signed(self._key_file, request, manifests)
 
     async def _put(self, sealed: EncodedRequest) -> EncodedRequest:
         """Make it durable. A retry sends the same bytes, so an answer may get lost."""

@@ -13,7 +13,6 @@ from committer.ledger_entry import parse_entry, property_key
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest, read_request
 from committer.storage.inbox.inbox import Inbox, Quarantine, written_twice
-from workers.requests.signing import is_same_write
 from workers.requests.table_cache import TableCache
 
 _PRODUCERS_MAX = 10_000
@@ -99,3 +98,17 @@ class RepeatedAttempts:
         except InvalidRequestError:
             return True  # there, with a record that cannot be read
         return True
+
+
+def is_same_write(one: CommitRequest, other: CommitRequest) -> bool:
+    """Return whether they differ in their times at most, and so in their signatures:
+    a commit repeated.
+
+    Whether the signature of the first is good is for the committer to say.
+    """
+    return _bare(one) == _bare(other)
+
+
+def _bare(request: CommitRequest) -> CommitRequest:
+    times = {"published_at_ms": 0, "not_after_ms": None}
+    return request.model_copy(update={**times, "signature": None, "key_id": None})

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from committer.errors import PublishError, QueueUnavailableError
+from committer.errors import QueueUnavailableError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell, Queue
 from committer.ports.world import World
@@ -22,14 +22,11 @@ from committer.request.request_format import (
     InlineManifest,
     inline_references,
     line_digest,
-    seal_request,
 )
-from committer.request.signature import VALID_MS, choose_key, sign_request
 from committer.request.transaction import TableName
 from committer.storage.inbox.inbox import Inbox
-from committer.storage.inbox.key_file import SETTING, KeyFile
-
-_KEYS_S_MAX = 60.0
+from committer.storage.inbox.key_file import KeyFile
+from committer.storage.inbox.signing import seal_signed
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,23 +86,9 @@ class OwnRequests:
         told. Errors: `PublishError` where no key may sign it; those of the inbox.
         """
         request = request.model_copy(update={"manifests": inline_references(manifests)})
-        sealed = await self._sealed(request, manifests)
+        sealed = await seal_signed(self.key_file, request, manifests)
         await self.inbox.put(sealed)
         return await self._announce(sealed)
-
-    async def _sealed(
-        self, request: CommitRequest, manifests: Sequence[InlineManifest]
-    ) -> EncodedRequest:
-        if self.key_file is None:
-            return seal_request(request, manifests)
-        key = choose_key(await self.key_file.keys(age_s_max=_KEYS_S_MAX), request)
-        if key is None:
-            raise PublishError(
-                f"no key of the file that `{SETTING}` names is for table `{request.identifier}`,"
-                f" producer `{request.producer.id}` and operation `{request.operation}`"
-            )
-        time = {"not_after_ms": request.published_at_ms + VALID_MS}
-        return sign_request(request.model_copy(update=time), key, manifests)
 
     async def _announce(self, sealed: EncodedRequest) -> str | None:
         """Ring the doorbell. Without one the committer finds the request by itself, later."""
