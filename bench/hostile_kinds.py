@@ -17,7 +17,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from committer.iceberg.avro.container import read_header
-from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import DataFile, ManifestEntry, ManifestEntryStatus
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
 from committer.ports.pointer_swap import LoadedTable
@@ -25,6 +24,7 @@ from committer.request.attempt import attempt_of, timed_nonce
 from committer.request.request_format import digest, seal_request
 from committer.request.request_key import inbox_key
 from tests.support.builders.request_builders import build_file, build_line
+from tests.support.iceberg.content_file_printer import print_content_file
 
 _MIB = 1024 * 1024
 _PLACE = UUID("00000000-0000-4000-8000-0000000a77e0")

@@ -17,7 +17,7 @@ from committer.iceberg.avro.manifest_schemas import (
     manifest_file_type,
     safe_name,
 )
-from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
+from committer.iceberg.entry.content_file_json import parse_content_file
 from committer.iceberg.schema.partition_spec import (
     PartitionField,
     PartitionSpec,
@@ -53,6 +53,7 @@ from tests.conformance.filter_checks import (
     check_projection,
     check_residual,
 )
+from tests.support.iceberg.content_file_printer import print_content_file
 from tests.support.iceberg.vector_values import json_text, vector_type
 
 Case = dict[str, Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import DataFile
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
@@ -15,6 +14,7 @@ from tests.corpus.hostile import Hostile, Sent, short
 from tests.corpus.tables import COLUMN_IDS, TYPES
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
 from tests.support.iceberg.bounds_by_type import FORMS
+from tests.support.iceberg.content_file_printer import print_content_file
 
 FORM_NAMES = ("manifest", "files")
 _LAST_ID = max(COLUMN_IDS.values())

@@ -22,7 +22,7 @@ from committer.iceberg.deletes.deletion_vector import (
 )
 from committer.iceberg.deletes.deletion_vector_file import DELETION_VECTOR_TYPE
 from committer.iceberg.deletes.puffin import decode_puffin_footer
-from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
+from committer.iceberg.entry.content_file_json import parse_content_file
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.where_text import parse_where
@@ -50,6 +50,7 @@ from tests.fuzz.mutation import (
     vector_damaged,
 )
 from tests.support.builders.fixtures import expected, fixtures_dir, read_bytes, table_dir, vectors
+from tests.support.iceberg.content_file_printer import print_content_file
 from tests.support.iceberg.manifest_builders import added_entry
 from tests.support.iceberg.puffin_blobs import decode_blob
 from tests.support.iceberg.update_reader import parse_update

@@ -1,7 +1,7 @@
-"""Content File Serialization: a data or delete file as a JSON object.
+"""Content File Serialization: reads a data or delete file from a JSON object.
 
-Source: the specification, Appendix C; docs/reference/iceberg-notes.md 6.5. Printed as current Java
-prints it, read in the older forms too (enum names, partition as an object by field id).
+Source: the specification, Appendix C; docs/reference/iceberg-notes.md 6.5. Older forms are read too
+(enum names, partition as an object by field id).
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.partition_spec import PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.json_reader import is_integer
-from committer.iceberg.values.single_value import parse_json_value, print_json_value
+from committer.iceberg.values.single_value import parse_json_value
 from committer.iceberg.values.types import DecimalType, DoubleType, FloatType, NestedField
 
 _T = TypeVar("_T")
 
-_CONTENT_NAMES = {content: content.name.lower().replace("_", "-") for content in DataFileContent}
 _CONTENTS = {
-    **{name: content for content, name in _CONTENT_NAMES.items()},
+    **{content.name.lower().replace("_", "-"): content for content in DataFileContent},
     **{content.name: content for content in DataFileContent},
 }
 _HEX_DIGITS = re.compile(r"(?:[0-9A-Fa-f]{2})*")
@@ -33,57 +32,8 @@ _MAPS = {
     *("column-sizes", "value-counts", "null-value-counts", "nan-value-counts"),
     *("lower-bounds", "upper-bounds"),
 }
-# Of the fields that may be null: attribute and key, in the order in which they are printed.
-_OPTIONAL = {
-    one.name: one.name.replace("_", "-") for one in fields(DataFile) if one.default is None
-}
-# As partition values are printed, here and by the reference. As defaults these are refused.
+# As partition values are printed by the reference. As defaults these are refused.
 _NOT_NUMBERS = ("NaN", "Infinity", "-Infinity")
-
-
-# --- Printing ------------------------------------------------------------------------------------
-
-
-def print_content_file(
-    data_file: DataFile, spec: PartitionSpec, schema: Schema
-) -> dict[str, object]:
-    """Print the JSON object of a file without keys that are null."""
-    parts = partition_type(spec, schema).fields
-    printed: dict[str, object] = {
-        "spec-id": spec.spec_id,
-        "content": _CONTENT_NAMES[data_file.content],
-        "file-path": data_file.file_path,
-        "file-format": data_file.file_format.lower(),
-        "partition": [
-            print_json_value(field.field_type, value)
-            for field, value in zip(parts, data_file.partition, strict=True)
-        ],
-        "file-size-in-bytes": data_file.file_size_in_bytes,
-        "record-count": data_file.record_count,
-    }
-    for name, key in _OPTIONAL.items():
-        value = getattr(data_file, name)
-        if value is not None:
-            printed[key] = _print(value)
-    return printed
-
-
-def _print(value: object) -> object:
-    match value:
-        case bytes():
-            return value.hex().upper()
-        case tuple():
-            return list(value)
-        case Mapping():
-            values = [
-                one.hex().upper() if isinstance(one, bytes) else one for one in value.values()
-            ]
-            return {"keys": list(value), "values": values}
-        case _:
-            return value
-
-
-# --- Parsing -------------------------------------------------------------------------------------
 
 
 def parse_content_file(

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from committer.errors import InvalidMetadataError
-from committer.iceberg.entry.content_file_json import parse_content_file, print_content_file
+from committer.iceberg.entry.content_file_json import parse_content_file
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.schema.partition_spec import parse_partition_spec
 from committer.iceberg.schema.schema import parse_schema
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.content_file_printer import print_content_file
 from tests.support.iceberg.manifest_builders import REGION_AND_DAY, SCHEMA, data_file, spec
 
 CASES: list[dict[str, Any]] = vectors("content_files")["cases"]

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from committer.errors import InvalidRequestError
-from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestContent
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
 from committer.iceberg.schema.schema import Schema
@@ -23,6 +22,7 @@ from committer.request.request_format import InlineManifest, read_request, seal_
 from tests.support.builders.bad_requests import entry, file_of, hand_over
 from tests.support.builders.flights import BY_DAY, FIELDS, build_flights
 from tests.support.builders.request_builders import SYNC, build_line, changed_line, seal
+from tests.support.iceberg.content_file_printer import print_content_file
 
 NESTED = (
     NestedField(

@@ -11,7 +11,6 @@ import fastavro
 import pytest
 
 from committer.errors import InvalidRequestError
-from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.schema.partition_spec import PartitionField
 from committer.iceberg.schema.schema import Schema
@@ -48,6 +47,7 @@ from tests.support.builders.request_builders import (
     sealed_manifests,
 )
 from tests.support.builders.transactions import build_group
+from tests.support.iceberg.content_file_printer import print_content_file
 
 
 def checker_of(table: LoadedTable) -> Checker:

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from committer.iceberg.avro.binary import LONGS, encode_bytes
 from committer.iceberg.avro.container import encode_header, read_header
-from committer.iceberg.entry.content_file_json import print_content_file
 from committer.iceberg.entry.data_file import (
     DataFile,
     DataFileContent,
@@ -29,6 +28,7 @@ from committer.request.needs import Needs
 from committer.request.request_format import EncodedRequest, InlineManifest, digest, seal_request
 from tests.support.builders.flights import BY_CARRIER, BY_DAY, FIELDS
 from tests.support.builders.request_builders import SYNC, build_file, build_line, changed_line, seal
+from tests.support.iceberg.content_file_printer import print_content_file
 
 Make = Callable[[LoadedTable, str], EncodedRequest]
 ADDED = ManifestEntryStatus.ADDED
