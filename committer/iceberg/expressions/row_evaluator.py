@@ -11,18 +11,15 @@ from collections.abc import Callable, Sequence
 from typing import cast
 from uuid import UUID
 
-from committer.iceberg.expressions.binding import bind
 from committer.iceberg.expressions.compiling import (
     Ordered,
     Test,
     comparable,
     comparable_predicate,
-    compiled,
 )
 from committer.iceberg.expressions.expression import (
     BoundReference,
     EqualTo,
-    Expression,
     GreaterThan,
     GreaterThanOrEqual,
     In,
@@ -37,24 +34,10 @@ from committer.iceberg.expressions.expression import (
     Predicate,
     SetPredicate,
     StartsWith,
-    rewrite_not,
     term_of,
 )
-from committer.iceberg.schema.schema import Schema
 
 Row = Sequence[object]
-
-
-def row_evaluator(
-    schema: Schema, filter: Expression, case_sensitive: bool = True
-) -> Callable[[Row], bool]:
-    """Return a test whether a row matches an unbound filter.
-
-    Rows have a value for each top-level field, in the schema's order; structs are rows themselves.
-    Errors: as `bind`.
-    """
-    bound = bind(rewrite_not(filter), schema, case_sensitive=case_sensitive)
-    return compiled(bound, predicate_evaluator)
 
 
 def predicate_evaluator(predicate: Predicate, *, nulls_first: bool = False) -> Test[Row]:

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.expressions.where_text import parse_where
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (
@@ -16,6 +15,7 @@ from committer.iceberg.values.types import (
     StringType,
     StructType,
 )
+from tests.support.iceberg.row_evaluator import row_evaluator
 
 SCHEMA = Schema(
     (

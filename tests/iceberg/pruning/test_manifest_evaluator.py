@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from committer.errors import InvalidMetadataError
 from committer.iceberg.expressions.expression import EqualTo, Reference, Transformed
 from committer.iceberg.expressions.expression_json import parse_expression
-from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.manifest.manifest_list import PartitionFieldSummary
 from committer.iceberg.manifest.partition_summary import summarize_partitions
 from committer.iceberg.pruning.manifest_evaluator import manifest_evaluator
@@ -24,6 +23,7 @@ from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import COLUMNS, filters_on, one_column, one_field
 from tests.support.iceberg.expression_builders import rows_of
 from tests.support.iceberg.random_metrics import manifest_with
+from tests.support.iceberg.row_evaluator import row_evaluator
 from tests.support.iceberg.vector_values import vector_type
 
 SPEC = PartitionSpec(0, (PartitionField((1,), 1000, "c", IDENTITY),))

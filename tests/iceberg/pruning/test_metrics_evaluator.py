@@ -31,7 +31,6 @@ from committer.iceberg.expressions.expression import (
     Transformed,
 )
 from committer.iceberg.expressions.expression_json import DEPTH_MAX, parse_expression
-from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.pruning.metrics_evaluator import (
     inclusive_metrics_evaluator,
     strict_metrics_evaluator,
@@ -50,6 +49,7 @@ from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import filters_on, one_column, one_field
 from tests.support.iceberg.expression_builders import VALUES, rows_of, vector_schema
 from tests.support.iceberg.random_metrics import LEFT_OUT, file_of
+from tests.support.iceberg.row_evaluator import row_evaluator
 from tests.support.iceberg.vector_values import vector_type
 
 C = Reference("c")

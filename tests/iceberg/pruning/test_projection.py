@@ -27,7 +27,7 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.expression_text import print_text
-from committer.iceberg.expressions.row_evaluator import predicate_evaluator, row_evaluator
+from committer.iceberg.expressions.row_evaluator import predicate_evaluator
 from committer.iceberg.pruning.projection import inclusive_projection
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
@@ -60,6 +60,7 @@ from tests.support.iceberg.expression_builders import (
     sets_in_order,
     unbound,
 )
+from tests.support.iceberg.row_evaluator import row_evaluator
 from tests.support.iceberg.vector_values import vector_type
 
 CASES = vectors("projections")["cases"]

@@ -19,7 +19,6 @@ from committer.iceberg.expressions.expression import (
     StartsWith,
 )
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
-from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.pruning.residual import residual_evaluator
 from committer.iceberg.schema.partition_spec import (
     UNPARTITIONED,
@@ -41,6 +40,7 @@ from committer.iceberg.values.types import (
 from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import COLUMNS, one_column, one_field
 from tests.support.iceberg.expression_builders import VALUES, filters_of, predicates_of
+from tests.support.iceberg.row_evaluator import row_evaluator
 from tests.support.iceberg.vector_values import vector_type
 
 SCHEMA = Schema(

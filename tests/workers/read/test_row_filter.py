@@ -23,7 +23,6 @@ from committer.iceberg.expressions.expression import (
     NotEqualTo,
     Reference,
 )
-from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.expressions.where_text import parse_where
 from committer.iceberg.scan.column_projection import FileContext
 from committer.iceberg.schema.metadata_columns import ROW_POSITION
@@ -41,6 +40,7 @@ from committer.iceberg.values.types import (
 from tests.support.builders.projections import filters_on, one_column
 from tests.support.iceberg.expression_builders import VALUES
 from tests.support.iceberg.expression_builders import rows_of as values_of
+from tests.support.iceberg.row_evaluator import row_evaluator
 from tests.support.workers.reading import parquet_file, read_of, rows_of, table_of, task_of
 from tests.support.workers.tables import optional, required, schema, struct
 from workers.arrow.arrow_schema import arrow_schema

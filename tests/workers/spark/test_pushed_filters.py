@@ -16,10 +16,10 @@ from uuid import UUID
 import pytest
 from pyspark.sql import datasource as spark
 
-from committer.iceberg.expressions.row_evaluator import row_evaluator
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values import types as iceberg
 from committer.iceberg.values.types import IcebergType, NestedField
+from tests.support.iceberg.row_evaluator import row_evaluator
 from workers.spark.pushed_filters import push_filters
 
 NAN, INF = math.nan, math.inf
