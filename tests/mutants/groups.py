@@ -154,6 +154,13 @@ GROUPS = (
         (f"{_SERVICE} -k without_rounds",),
     ),
     Mutant(
+        "transactions_turn_round_in_an_outage",
+        "committer/service/transactions/table_transactions.py",
+        " in reversed(self._joined) if",
+        " in self._joined if",
+        (f"{_SERVICE} -k order_after",),
+    ),
+    Mutant(
         "refusal_outlives_a_good_request_of_its_table",
         "committer/service/transactions/refusals.py",
         "            del self._known[transaction]\n",

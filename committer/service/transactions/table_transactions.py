@@ -275,7 +275,8 @@ class TableTransactions:
         """Leave the transactions that are not called, until a round takes place again: none is
         called meanwhile, for which the other tables would wait in vain, one after another.
         """
-        for key in [key for key in self._joined if key != self._called]:
+        # The last one first, as each is put before all others.
+        for key in [key for key in reversed(self._joined) if key != self._called]:
             if key in self._joined:
                 self._leave(key)
                 self.waiting.summon(key)

@@ -595,6 +595,21 @@ async def test_the_transactions_of_a_table_without_rounds_hold_the_others_up_onc
     assert await harness.outstanding() == []
 
 
+async def test_transactions_land_in_their_order_after_an_outage() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    expected = []
+    harness.catalog.plan(Fault.UNAVAILABLE)
+    for epoch in range(5):
+        requests = build_group(tables, epoch=epoch)
+        assert requests[0].request.transaction is not None
+        expected.append(str(requests[0].request.transaction.id))
+        await publish(harness, requests)
+    await harness.run_until_settled(seconds=60.0)
+    for name in NAMES:
+        assert await transactions(harness, name) == expected
+
+
 async def test_a_committer_that_is_told_to_stop_does_not_wait_for_the_other_tables() -> None:
     harness = ServiceHarness()
     tables = await create(harness, "db.flights", "db.ships")
