@@ -158,5 +158,5 @@ class TableCommitter:
 
     async def _pause(self, delay_s: float) -> None:
         self.rounds.cached_table.forget()
-        self.rounds.transactions.step_back()
+        self.rounds.transactions.leave_all()
         await self.pacer.pause(delay_s)

@@ -80,7 +80,7 @@ class TableTransactions:
         self, candidates: Sequence[CheckedRequest], in_flight: Collection[str]
     ) -> Sequence[CheckedRequest]:
         """Return the candidates without those that wait for their transactions; or the called one
-        alone, once no other batch is in flight, and unless it is the turn of the others. Those that
+        alone, once no batch of others is in flight, and unless it is their turn. Those that
         wait are looked at again later.
         """
         self._foreign, self._too_many = [], []
@@ -100,7 +100,8 @@ class TableTransactions:
         others = [one for one in candidates if one.request.transaction is None]
         if not in_flight and self.is_yielding and others:
             return others
-        is_free = not in_flight or set(in_flight) == {self._called}
+        # The batch of a transaction that is not called any more is dropped in any case.
+        is_free = all(one.sealed.key not in in_flight for one in others)
         return called if called and is_free else others
 
     def _leave_ended(self, keys: Collection[str]) -> None:
@@ -267,16 +268,11 @@ class TableTransactions:
         return answer
 
     def leave_all(self) -> None:
-        """Leave all transactions: the table's committer ends."""
-        self._called = None
-        self.step_back()
-
-    def step_back(self) -> None:
-        """Leave the transactions that are not called, until a round takes place again: none is
-        called meanwhile, for which the other tables would wait in vain, one after another.
+        """Leave all transactions, until a round takes place again, if one does: the other tables
+        would wait in vain for this one, for one transaction after another.
         """
         # The last one first, as each is put before all others.
-        for key in [key for key in reversed(self._joined) if key != self._called]:
+        for key in list(reversed(self._joined)):
             if key in self._joined:
                 self._leave(key)
                 self.waiting.summon(key)

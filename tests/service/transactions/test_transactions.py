@@ -17,7 +17,6 @@ from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest, seal_request
 from committer.service.requests import large_requests
 from committer.service.transactions import table_transactions
-from committer.service.transactions.meeting import MEET_S_MAX
 from committer.service.transactions.table_transactions import IN_A_ROW_MAX
 from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import (
@@ -561,9 +560,9 @@ async def test_a_table_that_cannot_come_holds_the_others_up_for_a_moment_only() 
     assert await counts(harness) == [5, 2, 2]
 
 
-@pytest.mark.parametrize("is_frozen", [True, False], ids=["frozen", "unavailable"])
-async def test_the_transactions_of_a_table_without_rounds_hold_the_others_up_once(
-    is_frozen: bool,
+@pytest.mark.parametrize("state", ["frozen", "unavailable", "unwritable"])
+async def test_a_table_whose_rounds_fail_does_not_hold_up_the_others_of_its_transactions(
+    state: str,
 ) -> None:
     """They were complete when it failed: the others do not meet in vain for one after another."""
     harness = ServiceHarness()
@@ -576,22 +575,41 @@ async def test_the_transactions_of_a_table_without_rounds_hold_the_others_up_onc
         for epoch in range(10):
             await publish(harness, build_group(tables, epoch=epoch))
         await harness.settle(1.0)
-        if is_frozen:
+        if state == "frozen":
             emptied = RemoveProperties((property_key("query-9"),))
             await foreign_commit(harness, tables[1], emptied)
-        else:
+        elif state == "unavailable":
             harness.catalog.unavailable.add("db.ships")
-        await harness.settle(2 * MEET_S_MAX)
+        else:
+            harness.catalog.unwritable.add("db.ships")
+        await harness.settle(10.0)
         landed = await counts(harness)
-        for epoch in range(1, 4):
+        for epoch in range(1, 40):
             await harness.publish(build_request(tables[0], producer="query-9", epoch=epoch))
             await harness.settle(5.0)
             assert await counts(harness) == [landed[0] + epoch, *landed[1:]]
-        if is_frozen:
+        # It is tried again ever less often.
+        assert harness.catalog.calls["load"] < 300
+        if state == "frozen":
             await harness.accept("db.ships")
         harness.catalog.unavailable.clear()
+        harness.catalog.unwritable.clear()
         await harness.settle(120.0)
-    assert await counts(harness) == [14, 11, 11]
+    assert await counts(harness) == [50, 11, 11]
+    assert await harness.outstanding() == []
+
+
+async def test_a_called_transaction_does_not_pass_the_batch_in_flight() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        harness.catalog.swap_s["db.flights"] = 5.0
+        harness.catalog.plan(Fault.CONFLICT)
+        await harness.publish(build_request(tables[0], producer="lone"))
+        await harness.settle(1.0)
+        await publish(harness, build_group(tables))
+        await harness.settle(30.0)
+    assert [one is None for one in await transactions(harness, NAMES[0])] == [True, False]
     assert await harness.outstanding() == []
 
 

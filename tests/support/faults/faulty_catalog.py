@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, TypeVar
 
-from committer.errors import CatalogUnavailableError
+from committer.errors import CatalogUnavailableError, StorageUnavailableError
 from committer.ports.catalog import Catalog
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
@@ -48,7 +48,8 @@ class Fault(Enum):
 
 class FaultyCatalog:
     """The `Catalog` port around `inner`. `calls` counts by method name. `swap_s`: how long a swap
-    of this table is on its way. `unavailable`: the tables that cannot be loaded or swapped.
+    of this table is on its way. `unavailable`: the tables that cannot be loaded or swapped;
+    `unwritable`: those whose metadata files cannot be written.
     """
 
     def __init__(self, inner: Catalog) -> None:
@@ -56,6 +57,7 @@ class FaultyCatalog:
         self.calls: Counter[str] = Counter()
         self.swap_s: dict[str, float] = {}
         self.unavailable: set[str] = set()
+        self.unwritable: set[str] = set()
         self._planned: deque[Fault] = deque()
         self._in_flight: deque[Callable[[], Awaitable[Any]]] = deque()
 
@@ -133,6 +135,8 @@ class FaultyCatalog:
         return await self.inner.current_location(identifier)
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
+        if str(swap.base.identifier) in self.unwritable:
+            raise StorageUnavailableError("the test lets nothing be written")
         return self.inner.objects_before(swap)
 
     async def create_table(self, table: LoadedTable) -> None:
