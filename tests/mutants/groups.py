@@ -8,6 +8,7 @@ _TOGETHER = "tests/contract/test_swap_together.py"
 _DYNAMODB = "tests/catalog/dynamodb/test_dynamodb_group.py"
 _REST = "tests/catalog/rest/test_rest_group.py"
 _SERVICE = "tests/service/transactions/test_transactions.py"
+_ABSENT = "tests/service/transactions/test_absent_tables.py"
 _MEETING = "tests/service/transactions/test_meeting.py"
 
 GROUPS = (
@@ -151,21 +152,21 @@ GROUPS = (
         "committer/service/table/table_committer.py",
         "forget()\n        self.rounds.transactions.leave_all()\n",
         "forget()\n",
-        (f"{_SERVICE} -k does_not_hold_up",),
+        (f"{_ABSENT} -k does_not_hold_up",),
     ),
     Mutant(
         "transactions_turn_round_in_an_outage",
         "committer/service/transactions/table_transactions.py",
         " in list(reversed(self._joined)):",
         " in list(self._joined):",
-        (f"{_SERVICE} -k order_after",),
+        (f"{_ABSENT} -k order_after",),
     ),
     Mutant(
         "batch_of_another_transaction_has_its_turn_to_be_dropped",
         "committer/service/transactions/table_transactions.py",
         "        is_free = all(one.sealed.key not in in_flight for one in others)\n",
         "        is_free = not in_flight or set(in_flight) == {self._called}\n",
-        (f"{_SERVICE} -k does_not_hold_up",),
+        (f"{_ABSENT} -k does_not_hold_up",),
     ),
     Mutant(
         "called_transaction_drops_the_batch_of_others",
@@ -173,6 +174,48 @@ GROUPS = (
         "        is_free = all(one.sealed.key not in in_flight for one in others)\n",
         "        is_free = True\n",
         (f"{_SERVICE} -k batch_in_flight",),
+    ),
+    Mutant(
+        "table_that_stops_joins_transactions",
+        "committer/service/transactions/table_transactions.py",
+        "        if self._is_stopping:\n",
+        "        if False:\n",
+        (f"{_ABSENT} -k during_a_load",),
+    ),
+    Mutant(
+        "request_stays_where_its_transaction_is_not_gathered_any_more",
+        "committer/service/transactions/table_transactions.py",
+        "        elif key in self._joined:\n",
+        "        elif False:\n",
+        (f"{_ABSENT} -k moves_with_the_shard",),
+    ),
+    Mutant(
+        "complete_transaction_waits_for_a_missing_request",
+        "committer/service/transactions/table_transactions.py",
+        "            self._since_s[key] = self.world.monotonic_s()\n",
+        "",
+        (f"{_ABSENT} -k for_its_turn",),
+    ),
+    Mutant(
+        "transaction_that_never_lands_has_every_turn",
+        "committer/service/transactions/table_transactions.py",
+        "        self._in_a_row = IN_A_ROW_MAX\n",
+        "",
+        (f"{_ABSENT} -k starves_no_other",),
+    ),
+    Mutant(
+        "outage_counts_as_a_wait",
+        "committer/service/transactions/table_transactions.py",
+        "        self._since_s.clear()\n",
+        "",
+        (f"{_ABSENT} -k an_outage_is_no_wait",),
+    ),
+    Mutant(
+        "dropped_table_is_called",
+        "committer/service/table/table_rounds.py",
+        "        self.transactions.leave_all()\n        ready,",
+        "        ready,",
+        (f"{_ABSENT} -k dropped_table",),
     ),
     Mutant(
         "refusal_outlives_a_good_request_of_its_table",

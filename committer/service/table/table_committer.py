@@ -50,7 +50,7 @@ class TableCommitter:
     def stop(self) -> None:
         """End after the current attempt; waiting requests stay unacknowledged."""
         self.pacer.stop()
-        self.rounds.transactions.leave_all()
+        self.rounds.transactions.stop()
         self.waiting.changed.set()
 
     @property

@@ -64,6 +64,7 @@ class TableRounds:
         self.is_gone = True
         self.batches.drop()
         self.cached_table.forget()
+        self.transactions.leave_all()
         ready, generation = self._ready(), self.cached_table.generation
         await self._conclude(await self.admission.without_table(ready, generation))
         self.transactions.report_refused()

@@ -54,6 +54,7 @@ class TableTransactions:
         self._refused: list[tuple[CommitRequest, Reason, str | None]] = []
         self._called: str | None = None
         self._in_a_row = 0
+        self._is_stopping = False
 
     @property
     def is_called(self) -> bool:
@@ -62,8 +63,9 @@ class TableTransactions:
 
     @property
     def is_yielding(self) -> bool:
-        """Whether requests without a transaction have the next turn, as so many transactions have
-        passed them."""
+        """Whether requests without a transaction have the next turn: so many transactions have
+        passed them, or the last one did not land.
+        """
         return self._in_a_row >= IN_A_ROW_MAX
 
     def add(self, pending: Pending) -> None:
@@ -84,6 +86,8 @@ class TableTransactions:
         wait are looked at again later.
         """
         self._foreign, self._too_many = [], []
+        if self._is_stopping:
+            return [one for one in candidates if one.request.transaction is None]
         members = [one for one in candidates if one.request.transaction is not None]
         if not members and not self._since_s:
             self.report_refused()
@@ -98,10 +102,10 @@ class TableTransactions:
             if one not in called:
                 self._hold(one)
         others = [one for one in candidates if one.request.transaction is None]
-        if not in_flight and self.is_yielding and others:
-            return others
         # The batch of a transaction that is not called any more is dropped in any case.
         is_free = all(one.sealed.key not in in_flight for one in others)
+        if is_free and self.is_yielding and others:
+            return others
         return called if called and is_free else others
 
     def _leave_ended(self, keys: Collection[str]) -> None:
@@ -124,6 +128,9 @@ class TableTransactions:
         if transaction is not None and self.transactions.is_ours(transaction):
             self._since_s.setdefault(key, self.world.monotonic_s())
             self._joined[key] = self.transactions.join(transaction, self.table_uuid, self)
+        elif key in self._joined:
+            # The shard of its first table has moved: another committer gathers it.
+            self._leave(key)
 
     def _hold(self, one: CheckedRequest) -> None:
         """Hold a request back until its transaction is called, or until it is looked at again; one
@@ -143,6 +150,8 @@ class TableTransactions:
             self.waiting.suspect(key, _second(gathering, first))
             return
         if pending is None or not gathering.missing:
+            # It waits for its turn, and for no request.
+            self._since_s[key] = self.world.monotonic_s()
             hold_s = LOOK_AGAIN_S
         else:
             waited_s = self.world.monotonic_s() - self._since_s[key]
@@ -258,19 +267,29 @@ class TableTransactions:
         gathering = self._joined.get(key)
         if gathering is None or self._called != key:
             return Conflict()  # called off before anything was sent
-        meeting = gathering.meeting
+        meeting, landed_count = gathering.meeting, self._in_a_row
+        # Unless it lands: another table may be at fault, which requests that need none do not wait
+        # for.
+        self._in_a_row = IN_A_ROW_MAX
         answer = await meeting.swap(self.catalog, self.table_uuid, swap)
         if isinstance(answer, Committed):
-            self._in_a_row += 1
+            self._in_a_row = landed_count + 1
             self.transactions.landed(gathering)
         elif meeting.is_broken_up:
             self.transactions.dissolve(gathering)
         return answer
 
+    def stop(self) -> None:
+        """Leave all transactions for good: a round that goes on joins none."""
+        self._is_stopping = True
+        self.leave_all()
+
     def leave_all(self) -> None:
         """Leave all transactions, until a round takes place again, if one does: the other tables
-        would wait in vain for this one, for one transaction after another.
+        would wait in vain for this one, for one transaction after another. Then each may wait as
+        long as if it were new, as the other tables may have had no rounds either.
         """
+        self._since_s.clear()
         # The last one first, as each is put before all others.
         for key in list(reversed(self._joined)):
             if key in self._joined:

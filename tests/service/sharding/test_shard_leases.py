@@ -18,7 +18,7 @@ from committer.service.telemetry.metrics import Metrics
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.memory.memory_queue import MemoryLeases, MemoryServer
-from tests.support.service.replicas import LEASE_S, Replica, Replicas
+from tests.support.service.replicas import LEASE_S, Replica, Replicas, cancel_others
 
 VIRTUAL_TIME = True
 SOON_S = 1.0
@@ -26,12 +26,8 @@ SOON_S = 1.0
 
 @pytest.fixture
 async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
-    replicas = Replicas(tmp_path)
-    yield replicas
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
+    yield Replicas(tmp_path)
+    await cancel_others()
 
 
 async def settled(*started: Replica) -> None:

@@ -8,13 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from committer.iceberg.updates.metadata_update import RemoveProperties
-from committer.ledger_entry import property_key
-from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.needs import Needs
 from committer.request.receipt_model import ReceiptState
-from committer.request.request_format import EncodedRequest, seal_request
+from committer.request.request_format import seal_request
 from committer.service.requests import large_requests
 from committer.service.transactions import table_transactions
 from committer.service.transactions.table_transactions import IN_A_ROW_MAX
@@ -33,29 +30,9 @@ from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.requirements_catalog import RequirementsCatalog
 from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import ServiceHarness
+from tests.support.service.several_tables import NAMES, counts, create, publish, transactions
 
 VIRTUAL_TIME = True
-NAMES = ("db.flights", "db.ships", "db.trains")
-
-
-async def create(harness: ServiceHarness, *names: str) -> list[LoadedTable]:
-    return [await harness.create_table(name) for name in names or NAMES]
-
-
-async def publish(harness: ServiceHarness, requests: list[EncodedRequest]) -> None:
-    for sealed in requests:
-        await harness.publish(sealed)
-
-
-async def counts(harness: ServiceHarness, *names: str) -> list[int]:
-    """Return how many live files each table has."""
-    return [len(await harness.live_files(name)) for name in names or NAMES]
-
-
-async def transactions(harness: ServiceHarness, name: str) -> list[str | None]:
-    """Return what the snapshots of a table say of their transactions."""
-    metadata = await harness.load(name)
-    return [(one.summary or {}).get("frazil.transaction") for one in metadata.snapshots]
 
 
 async def test_requests_of_one_transaction_land_by_one_swap_that_each_snapshot_names() -> None:
@@ -537,68 +514,6 @@ async def test_operations_of_one_transaction_see_each_other_on_no_table() -> Non
     assert await harness.outstanding() == []
 
 
-async def test_a_table_that_cannot_come_holds_the_others_up_for_a_moment_only() -> None:
-    """Its committer is frozen: the transaction waits, and lands once it is accepted."""
-    harness = ServiceHarness()
-    tables = await create(harness)
-    async with harness.running():
-        for table in tables:
-            await harness.publish(build_request(table, producer="query-9"))
-        await harness.settle(5.0)
-        before = await harness.catalog.inner.load(tables[1].identifier)
-        emptied = RemoveProperties((property_key("query-9"),))
-        await foreign_commit(harness, tables[1], emptied)
-        await publish(harness, build_group(tables))
-        await harness.settle(30.0)
-        for epoch in range(1, 4):
-            await harness.publish(build_request(tables[0], producer="query-9", epoch=epoch))
-            await harness.settle(40.0)
-        assert await counts(harness) == [4, 1, 1]
-        await harness.accept("db.ships")
-        await harness.settle(120.0)
-    assert before.metadata.current_snapshot is not None
-    assert await counts(harness) == [5, 2, 2]
-
-
-@pytest.mark.parametrize("state", ["frozen", "unavailable", "unwritable"])
-async def test_a_table_whose_rounds_fail_does_not_hold_up_the_others_of_its_transactions(
-    state: str,
-) -> None:
-    """They were complete when it failed: the others do not meet in vain for one after another."""
-    harness = ServiceHarness()
-    tables = await create(harness)
-    async with harness.running():
-        for table in tables:
-            await harness.publish(build_request(table, producer="query-9"))
-        await harness.settle(5.0)
-        harness.catalog.swap_s["db.ships"] = 5.0
-        for epoch in range(10):
-            await publish(harness, build_group(tables, epoch=epoch))
-        await harness.settle(1.0)
-        if state == "frozen":
-            emptied = RemoveProperties((property_key("query-9"),))
-            await foreign_commit(harness, tables[1], emptied)
-        elif state == "unavailable":
-            harness.catalog.unavailable.add("db.ships")
-        else:
-            harness.catalog.unwritable.add("db.ships")
-        await harness.settle(10.0)
-        landed = await counts(harness)
-        for epoch in range(1, 40):
-            await harness.publish(build_request(tables[0], producer="query-9", epoch=epoch))
-            await harness.settle(5.0)
-            assert await counts(harness) == [landed[0] + epoch, *landed[1:]]
-        # It is tried again ever less often.
-        assert harness.catalog.calls["load"] < 300
-        if state == "frozen":
-            await harness.accept("db.ships")
-        harness.catalog.unavailable.clear()
-        harness.catalog.unwritable.clear()
-        await harness.settle(120.0)
-    assert await counts(harness) == [50, 11, 11]
-    assert await harness.outstanding() == []
-
-
 async def test_a_called_transaction_does_not_pass_the_batch_in_flight() -> None:
     harness = ServiceHarness()
     tables = await create(harness)
@@ -610,45 +525,6 @@ async def test_a_called_transaction_does_not_pass_the_batch_in_flight() -> None:
         await publish(harness, build_group(tables))
         await harness.settle(30.0)
     assert [one is None for one in await transactions(harness, NAMES[0])] == [True, False]
-    assert await harness.outstanding() == []
-
-
-async def test_transactions_land_in_their_order_after_an_outage() -> None:
-    harness = ServiceHarness()
-    tables = await create(harness)
-    expected = []
-    harness.catalog.plan(Fault.UNAVAILABLE)
-    for epoch in range(5):
-        requests = build_group(tables, epoch=epoch)
-        assert requests[0].request.transaction is not None
-        expected.append(str(requests[0].request.transaction.id))
-        await publish(harness, requests)
-    await harness.run_until_settled(seconds=60.0)
-    for name in NAMES:
-        assert await transactions(harness, name) == expected
-
-
-async def test_a_committer_that_is_told_to_stop_does_not_wait_for_the_other_tables() -> None:
-    harness = ServiceHarness()
-    tables = await create(harness, "db.flights", "db.ships")
-    async with harness.running():
-        await publish(harness, build_group(tables))
-        await harness.settle()
-        harness.catalog.swap_s["db.ships"] = 300.0
-        await harness.publish(build_request(tables[1], producer="lone"))
-        await harness.settle(1.0)
-        await publish(harness, build_group(tables, epoch=1))
-        await harness.settle(5.0)
-        (flights,) = [one for one in harness.tables.all if one.identifier == tables[0].identifier]
-        began_s = harness.world.monotonic_s()
-        flights.stop()
-        await harness.settle(1.0)
-        assert flights.is_stopping
-        assert harness.world.monotonic_s() - began_s < 2.0
-    harness.catalog.swap_s.clear()
-    async with harness.running(reconcile_interval_s=5.0):
-        await harness.settle(60.0)
-    assert await counts(harness, "db.flights", "db.ships") == [2, 3]
     assert await harness.outstanding() == []
 
 

@@ -116,3 +116,11 @@ class Replicas:
             if shard not in self.used and ranked((owner, *names), shard)[0] == owner:
                 self.used.add(shard)
                 return table
+
+
+async def cancel_others() -> None:
+    """End all tasks but this one, whatever they are at."""
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
