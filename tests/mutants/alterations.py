@@ -13,6 +13,20 @@ _TAGGING = "committer/plan/cleanup/automatic_tags.py"
 
 ALTERATIONS = (
     Mutant(
+        "column_takes_the_name_of_another_one_in_files_without_ids",
+        "committer/plan/operations/alter_columns.py",
+        "        if changed.get(name, field_id) != field_id:\n",
+        "        if False:\n",
+        (_ALTER + "files_without_ids",),
+    ),
+    Mutant(
+        "writer_describes_columns_as_they_were",
+        "committer/plan/batch/needed_columns.py",
+        "takes_descriptions=not change.with_ids",
+        "takes_descriptions=True",
+        ("tests/service/table/test_needed_columns.py -k describe",),
+    ),
+    Mutant(
         "default_is_stored_where_the_format_has_none",
         "committer/plan/operations/alter_columns.py",
         "    if default is not None and update.format_version < 3:\n",

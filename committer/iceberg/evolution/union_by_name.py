@@ -13,14 +13,17 @@ from committer.iceberg.values.promotion import is_promotion_allowed
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 
 
-def union_by_name(update: SchemaUpdate, new: Schema) -> SchemaUpdate:
+def union_by_name(
+    update: SchemaUpdate, new: Schema, *, takes_descriptions: bool = True
+) -> SchemaUpdate:
     """Record in `update` the changes of a union with `new`, and return it.
 
     New columns are optional even if `new` requires them. Columns that `new` lacks stay, and
-    optional columns that it requires stay optional.
+    optional columns that it requires stay optional. `takes_descriptions`: whether columns that are
+    known take its docs and write defaults.
     Errors: `InvalidMetadataError` if two columns of one name have incompatible types.
     """
-    _Union(update).structs(new.as_struct, update.schema.as_struct, None)
+    _Union(update, takes_descriptions).structs(new.as_struct, update.schema.as_struct, None)
     return update
 
 
@@ -38,8 +41,9 @@ class _Partners:
 
 
 class _Union:
-    def __init__(self, update: SchemaUpdate) -> None:
+    def __init__(self, update: SchemaUpdate, takes_descriptions: bool) -> None:
         self._update = update
+        self._takes_descriptions = takes_descriptions
 
     def structs(self, new: StructType, known: StructType, parent: str | None) -> None:
         partners = _Partners(known, case_sensitive=self._update.case_sensitive)
@@ -80,6 +84,8 @@ class _Union:
         if known.required and not field.required:
             update.make_column_optional(name)
         self._widen(name, known.field_type, field.field_type)
+        if not self._takes_descriptions:
+            return
         if field.doc is not None and field.doc != known.doc:
             update.update_column_doc(name, field.doc)
         if field.write_default is not None and field.write_default != known.write_default:

@@ -175,6 +175,16 @@ def _updated_field(field: MappedField, given: dict[str, int], evolution: _Evolut
     return replace(field, names=tuple(names), fields=nested)
 
 
+def mapped_ids(fields: Sequence[MappedField], parent: str = "") -> dict[str, int | None]:
+    """Return the id that each full name in files without ids stands for."""
+    found = {}
+    for field in fields:
+        for name in field.names:
+            found[parent + name] = field.field_id
+            found |= mapped_ids(field.fields, f"{parent}{name}.")
+    return found
+
+
 # --- Ids for files --------------------------------------------------------------------------------
 
 

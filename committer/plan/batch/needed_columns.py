@@ -17,9 +17,12 @@ from committer.request.alterations import TableChange, UnionByName
 def record_union(update: SchemaUpdate, change: UnionByName) -> EvolvedSchema:
     """Return the schema with the columns of a union. Errors: `InvalidMetadataError` for columns of
     other types, or with other ids than data files have."""
-    evolved = union_by_name(update, parse_schema(change.schema_)).apply()
+    wanted = parse_schema(change.schema_)
+    # A writer's schema is that of the table as the writer knows it: others may have described its
+    # columns anew since.
+    evolved = union_by_name(update, wanted, takes_descriptions=not change.with_ids).apply()
     if change.with_ids:
-        _check_ids(parse_schema(change.schema_), evolved.schema, change.case_sensitive)
+        _check_ids(wanted, evolved.schema, change.case_sensitive)
     return evolved
 
 

@@ -9,6 +9,11 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.evolution.schema_evolution import EvolvedSchema, SchemaUpdate
 from committer.iceberg.evolution.schema_properties import evolved_properties
 from committer.iceberg.metadata.metadata_model import TableMetadata
+from committer.iceberg.schema.name_mapping import (
+    NAME_MAPPING_PROPERTY,
+    mapped_ids,
+    parse_name_mapping,
+)
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.updates.metadata_update import (
     LAST_ADDED,
@@ -48,6 +53,7 @@ def _updates(metadata: TableMetadata, evolved: EvolvedSchema) -> tuple[Update, .
         return ()
     _check_layout_columns(metadata, after)
     properties = evolved_properties(metadata.properties, before, after)
+    _check_mapped_names(metadata.properties, properties)
     return (
         AddSchema(after, evolved.last_column_id),
         SetCurrentSchema(LAST_ADDED),
@@ -71,6 +77,23 @@ def _check_layout_columns(metadata: TableMetadata, after: Schema) -> None:
             if after.field(source_id) is None:
                 name = metadata.current_schema.column_name(source_id)
                 raise InvalidMetadataError(f"column `{name}` is used by {use} too")
+
+
+def _check_mapped_names(before: Mapping[str, str], after: Mapping[str, str]) -> None:
+    """Refuse to give a column a name that another one has in files without ids: they would be read
+    as the new one.
+    """
+    mappings = [properties.get(NAME_MAPPING_PROPERTY) for properties in (before, after)]
+    if mappings[0] == mappings[1] or None in mappings:
+        return
+    known, changed = (mapped_ids(parse_name_mapping(text or "").fields) for text in mappings)
+    for name, field_id in known.items():
+        if changed.get(name, field_id) != field_id:
+            raise InvalidMetadataError(
+                f"column `{name}`: files without field ids have field {field_id} under this name,"
+                f" by the table's property `{NAME_MAPPING_PROPERTY}`: expected another name, or one"
+                " that this property does not have"
+            )
 
 
 def changed_properties(

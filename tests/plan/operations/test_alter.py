@@ -10,6 +10,11 @@ from pydantic import TypeAdapter
 
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import SnapshotRef
+from committer.iceberg.schema.name_mapping import (
+    NAME_MAPPING_PROPERTY,
+    create_name_mapping,
+    print_name_mapping,
+)
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema, print_schema
 from committer.iceberg.updates.metadata_update import (
@@ -633,3 +638,24 @@ def test_changes_that_the_table_has_already_change_nothing() -> None:
         )
         == ()
     )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"action": "rename-column", "name": "name", "new-name": "title"},
+        {"action": "drop-column", "name": "name"},
+    ],
+    ids=["renamed", "dropped"],
+)
+def test_a_name_of_another_column_in_files_without_ids_is_refused(change: Document) -> None:
+    metadata = build_table()
+    mapping = print_name_mapping(create_name_mapping(metadata.current_schema))
+    updates = {NAME_MAPPING_PROPERTY: mapping}
+    before = altered(metadata, {"action": "set-properties", "updates": updates}, change)
+    again = {"action": "add-column", "name": "name", "type": "string"}
+    conflict = refused(before, again)
+    assert conflict.code is ConflictCode.INCOMPATIBLE
+    assert "column `name`: files without field ids have field 2" in conflict.message
+    free = {"action": "remove-properties", "removals": [NAME_MAPPING_PROPERTY]}
+    assert altered(before, free, again).current_schema.find("name") is not None

@@ -96,6 +96,33 @@ async def test_several_producers_that_need_the_same_column_add_it_once(
     assert len(await harness.live_files()) == 5
 
 
+async def test_a_writer_does_not_describe_columns_as_they_were() -> None:
+    """An operator has changed a default and a comment since its files were written."""
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    first: list[Mapping[str, object]] = [
+        {"action": "upgrade-format-version", "format-version": 3},
+        {"action": "add-column", "name": "gate", "type": "int", "default": 1, "doc": "old words"},
+    ]
+    then: list[Mapping[str, object]] = [
+        {"action": "update-column-default", "name": "gate", "default": 2},
+        {"action": "update-column-doc", "name": "gate", "doc": "new words"},
+    ]
+    await harness.publish(build_alter(table, *first, producer="operator-1"))
+    await harness.run_until_settled()
+    table = await harness.catalog.load(table.identifier)
+    brought = bringing(table, evolved(table, ADD_X), "writer")
+    await harness.publish(build_alter(table, *then, producer="operator-2"))
+    await harness.run_until_settled()
+    await harness.publish(brought)
+    await harness.run_until_settled()
+    assert await harness.quarantined() == []
+    gate = (await harness.load()).current_schema.find("gate")
+    assert gate is not None
+    assert (gate.write_default, gate.doc) == (2, "new words")
+    assert (await columns(harness))[-1] == "x"
+
+
 async def test_files_with_the_id_of_another_column_are_refused_with_the_reason(
     harness: ServiceHarness,
 ) -> None:
