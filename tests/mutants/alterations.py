@@ -226,6 +226,13 @@ ALTERATIONS = (
         (_TAGS + "quiet_table",),
     ),
     Mutant(
+        "tag_is_set_that_is_too_old_already",
+        _TAGGING,
+        "name in metadata.refs or now_ms - due_ms >= policy.keep_ms",
+        "name in metadata.refs",
+        (_TAGS + "too_old_at_once",),
+    ),
+    Mutant(
         "tags_are_set_without_bound",
         _TAGGING,
         "snapshot is None or _tags_count(metadata) >= TAGS_MAX",

@@ -34,6 +34,8 @@ from committer.table_defaults import EXPIRE_PROPERTY, UPSERT_DELETES, UPSERT_DEL
 if TYPE_CHECKING:
     from committer.ports.catalog_capabilities import CatalogCapabilities
 
+TAG_PROPERTIES = frozenset({EVERY_PROPERTY, KEEP_PROPERTY})
+
 _Check = Callable[[str], bool]
 _OURS = "frazil."
 
@@ -93,9 +95,10 @@ _KNOWN: Mapping[str, tuple[str, _Check]] = {
 
 
 def parse_properties(pairs: Iterable[str], *, hint: str) -> dict[str, str]:
-    """Parse `KEY=VALUE` pairs, and check them. Errors: `typer.BadParameter`."""
+    """Parse all properties of a table, and check them. Errors: `typer.BadParameter`."""
     properties = parse_pairs(pairs, hint=hint)
     check_properties(properties, hint=hint)
+    check_tags(properties, hint=hint)
     return properties
 
 
@@ -109,10 +112,19 @@ def check_properties(properties: Mapping[str, str], *, hint: str) -> None:
         expected, fits = _KNOWN.get(key, ("", lambda _: True))
         if not fits(text):
             raise typer.BadParameter(f"{hint}: `{key}`: expected {expected}, found `{text}`")
-    if EVERY_PROPERTY in properties and TagPolicy.of(properties) is None:
+
+
+def check_tags(properties: Mapping[str, str], *, hint: str) -> None:
+    """Refuse a table whose automatic tags stay too long or too short a time.
+
+    Errors: `typer.BadParameter`.
+    """
+    policy = TagPolicy.of(properties)
+    if EVERY_PROPERTY in properties and (policy is None or policy.keep_ms < policy.every_ms):
         raise typer.BadParameter(
-            f"{hint}: `{EVERY_PROPERTY}={properties[EVERY_PROPERTY]}` would keep more than"
-            f" {TAGS_MAX} tags: set fewer, or a shorter `{KEEP_PROPERTY}` with it"
+            f"{hint}: the table would have `{EVERY_PROPERTY}={properties[EVERY_PROPERTY]}` and"
+            f" `{KEEP_PROPERTY}={properties.get(KEEP_PROPERTY, '7d')}`: expected tags to stay for 1"
+            f" to {TAGS_MAX} intervals"
         )
 
 

@@ -44,6 +44,7 @@ def set_(
     async def decide(table: LoadedTable) -> Sequence[Update]:
         nonlocal is_changed
         updates = _updates(table.metadata.properties, change)
+        _check_tags(table.metadata.properties, change)
         is_changed = is_changed or bool(updates)
         return updates
 
@@ -63,6 +64,15 @@ def refuse_inbox_inside(inbox: str, properties: Mapping[str, str]) -> None:
 
     with usage_error():
         refuse_around_inbox(inbox, places_of(properties))
+
+
+def _check_tags(now: Mapping[str, str], change: PropertyChange) -> None:
+    """Check what the table would have, if the change is about tags."""
+    from committer.cli.tables.table_properties import TAG_PROPERTIES, check_tags
+
+    if TAG_PROPERTIES & {*change.wanted, *change.removed}:
+        kept = {key: text for key, text in now.items() if key not in change.removed}
+        check_tags({**kept, **change.wanted}, hint=PAIRS)
 
 
 def _updates(now: Mapping[str, str], change: PropertyChange) -> list[Update]:

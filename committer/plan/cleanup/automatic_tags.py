@@ -57,13 +57,13 @@ def parse_period_ms(text: str) -> int | None:
 
 
 def due_tag(metadata: TableMetadata, *, now_ms: int) -> SetSnapshotRef | None:
-    """Return the tag of the latest time that is due, if the table does not have it."""
+    """Return the tag of the latest time that is due, if the table lacks it and it would stay."""
     policy = TagPolicy.of(metadata.properties)
     if policy is None:
         return None
     due_ms = now_ms - now_ms % policy.every_ms
     name = tag_name(due_ms)
-    if name in metadata.refs:
+    if name in metadata.refs or now_ms - due_ms >= policy.keep_ms:
         return None
     snapshot = _current_at(metadata, due_ms)
     if snapshot is None or _tags_count(metadata) >= TAGS_MAX:

@@ -30,7 +30,8 @@ WRONG = [
     ("frazil.deletes.convert-positions=yes", "expected `true` or `false`, found `yes`"),
     ("frazil.upsert.deletes=vectors", "expected `equality` or `positions`, found `vectors`"),
     ("frazil.tags.every=hourly", "expected minutes, hours or days, as 15m, 1h or 7d"),
-    ("frazil.tags.every=1m", "would keep more than 1000 tags"),
+    ("frazil.tags.every=1m", "`frazil.tags.keep=7d`: expected tags to stay for 1 to 1000"),
+    ("frazil.tags.every=8d", "`frazil.tags.keep=7d`: expected tags to stay for 1 to 1000"),
     ("frazil.xyzzy=5", "there are frazil.expire.enabled"),
     ("frazil.producer.query-1=5", "belongs to the ledger"),
     ("frazil.producer@b.query-1=5", "belongs to the ledger"),
@@ -70,6 +71,38 @@ def test_properties_are_set_and_removed_in_one_change(table: Frazil) -> None:
     }
     assert len(after.metadata.metadata_log) == len(before.metadata.metadata_log) + 1
     assert after.metadata.table_uuid == before.metadata.table_uuid
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (("frazil.tags.every=1m", "frazil.tags.keep=12h"), ("frazil.tags.keep=7d",)),
+        (("frazil.tags.every=1m", "frazil.tags.keep=12h"), ("--unset", "frazil.tags.keep")),
+        (("frazil.tags.every=1h", "frazil.tags.keep=2h"), ("frazil.tags.every=3h",)),
+        (("frazil.tags.every=1h", "frazil.tags.keep=2h"), ("frazil.tags.keep=59m",)),
+    ],
+)
+def test_periods_of_tags_are_checked_against_those_that_the_table_has(
+    table: Frazil, first: tuple[str, ...], then: tuple[str, ...]
+) -> None:
+    assert table("table", "set", "db.flights", *first).code == 0
+    before = table.load().metadata_location
+    answer = table("table", "set", "db.flights", *then)
+    assert (answer.code, answer.out) == (2, "")
+    assert "expected tags to stay for 1 to 1000 intervals" in answer.err
+    assert table.load().metadata_location == before
+    # Another property is none of its business.
+    assert table("table", "set", "db.flights", "a=b").code == 0
+
+
+def test_one_period_of_tags_fits_the_other_that_the_table_has(table: Frazil) -> None:
+    for change in (
+        ("frazil.tags.keep=12h",),
+        ("frazil.tags.every=1m",),
+        ("--unset", "frazil.tags.every"),
+        ("frazil.tags.keep=30d",),
+    ):
+        assert table("table", "set", "db.flights", *change).code == 0
 
 
 def test_what_is_so_already_is_not_changed(table: Frazil) -> None:

@@ -60,6 +60,14 @@ def test_a_quiet_table_has_the_tag_of_the_latest_hour_only_and_it_stays_its_full
         assert (expired.refs if expired else ()) == dropped
 
 
+def test_a_tag_that_would_be_too_old_at_once_is_not_set() -> None:
+    table = history({"frazil.tags.every": "2h", "frazil.tags.keep": "1h"})
+    table.commit()
+    due_ms = START_MS + 2 * HOUR_MS
+    assert due_tag(table.metadata, now_ms=due_ms + HOUR_MS - 1) is not None
+    assert due_tag(table.metadata, now_ms=due_ms + HOUR_MS) is None
+
+
 def test_a_rollback_tags_what_was_current_at_the_hour() -> None:
     table = history()
     first, second = table.commit(), table.commit()
