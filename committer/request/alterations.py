@@ -183,7 +183,7 @@ class AddColumn(_ColumnChange):
     """Add a column at the end, or a field to the struct `parent`. Ids in `type` are given anew.
 
     `default`: its value in rows that lack it, and in rows that are written without it, in the
-    specification's JSON form. A required column needs one.
+    specification's JSON form; a number may be text. A required column needs one.
     """
 
     action: Literal["add-column"]

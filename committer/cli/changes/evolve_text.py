@@ -13,26 +13,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-import orjson
-
 from committer.iceberg.schema.schema import print_schema
 from committer.iceberg.schema.table_text import parse_columns, parse_partition_term, parse_sort_keys
 from committer.iceberg.values.type_json import print_type
 
 Document = Mapping[str, object]
 
-_COMMENT = re.compile(r"(.*?\S)\s+comment\s+'((?:[^']|'')*)'", re.IGNORECASE | re.DOTALL)
-_TEXT = re.compile(r"(.*?\S)(?<!default)\s+'((?:[^']|'')*)'", re.IGNORECASE | re.DOTALL)
-_DEFAULT = re.compile(r"(.*\S)\s+default\s+(\S.*)", re.IGNORECASE | re.DOTALL)
+_TEXT = r"'(?:[^']|'')*'"
+_COLUMN = re.compile(
+    rf"(?P<column>.*?\S)(?:\s+default\s+(?P<default>{_TEXT}|\S.*?))?"
+    rf"(?:\s+(?:comment\s+)?(?P<doc>{_TEXT}))?",
+    re.IGNORECASE | re.DOTALL,
+)
 _MOVE = re.compile(r"(\S+)\s+(?:(first)|(before|after)\s+(\S+))", re.IGNORECASE)
 
 
 def add_column(text: str) -> Document:
     """Parse `name type [not null] [default VALUE] [[comment] 'TEXT']`."""
-    comment = _COMMENT.fullmatch(text.strip()) or _TEXT.fullmatch(text.strip())
-    rest = comment[1] if comment else text
-    default = _DEFAULT.fullmatch(rest)
-    name, kind, required = _column(default[1] if default else rest)
+    found = _COLUMN.fullmatch(text.strip())
+    column, default, doc = found.group("column", "default", "doc") if found else (text, None, None)
+    name, kind, required = _column(column)
     parent, _, own = name.rpartition(".")
     return {
         "action": "add-column",
@@ -40,8 +40,8 @@ def add_column(text: str) -> Document:
         **({"parent": parent} if parent else {}),
         "type": kind,
         "required": required,
-        **({"doc": comment[2].replace("''", "'")} if comment else {}),
-        **({"default": _json(default[2])} if default else {}),
+        **({"doc": _value(doc)} if doc else {}),
+        **({"default": _value(default)} if default else {}),
     }
 
 
@@ -58,12 +58,13 @@ def _column(text: str) -> tuple[str, object, bool]:
     return columns[0].name, print_type(columns[0].field_type), columns[0].required
 
 
-def _json(text: str) -> object:
-    """Return JSON; any other text as it is, so that a string needs no second pair of quotes."""
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return text.strip().strip("'")
+def _value(text: str) -> str | None:
+    """Return a text without its quotes, None for `null`. The committer reads it as its type."""
+    if re.fullmatch(_TEXT, text):
+        return text[1:-1].replace("''", "'")
+    if text[0] in "'\"":
+        raise ValueError(f"expected a text in quotes such as 'it''s', found `{text}`")
+    return None if text.lower() == "null" else text
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -77,6 +78,8 @@ def pair(text: str) -> tuple[str, str]:
 def rename(text: str) -> Document:
     """Parse `old=new`."""
     old, new = pair(text)
+    if "." in new:
+        raise ValueError(f"`{text}`: expected the last part of the new name only, without a dot")
     return {"action": "rename-column", "name": old, "new-name": new}
 
 
@@ -89,7 +92,7 @@ def doc(text: str) -> Document:
 def default(text: str) -> Document:
     """Parse `name=value`; without a value, it is removed."""
     name, said = pair(text)
-    value = {"default": _json(said)} if said else {}
+    value = {"default": _value(said)} if said else {}
     return {"action": "update-column-default", "name": name, **value}
 
 

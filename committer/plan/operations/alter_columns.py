@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from decimal import Decimal
 from typing import assert_never
+
+import orjson
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.evolution.schema_evolution import EvolvedSchema, SchemaUpdate
@@ -23,10 +27,19 @@ from committer.iceberg.updates.metadata_update import (
     SetProperties,
     Update,
 )
-from committer.iceberg.values.single_value import parse_json_value
+from committer.iceberg.values.single_value import parse_json_value, print_json_value
 from committer.iceberg.values.transforms import VoidTransform
 from committer.iceberg.values.type_json import parse_type
-from committer.iceberg.values.types import IcebergType, NestedField
+from committer.iceberg.values.types import (
+    BooleanType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+)
 from committer.plan.batch.needed_columns import record_union
 from committer.request import alterations as ask
 
@@ -187,10 +200,27 @@ def _default(update: SchemaUpdate, name: str, default: object) -> object:
 
 
 def _value(kind: IcebergType, json_value: object, name: str) -> object:
-    """Read a default. One of a nested type is left to the evolution, which refuses it."""
+    """Read a default; a number may be text. One of a nested type is left to the evolution, which
+    refuses it."""
     if json_value is None or not kind.is_primitive:
         return json_value
     try:
-        return parse_json_value(kind, json_value)
+        return parse_json_value(kind, _json_form(kind, json_value))
     except ValueError as error:
         raise InvalidMetadataError(f"column `{name}`: `default`: {error}") from error
+
+
+def _json_form(kind: IcebergType, value: object) -> object:
+    """Return the JSON form of a value that may be text of a command line."""
+    if not isinstance(value, str):
+        return value
+    with suppress(ArithmeticError, ValueError):
+        match kind:
+            case DecimalType():
+                return print_json_value(kind, Decimal(value))
+            case FloatType() | DoubleType():
+                number = orjson.loads(value)
+                return float(number) if type(number) is int else number
+            case BooleanType() | IntegerType() | LongType():
+                return orjson.loads(value.lower())
+    return value

@@ -12,6 +12,10 @@ from committer.cli.changes.send import parse_changes
 Document = Mapping[str, object]
 
 
+def optional(name: str, **more: object) -> Document:
+    return {"name": name, "type": "string", "required": False, **more}
+
+
 @pytest.mark.parametrize(
     ("parse", "typed", "expected"),
     [
@@ -24,7 +28,7 @@ Document = Mapping[str, object]
                 "parent": "place",
                 "type": "long",
                 "required": True,
-                "default": 7,
+                "default": "7",
                 "doc": "the 'real' one",
             },
         ),
@@ -35,7 +39,7 @@ Document = Mapping[str, object]
                 "name": "price",
                 "type": "decimal(9, 2)",
                 "required": False,
-                "default": 1.5,
+                "default": "1.50",
                 "doc": "in EUR",
             },
         ),
@@ -54,12 +58,35 @@ Document = Mapping[str, object]
                 "default": "x",
             },
         ),
+        (
+            text.add_column,
+            "amount decimal(9, 2) not null default 0 comment 'in EUR'",
+            {
+                "name": "amount",
+                "type": "decimal(9, 2)",
+                "required": True,
+                "default": "0",
+                "doc": "in EUR",
+            },
+        ),
+        (text.add_column, "q string default 'it''s'", optional("q", default="it's")),
+        (text.add_column, "q string default ''", optional("q", default="")),
+        (text.add_column, "q string default null", optional("q", default=None)),
+        (text.add_column, "q string default 1 two", optional("q", default="1 two")),
+        (
+            text.add_column,
+            "q string DEFAULT 'by default ''none''' Comment 'a default b'",
+            optional("q", default="by default 'none'", doc="a default b"),
+        ),
+        (text.add_column, "q string 'a default ''b'''", optional("q", doc="a default 'b'")),
         (text.widen, "id long", {"name": "id", "type": "long"}),
         (text.rename, "a = b", {"name": "a", "new-name": "b"}),
         (text.doc, "a=x=y", {"name": "a", "doc": "x=y"}),
         (text.doc, "a=", {"name": "a"}),
-        (text.default, "a=true", {"name": "a", "default": True}),
+        (text.default, "a=true", {"name": "a", "default": "true"}),
         (text.default, "a=plain", {"name": "a", "default": "plain"}),
+        (text.default, "a='it''s'", {"name": "a", "default": "it's"}),
+        (text.default, "a=''", {"name": "a", "default": ""}),
         (text.default, "a=", {"name": "a"}),
         (text.move, "a first", {"name": "a", "first": True}),
         (text.move, "a AFTER b.c", {"name": "a", "after": "b.c"}),
@@ -107,6 +134,11 @@ def test_text_is_read_as_a_change_of_a_request(
         (text.add_column, "a integr", "unknown type"),
         (text.widen, "id", "a column such as `id long`"),
         (text.rename, "a", "expected `NAME=VALUE`"),
+        (text.rename, "place.zip=place.code", "the last part of the new name only"),
+        (text.add_column, "q string default 'it's'", "a text in quotes such as"),
+        (text.add_column, "q string default 'x' comment 'it's'", "a text in quotes such as"),
+        (text.default, "a='it's'", "a text in quotes such as"),
+        (text.default, 'a="x"', "a text in quotes such as"),
         (text.move, "a behind b", "expected `a first`"),
         (text.add_partition_field, "bucket(16)", "a transform of one column"),
         (text.add_partition_field, "zorder(a)", "no transform"),

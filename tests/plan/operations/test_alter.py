@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from pydantic import TypeAdapter
@@ -460,6 +461,52 @@ def test_a_default_of_rows_to_come_leaves_existing_rows_null() -> None:
     field = altered(build_table(), upgraded, change).current_schema.find("name")
     assert field is not None
     assert (field.initial_default, field.write_default) == (None, "x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "expected"),
+    [
+        ("decimal(9, 2)", "1.10", Decimal("1.10")),
+        ("decimal(9, 2)", "0", Decimal("0.00")),
+        ("float", "1", 1.0),
+        ("double", "-2.5e3", -2500.0),
+        ("long", "7", 7),
+        ("boolean", "TRUE", True),
+        ("string", "1", "1"),
+    ],
+)
+def test_a_default_may_be_text_and_is_read_as_the_type_of_its_column(
+    kind: str, text: str, expected: object
+) -> None:
+    table = altered(
+        build_table(),
+        {"action": "upgrade-format-version", "format-version": 3},
+        {"action": "add-column", "name": "new", "type": kind, "default": text},
+        {"action": "add-column", "name": "old", "type": kind},
+        {"action": "update-column-default", "name": "old", "default": text},
+    )
+    for name in ("new", "old"):
+        field = table.current_schema.find(name)
+        assert field is not None
+        assert (type(field.write_default), field.write_default) == (type(expected), expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "why"),
+    [
+        ("decimal(9, 2)", "1.105", "expected 2 digits behind the point, found `1.105`"),
+        ("decimal(9, 2)", "NaN", "expected a decimal, found `NaN`"),
+        ("double", "1e400", "expected a value of type double"),
+        ("double", "true", "expected a value of type double, found a JSON bool"),
+        ("int", "1.5", "expected a value of type int, found a JSON float"),
+        ("int", "one", "expected a value of type int, found a JSON str"),
+    ],
+)
+def test_text_that_is_no_value_of_the_type_of_its_column_is_refused(
+    kind: str, text: str, why: str
+) -> None:
+    change = {"action": "add-column", "name": "x", "type": kind, "default": text}
+    assert why in refused(build_table(format_version=3), change).message
 
 
 def test_a_column_that_new_files_are_sorted_by_cannot_be_dropped() -> None:
