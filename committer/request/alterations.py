@@ -269,7 +269,7 @@ class SetIdentifierFields(_ColumnChange):
 class UnionByName(_ColumnChange):
     """Take over the columns that a schema has and the table lacks, as optional ones, and its wider
     types. `with_ids`: the columns have to have the ids of `schema` then, because data files were
-    written with these.
+    written with these; what is optional in `schema` becomes so.
     """
 
     action: Literal["union-by-name"]

@@ -22,8 +22,8 @@ ALTERATIONS = (
     Mutant(
         "writer_describes_columns_as_they_were",
         "committer/plan/batch/needed_columns.py",
-        "takes_descriptions=not change.with_ids",
-        "takes_descriptions=True",
+        "describes=not is_of_files",
+        "describes=True",
         ("tests/service/table/test_needed_columns.py -k describe",),
     ),
     Mutant(

@@ -14,16 +14,16 @@ from committer.iceberg.values.types import IcebergType, ListType, MapType, Neste
 
 
 def union_by_name(
-    update: SchemaUpdate, new: Schema, *, takes_descriptions: bool = True
+    update: SchemaUpdate, new: Schema, *, relaxes: bool = True, describes: bool = True
 ) -> SchemaUpdate:
     """Record in `update` the changes of a union with `new`, and return it.
 
     New columns are optional even if `new` requires them. Columns that `new` lacks stay, and
-    optional columns that it requires stay optional. `takes_descriptions`: whether columns that are
-    known take its docs and write defaults.
+    optional columns that it requires stay optional. `relaxes`: required columns that are optional
+    in `new` become so. `describes`: known columns take its docs and write defaults.
     Errors: `InvalidMetadataError` if two columns of one name have incompatible types.
     """
-    _Union(update, takes_descriptions).structs(new.as_struct, update.schema.as_struct, None)
+    _Union(update, relaxes, describes).structs(new.as_struct, update.schema.as_struct, None)
     return update
 
 
@@ -41,9 +41,10 @@ class _Partners:
 
 
 class _Union:
-    def __init__(self, update: SchemaUpdate, takes_descriptions: bool) -> None:
+    def __init__(self, update: SchemaUpdate, relaxes: bool, describes: bool) -> None:
         self._update = update
-        self._takes_descriptions = takes_descriptions
+        self._relaxes = relaxes
+        self._describes = describes
 
     def structs(self, new: StructType, known: StructType, parent: str | None) -> None:
         partners = _Partners(known, case_sensitive=self._update.case_sensitive)
@@ -81,10 +82,10 @@ class _Union:
 
     def _change(self, field: NestedField, known: NestedField) -> None:
         name, update = self._name(known), self._update
-        if known.required and not field.required:
+        if self._relaxes and known.required and not field.required:
             update.make_column_optional(name)
         self._widen(name, known.field_type, field.field_type)
-        if not self._takes_descriptions:
+        if not self._describes:
             return
         if field.doc is not None and field.doc != known.doc:
             update.update_column_doc(name, field.doc)

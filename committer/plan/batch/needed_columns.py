@@ -19,8 +19,10 @@ def record_union(update: SchemaUpdate, change: UnionByName) -> EvolvedSchema:
     other types, or with other ids than data files have."""
     wanted = parse_schema(change.schema_)
     # A writer's schema is that of the table as the writer knows it: others may have described its
-    # columns anew since.
-    evolved = union_by_name(update, wanted, takes_descriptions=not change.with_ids).apply()
+    # columns anew since. One that is typed names columns and types alone.
+    is_of_files = change.with_ids
+    union = union_by_name(update, wanted, relaxes=is_of_files, describes=not is_of_files)
+    evolved = union.apply()
     if change.with_ids:
         _check_ids(wanted, evolved.schema, change.case_sensitive)
     return evolved

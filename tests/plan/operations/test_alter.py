@@ -27,7 +27,13 @@ from committer.iceberg.updates.metadata_update import (
     apply_updates,
 )
 from committer.iceberg.values.transforms import parse_transform
-from committer.iceberg.values.types import IntegerType, LongType, NestedField, StringType
+from committer.iceberg.values.types import (
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+)
 from committer.plan.operations.alter import plan_alter
 from committer.plan.operations.conflict import Conflict, ConflictCode
 from committer.request.alterations import TableChanges
@@ -570,6 +576,19 @@ def test_a_union_whose_files_have_other_ids_is_refused() -> None:
     assert found.code is ConflictCode.INCOMPATIBLE
     assert "column `y`: the data files have it as field 3, the table as 4" in found.message
     assert names(altered(table, {**y, "with-ids": False})) == ["id", "name", "x", "y"]
+
+
+@pytest.mark.parametrize("with_ids", [False, True])
+def test_a_union_relaxes_required_columns_only_for_files_that_are_written(with_ids: bool) -> None:
+    def schema(required: bool) -> Schema:
+        inner = StructType((NestedField(3, "zip", StringType(), required),))
+        return Schema(
+            (NestedField(1, "id", LongType(), required), NestedField(2, "place", inner, required))
+        )
+
+    union = {"action": "union-by-name", "schema": print_schema(schema(False)), "with-ids": with_ids}
+    columns = altered(build_table(schema=schema(True)), union).current_schema.walk()
+    assert {column.required for _, column in columns} == {not with_ids}
 
 
 def test_a_union_with_another_type_is_refused() -> None:
