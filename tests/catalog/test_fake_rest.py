@@ -13,8 +13,7 @@ from botocore.credentials import Credentials
 from yarl import URL
 
 from committer.iceberg.metadata.snapshot import Snapshot, print_snapshot
-from committer.iceberg.updates.metadata_update_json import print_update
-from committer.iceberg.updates.requirement import print_requirement
+from committer.iceberg.updates.metadata_update_json import print_requirement, print_update
 from committer.request.table_identifier import TableIdentifier
 from tests.support.builders.table_builders import build_swap, build_table
 from tests.support.memory.memory_storage import MemoryStorage

@@ -27,8 +27,8 @@ from committer.iceberg.schema.partition_spec import print_partition_spec
 from committer.iceberg.schema.schema import print_schema
 from committer.iceberg.schema.sort_order import print_sort_order
 from committer.iceberg.updates.creation import updates_that_create
-from committer.iceberg.updates.metadata_update_json import print_update
-from committer.iceberg.updates.requirement import AssertCreate, print_requirement
+from committer.iceberg.updates.metadata_update_json import print_requirement, print_update
+from committer.iceberg.updates.requirement import AssertCreate
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier

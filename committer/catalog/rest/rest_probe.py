@@ -10,11 +10,11 @@ from committer.catalog.rest.client.rest_answer import CLOCK_AHEAD_S_MAX, Answer
 from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.client.rest_paths import identifier_json
 from committer.errors import AccessError, SettingsError
+from committer.iceberg.updates.metadata_update_json import print_requirement
 from committer.iceberg.updates.requirement import (
     AssertRefSnapshotId,
     AssertTableUUID,
     Requirement,
-    print_requirement,
 )
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier

@@ -40,8 +40,7 @@ from committer.catalog.rest.rest_table import TableAnswer, read_table_answer
 from committer.errors import CatalogUnavailableError, FrazilError, NoSuchTableError
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import AddSnapshot, RemoveSnapshots
-from committer.iceberg.updates.metadata_update_json import print_update
-from committer.iceberg.updates.requirement import print_requirement
+from committer.iceberg.updates.metadata_update_json import print_requirement, print_update
 from committer.ports.pointer_swap import (
     Committed,
     Conflict,

@@ -110,28 +110,3 @@ def _differs(what: str, expected: object, found: object) -> str | None:
 
 def _named(value: object) -> str:
     return "none" if value is None else str(value)
-
-
-# --- JSON form -----------------------------------------------------------------------------------
-
-
-def print_requirement(requirement: Requirement) -> dict[str, object]:
-    """Print the form that REST catalogs take."""
-    match requirement:
-        case AssertCreate():
-            return {"type": "assert-create"}
-        case AssertTableUUID(uuid):
-            return {"type": "assert-table-uuid", "uuid": str(uuid)}
-        case AssertRefSnapshotId(ref, snapshot_id):
-            # The null is meant: it says that there must be no such ref.
-            return {"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": snapshot_id}
-        case AssertLastAssignedFieldId(last):
-            return {"type": "assert-last-assigned-field-id", "last-assigned-field-id": last}
-        case AssertCurrentSchemaId(current):
-            return {"type": "assert-current-schema-id", "current-schema-id": current}
-        case AssertLastAssignedPartitionId(last):
-            return {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": last}
-        case AssertDefaultSpecId(default):
-            return {"type": "assert-default-spec-id", "default-spec-id": default}
-        case AssertDefaultSortOrderId(default):
-            return {"type": "assert-default-sort-order-id", "default-sort-order-id": default}

@@ -23,8 +23,8 @@ from committer.iceberg.updates.metadata_update import (
     Update,
     apply_updates,
 )
-from committer.iceberg.updates.metadata_update_json import print_update
-from committer.iceberg.updates.requirement import Requirement, print_requirement
+from committer.iceberg.updates.metadata_update_json import print_requirement, print_update
+from committer.iceberg.updates.requirement import Requirement
 from tests.iceberg.random_updates import RandomChanges, is_possible
 from tests.iceberg.rest_forms import REQUIREMENT_FORMS, UPDATE_FORMS
 from tests.iceberg.table_model import TableModel

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from committer.iceberg.updates.metadata_update_json import print_requirement
 from committer.iceberg.updates.requirement import (
     AssertCreate,
     AssertCurrentSchemaId,
@@ -18,7 +19,6 @@ from committer.iceberg.updates.requirement import (
     AssertTableUUID,
     Requirement,
     failed_requirement,
-    print_requirement,
 )
 from tests.iceberg.rest_forms import REQUIREMENT_FORMS
 from tests.support.iceberg.metadata_builders import TABLE_UUID, build_history, build_table
