@@ -280,8 +280,8 @@ CHANGES = (
     Mutant(
         "files_of_ended_tasks_stay_when_their_job_fails",
         "workers/changes/change_run.py",
-        "            delete_reported(reported.locations, table)\n",
-        "",
+        "with reported.deleted_on_failure(table.state.access, WHAT):",
+        "if True:",
         (_ROWS + "job_that_fails",),
     ),
     Mutant(

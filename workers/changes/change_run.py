@@ -27,7 +27,7 @@ from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import Command
 from workers.changes.changed_table import ChangedTable
 from workers.changes.layout.row_layout import Spread, all_columns, by_file
-from workers.changes.publish_change import PreparedChange, delete_reported, delete_written
+from workers.changes.publish_change import WHAT, PreparedChange, delete_written
 from workers.changes.spark_conditions import RowFilter
 from workers.changes.target_rows import facts, table_read
 from workers.changes.tasks.row_kinds import TYPES, RowKind
@@ -61,12 +61,8 @@ class ChangeRun:
         table, reported = self.table, ReportedFiles(self.spark)
         attempt = self.identity.attempt(table.state)
         writer = RowWriter(_target(table), table_read(table), attempt, reported, form, matches_once)
-        try:
+        with reported.deleted_on_failure(table.state.access, WHAT):
             messages = run(rows.mapInArrow(writer.write, MESSAGE_SCHEMA).collect)
-        except BaseException:
-            # No request names them. A task that still runs deletes its own.
-            delete_reported(reported.locations, table)
-            raise
         written: list[RowsWritten] = read_messages(messages)
         repeated = next((each.repeated for each in written if each.repeated), None)
         if repeated is not None:

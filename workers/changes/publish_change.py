@@ -8,7 +8,7 @@ caller, and so does this without `retries`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from committer.errors import PublishError
@@ -26,6 +26,9 @@ from workers.requests.written_epoch import WrittenEpoch
 from workers.spark.discarded_files import delete_files
 
 _log = logging.getLogger("frazil.workers")
+
+# Whose files are deleted, where the log says so.
+WHAT = "a change that did not land"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +116,7 @@ def written_epoch(
     return identity.written_epoch(table.state, prepared.operation, asked, files)
 
 
-def delete_reported(locations: Iterable[str], table: ChangedTable) -> None:
-    """Delete files that no request names, nor ever will."""
-    delete_files(locations, table.state.access, "a change that did not land")
-
-
 def delete_written(written: Sequence[RowsWritten], table: ChangedTable) -> None:
     """Delete the files of tasks that no request names, nor ever will."""
     locations = (file.file_path for each in written for file in each.files)
-    delete_reported(locations, table)
+    delete_files(locations, table.state.access, WHAT)

@@ -21,7 +21,6 @@ from workers.compaction.rewrite_groups import FileGroup, group_splits, output_fi
 from workers.compaction.rewritten_table import RewrittenTable
 from workers.compaction.row_order import RowOrder
 from workers.distribution.distribution_keys import directed
-from workers.spark.discarded_files import delete_files
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
 from workers.spark.spark_batches import spark_arrow_schema
@@ -48,15 +47,11 @@ class GroupJob:
         have a column which Spark has no type for.
         """
         order, reported = self.table.order, ReportedFiles(self.spark)
-        try:
+        with reported.deleted_on_failure(self.table.state.access, WHAT):
             written = (
                 self._as_they_come(reported) if order is None else self._in_order(order, reported)
             )
             return [file for files in read_messages(written.collect()) for file in files]
-        except BaseException:
-            # No request names them: one is made of the files of whole jobs.
-            delete_files(reported.locations, self.table.state.access, WHAT)
-            raise
 
     def _as_they_come(self, reported: ReportedFiles) -> Any:
         rows = self._rows()

@@ -6,11 +6,15 @@ tasks that had ended by then. Spark Connect has no accumulators.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.accumulators import AccumulatorParam
 from pyspark.errors import PySparkException
+
+from workers.files.store_access import StoreAccess
+from workers.spark.discarded_files import delete_files
 
 
 class _Lists(AccumulatorParam):  # type: ignore[misc]  # pyspark has no types for us
@@ -36,8 +40,13 @@ class ReportedFiles:
         if self._locations is not None:
             self._locations.add(list(locations))
 
-    @property
-    def locations(self) -> list[str]:
-        """The files that tasks have reported so far."""
-        found: list[str] = [] if self._locations is None else self._locations.value
-        return found
+    @contextmanager
+    def deleted_on_failure(self, access: StoreAccess, what: str) -> Iterator[None]:
+        """Delete the files of `what` if their job fails: no request names them. A task that still
+        runs deletes its own."""
+        try:
+            yield
+        except BaseException:
+            if self._locations is not None:
+                delete_files(self._locations.value, access, what)
+            raise

@@ -13,7 +13,6 @@ from workers.compaction.deletes.delete_task import DeletesWriter, DeletesWritten
 from workers.compaction.deletes.deletes_table import DeletesTable
 from workers.compaction.rewrite_groups import output_files
 from workers.requests.rewrite_parts import dealt
-from workers.spark.discarded_files import delete_files
 from workers.spark.reported_files import ReportedFiles
 from workers.spark.slim_tasks import slim_tasks
 from workers.spark.task_messages import MESSAGE_SCHEMA, packed, read_messages
@@ -46,12 +45,8 @@ class DeletesJob:
             return []
         writer = DeletesWriter(table.target, table.read, table.form, self.attempt, reported, parts)
         numbers = self.spark.range(0, len(parts), 1, len(parts))
-        try:
+        with reported.deleted_on_failure(table.state.access, WHAT):
             return read_messages(numbers.mapInArrow(writer.write, MESSAGE_SCHEMA).collect())
-        except BaseException:
-            # No request names them: one is made of the files of whole jobs.
-            delete_files(reported.locations, table.state.access, WHAT)
-            raise
 
     def _parts(self) -> Iterator[list[FileScanTask]]:
         """Deal the data files to tasks, of which each writes its own delete files. Those that are
