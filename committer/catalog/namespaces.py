@@ -7,7 +7,7 @@ A namespace exists if it, or one below it, was created or holds a table
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -79,6 +79,14 @@ def name_taken(identifier: TableIdentifier) -> TableAlreadyExistsError:
 def no_namespace(namespace: Namespace) -> NoSuchNamespaceError:
     """Return the error for a namespace that is not there."""
     return NoSuchNamespaceError(f"no namespace {join_namespace(namespace)}")
+
+
+def existing_name(namespace: Namespace, is_name: Callable[[str], bool]) -> str:
+    """Return the name of a namespace. One that none can have is that of an absent one."""
+    text = join_namespace(namespace)
+    if not is_name(text):
+        raise no_namespace(namespace)
+    return text
 
 
 def not_empty(namespace: Namespace) -> NamespaceNotEmptyError:

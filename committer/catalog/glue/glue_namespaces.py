@@ -16,7 +16,7 @@ from committer.catalog.glue.glue_layout import database_name, is_iceberg, is_nam
 from committer.catalog.namespaces import (
     Namespace,
     check_property_names,
-    join_namespace,
+    existing_name,
     no_namespace,
     not_empty,
 )
@@ -36,7 +36,7 @@ _PARAMETER_CHARS_MAX = 512_000
 
 async def read_database(client: GlueClient, namespace: Namespace) -> DatabaseTypeDef:
     """Read a database. Absent, also because none can be called so: `NoSuchNamespaceError`."""
-    name = _existing(namespace)
+    name = existing_name(namespace, is_name)
     with explained(client, "GetDatabase", name, absent=no_namespace(namespace)):
         return (await client.get_database(Name=name))["Database"]
 
@@ -103,7 +103,7 @@ async def list_iceberg_tables(client: GlueClient, namespace: Namespace) -> list[
 
 async def _tables(client: GlueClient, namespace: Namespace) -> dict[str, bool]:
     """Return all that a database holds by name, and whether it is a table of Iceberg."""
-    name = _existing(namespace)
+    name = existing_name(namespace, is_name)
     with explained(client, "GetTables", name, absent=no_namespace(namespace)):
         pages = client.get_paginator("get_tables").paginate(DatabaseName=name)
         return {one["Name"]: is_iceberg(one) async for page in pages for one in page["TableList"]}
@@ -125,11 +125,3 @@ def _check_properties(properties: Mapping[str, str], removed: Collection[str]) -
                 f"namespace property `{key[:_KEY_CHARS_MAX]}`: Glue takes names of up to"
                 f" {_KEY_CHARS_MAX} characters, and here a value of up to {chars_max:,}"
             )
-
-
-def _existing(namespace: Namespace) -> str:
-    """Return the name of a database. One that none can have is that of an absent one."""
-    text = join_namespace(namespace)
-    if not is_name(text):
-        raise no_namespace(namespace)
-    return text

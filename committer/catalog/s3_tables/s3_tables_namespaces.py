@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from committer.aws.client_errors import AWS_ERRORS, code_of
-from committer.catalog.namespaces import Namespace, join_namespace, no_namespace, not_empty
+from committer.catalog.namespaces import Namespace, existing_name, no_namespace, not_empty
 from committer.catalog.s3_tables.s3_tables_errors import (
     CONFLICT,
     NOT_FOUND,
@@ -54,7 +54,7 @@ async def read_namespaces(client: S3TablesClient, bucket: str) -> list[Namespace
 
 async def read_tables(client: S3TablesClient, bucket: str, namespace: Namespace) -> list[str]:
     """List the names of all tables, sorted; also those that were reserved and never created."""
-    name = _existing(namespace)
+    name = existing_name(namespace, is_name)
     with explained(client, "ListTables", name, absent=no_namespace(namespace)):
         pages = client.get_paginator("list_tables").paginate(tableBucketARN=bucket, namespace=name)
         return sorted([one["name"] async for page in pages for one in page["tables"]])
@@ -62,14 +62,6 @@ async def read_tables(client: S3TablesClient, bucket: str, namespace: Namespace)
 
 async def require_namespace(client: S3TablesClient, bucket: str, namespace: Namespace) -> None:
     """Look for a namespace. Absent, also because none can be called so: `NoSuchNamespaceError`."""
-    name = _existing(namespace)
+    name = existing_name(namespace, is_name)
     with explained(client, "GetNamespace", name, absent=no_namespace(namespace)):
         await client.get_namespace(tableBucketARN=bucket, namespace=name)
-
-
-def _existing(namespace: Namespace) -> str:
-    """Return the name of a namespace. One that none can have is that of an absent one."""
-    text = join_namespace(namespace)
-    if not is_name(text):
-        raise no_namespace(namespace)
-    return text
