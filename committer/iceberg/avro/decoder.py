@@ -91,7 +91,7 @@ class Compiler:
             value = self.compile(schema["values"], depth + 1)
             return _map(_read_string, value, is_strict=self._is_strict)
         elif kind == "bytes" and schema.get("logicalType") == "decimal":
-            return _converted(_read_bytes, _decimal(schema))
+            return _converted(read_bytes, _decimal(schema))
         else:
             return self.compile(kind, depth + 1)
         # Registered only once complete: a type cannot contain itself in this format.
@@ -124,7 +124,7 @@ class Compiler:
         self._named[str(pair["name"])] = _record(((-1, key), (-2, value)))
         if key is _read_int and value is read_long:
             return partial(read_long_map, is_strict=True) if self._is_strict else read_long_map
-        if key is _read_int and value is _read_bytes:
+        if key is _read_int and value is read_bytes:
             return partial(read_bytes_map, is_strict=True) if self._is_strict else read_bytes_map
         return _map(key, value, is_strict=self._is_strict)
 
@@ -263,7 +263,7 @@ def read_long_map(buf: bytes, position: int, *, is_strict: bool = False) -> tupl
 
 
 def read_bytes_map(buf: bytes, position: int, *, is_strict: bool = False) -> tuple[object, int]:
-    """Read as `_map(_read_int, _read_bytes)`, without its calls: bounds are the other half."""
+    """Read as `_map(_read_int, read_bytes)`, without its calls: bounds are the other half."""
     known = _read_known(buf, position, read_bounds_pairs, is_strict=is_strict)
     if known is not None:
         return known
@@ -355,10 +355,6 @@ def _read_int(buf: bytes, position: int) -> tuple[int, int]:
     return value, position
 
 
-def _read_bytes(buf: bytes, position: int) -> tuple[object, int]:
-    return read_bytes(buf, position)
-
-
 def _read_string(buf: bytes, position: int) -> tuple[object, int]:
     content, position = read_bytes(buf, position)
     try:
@@ -386,6 +382,6 @@ _PRIMITIVES: dict[str, Decoder] = {
     "long": read_long,
     "float": _floating("<f"),
     "double": _floating("<d"),
-    "bytes": _read_bytes,
+    "bytes": read_bytes,
     "string": _read_string,
 }
