@@ -46,10 +46,7 @@ def sink(
 
 
 def _append(dataframe: Any, options: Mapping[str, str]) -> None:
-    writer = dataframe.write.format("frazil").mode("append")
-    for name, value in options.items():
-        writer = writer.option(name, value)
-    writer.save()
+    dataframe.write.format("frazil").mode("append").options(**options).save()
 
 
 def _upsert(dataframe: Any, options: Mapping[str, str]) -> None:

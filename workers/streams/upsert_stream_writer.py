@@ -95,10 +95,7 @@ class UpsertStreamWriter:
         options = {**given, "distribution-mode": "none"}
         if not has_stream_writer():
             return self._writer(rows).foreachBatch(_sink(table, options)).start()
-        writer = self._writer(rows).format("frazil")
-        for name, value in options.items():
-            writer = writer.option(name, value)
-        return writer.start()
+        return self._writer(rows).format("frazil").options(**options).start()
 
 
 def _sink(table: str, given: Mapping[str, str]) -> Callable[[Any, int], None]:
