@@ -27,6 +27,19 @@ async def finish_all(calls: Iterable[Coroutine[object, object, Answer]]) -> list
     return answers
 
 
+async def finish_in_turns(
+    act: Callable[[Item], Awaitable[Answer]], items: Iterable[Item], *, at_once_max: int
+) -> list[Answer]:
+    """Act on every item, on some at once. Answers and errors as of `finish_all`."""
+    turns = asyncio.Semaphore(at_once_max)
+
+    async def in_turn(item: Item) -> Answer:
+        async with turns:
+            return await act(item)
+
+    return await finish_all(map(in_turn, items))
+
+
 class GroupCommit(Generic[Item, Answer]):
     """Hands the items of concurrent calls to `work` in groups, at most `lanes` groups at a time,
     each a fair share of what waits.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar, cast
 from uuid import UUID
 
@@ -15,6 +15,7 @@ from committer.cli.output.describe import Description
 from committer.cli.output.printing import age_text, counted
 from committer.cli.output.view import Facts, Rows, View
 from committer.errors import FrazilError, NotFoundError, SettingsError
+from committer.group_commit import finish_in_turns
 from committer.ledger_entry import ProducerEntry
 from committer.plan.ledger.ledger import read_ledger
 from committer.plan.ledger.producer_decisions import ProducerName, standings
@@ -148,13 +149,8 @@ async def _count_quarantined(quarantine: Quarantine, table_uuid: UUID | None) ->
     """
     listed = [one async for one in quarantine.list(table_uuid, skips=skips_of(table_uuid))]
     small = [one for one in listed if one.size_bytes <= RECORD_BYTES_MAX]
-    turn = asyncio.Semaphore(_READS_AT_ONCE)
-
-    async def is_answer(found: Outstanding) -> bool:
-        async with turn:
-            return await quarantine.is_told_only(found)
-
-    return len(listed) - sum(await asyncio.gather(*map(is_answer, small)))
+    answers = await finish_in_turns(quarantine.is_told_only, small, at_once_max=_READS_AT_ONCE)
+    return len(listed) - sum(answers)
 
 
 # --- Tables --------------------------------------------------------------------------------------
@@ -173,9 +169,10 @@ async def _collect_tables(
             loaded: list[LoadedTable | None] = [await catalog.load(wanted)]
             report.table_count = 1
         else:
-            names, turn = await list_tables(catalog), asyncio.Semaphore(_LOADS_AT_ONCE)
+            names = await list_tables(catalog)
             report.table_count = len(names)
-            loaded = await asyncio.gather(*(_load(catalog, name, turn, report) for name in names))
+            load = partial(_load, catalog, report)
+            loaded = await finish_in_turns(load, names, at_once_max=_LOADS_AT_ONCE)
     finally:
         await catalog.close()
     tables = [table for table in loaded if table is not None]
@@ -183,13 +180,10 @@ async def _collect_tables(
     report.landed = [landed for table in tables for landed in _landed(table)]
 
 
-async def _load(
-    catalog: Catalog, name: TableIdentifier, turn: asyncio.Semaphore, report: Report
-) -> LoadedTable | None:
+async def _load(catalog: Catalog, report: Report, name: TableIdentifier) -> LoadedTable | None:
     """Load a table; None if it cannot be read, or was dropped meanwhile."""
-    async with turn:
-        with suppress(NotFoundError):
-            return await _ask(f"table {name}", catalog.load(name), report)
+    with suppress(NotFoundError):
+        return await _ask(f"table {name}", catalog.load(name), report)
     return None
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from committer.cli.output.describe import Description
 from committer.cli.producers.producer_report import operator
@@ -16,6 +16,7 @@ from committer.errors import (
     NotFoundError,
     UnsupportedError,
 )
+from committer.group_commit import finish_in_turns
 from committer.plan.ledger.producer_decisions import ACCEPTABLE, ProducerName
 from committer.ports.queue import Doorbell
 from committer.reason import Reason
@@ -100,13 +101,7 @@ async def find_all(
     instead the answers of which no request is kept.
     """
     listed = [one async for one in parts.quarantine.list()]
-    limit = asyncio.Semaphore(_READS_AT_ONCE)
-
-    async def read(one: Outstanding) -> Quarantined | None:
-        async with limit:
-            return await _read(parts, one)
-
-    found = await asyncio.gather(*map(read, listed))
+    found = await finish_in_turns(partial(_read, parts), listed, at_once_max=_READS_AT_ONCE)
     now_ms = parts.world.now_ms()
     return [
         one

@@ -6,14 +6,13 @@ deferred and the others go on.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError, TransientError
-from committer.group_commit import finish_all
+from committer.group_commit import finish_all, finish_in_turns
 from committer.plan.commit.landed_commit import LandedCommit
 from committer.ports.world import World
 from committer.reason import Reason
@@ -102,13 +101,8 @@ class Verdicts:
         many as open its circuit breaker. The records of one round are bounded, so that other
         requests do not wait long; the next round quarantines the rest.
         """
-        limit = asyncio.Semaphore(RECORDS_AT_ONCE)
-
-        async def quarantine(one: QuarantineVerdict) -> None:
-            async with limit:
-                await self._quarantine_one(one)
-
-        await finish_all(quarantine(one) for one in _first(self._within_room(refused)))
+        taken = _first(self._within_room(refused))
+        await finish_in_turns(self._quarantine_one, taken, at_once_max=RECORDS_AT_ONCE)
 
     def _within_room(self, refused: Sequence[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
         taken: Counter[str] = Counter()

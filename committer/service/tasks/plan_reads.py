@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from committer.errors import InvalidMetadataError, NotFoundError
-from committer.group_commit import finish_all
+from committer.group_commit import finish_in_turns
 from committer.plan.operations.head import ObjectRange, Objects, ObjectsAtHand
 from committer.ports.storage import Storage
 from committer.request.table_identifier import TableIdentifier
@@ -38,16 +37,13 @@ class PlanReads:
     async def fetch(self, ranges: Collection[ObjectRange]) -> None:
         """Read these. Errors: those of the storage; `InvalidMetadataError` for a file of the table
         that does not exist."""
-        limit = asyncio.Semaphore(READS_AT_ONCE)
+        await finish_in_turns(self._fetch, ranges, at_once_max=READS_AT_ONCE)
 
-        async def fetch(one: ObjectRange) -> None:
-            async with limit:
-                content = await self._get(one)
-            if self.recent is not None and content:
-                self.recent.keep(one, content)
-            self.read[one] = content
-
-        await finish_all(fetch(one) for one in ranges)
+    async def _fetch(self, wanted: ObjectRange) -> None:
+        content = await self._get(wanted)
+        if self.recent is not None and content:
+            self.recent.keep(wanted, content)
+        self.read[wanted] = content
 
     async def _get(self, wanted: ObjectRange) -> bytes:
         try:
