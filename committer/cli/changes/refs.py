@@ -101,9 +101,8 @@ def create_branch(
     if_not_exists: _IfNotExists = False,
 ) -> None:
     """Create a branch. Producers may then publish to it."""
-    _create(
-        "branch", table, name, {**at.document(), **retention.document()}, if_not_exists, waiting
-    )
+    rest = {**at.document(), **retention.document()}
+    send(_creation("branch", table, name, rest, if_not_exists), waiting)
 
 
 @tags.command("create")
@@ -118,19 +117,14 @@ def create_tag(
 ) -> None:
     """Create a tag: a name that a snapshot keeps."""
     rest = {**at.document(), **_age("max-ref-age-ms", max_ref_age, "--max-ref-age")}
-    _create("tag", table, name, rest, if_not_exists, waiting)
+    send(_creation("tag", table, name, rest, if_not_exists), waiting)
 
 
-def _create(
-    kind: _Kind,
-    table: str,
-    name: str,
-    rest: dict[str, object],
-    if_not_exists: bool,
-    waiting: WaitOptions,
-) -> None:
+def _creation(
+    kind: _Kind, table: str, name: str, rest: dict[str, object], if_not_exists: bool
+) -> Order:
     change = {"action": f"create-{kind}", "name": name, **rest, "if-not-exists": if_not_exists}
-    send(Order(table, f"{kind} `{name}` is there", [change]), waiting)
+    return Order(table, f"{kind} `{name}` is there", [change])
 
 
 @branches.command("replace")
@@ -167,7 +161,7 @@ def remove_branch(
     table: TableArgument, name: Name, waiting: WaitOptions, if_exists: _IfExists = False
 ) -> None:
     """Remove a branch other than main. What only it needs may expire then."""
-    _remove("branch", table, name, waiting, if_exists)
+    send(_removal("branch", table, name, if_exists), waiting)
 
 
 @tags.command("remove")
@@ -176,23 +170,17 @@ def remove_tag(
     table: TableArgument, name: Name, waiting: WaitOptions, if_exists: _IfExists = False
 ) -> None:
     """Remove a tag. What only it needs may expire then."""
-    _remove("tag", table, name, waiting, if_exists)
+    send(_removal("tag", table, name, if_exists), waiting)
 
 
-def _remove(
-    kind: _Kind,
-    table: str,
-    name: str,
-    waiting: WaitOptions,
-    if_exists: bool,
-) -> None:
+def _removal(kind: _Kind, table: str, name: str, if_exists: bool) -> Order:
     change = {
         "action": "remove-snapshot-ref",
         "ref-name": name,
         "type": kind,
         "if-exists": if_exists,
     }
-    send(Order(table, f"{kind} `{name}` is removed", [change]), waiting)
+    return Order(table, f"{kind} `{name}` is removed", [change])
 
 
 # --- List ----------------------------------------------------------------------------------------
