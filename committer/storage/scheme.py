@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
 from committer.errors import SettingsError
 from committer.group_commit import finish_all
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, Storage
+from committer.storage.routed import RoutedStorage, T
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
@@ -25,7 +26,7 @@ def scheme_of(location: str) -> str:
     raise SettingsError(f"location `{location}`: expected a URI or an absolute path")
 
 
-class SchemeStorage:
+class SchemeStorage(RoutedStorage):
     """Sends each call to the adapter registered for the location's scheme (`file`, `s3`, …).
 
     One adapter may serve several schemes. It owns the adapters: `close` closes them. Those in
@@ -41,29 +42,11 @@ class SchemeStorage:
         self._adapters = dict(adapters)
         self._on_demand = dict(on_demand or {})
 
-    async def get(
-        self,
-        location: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        size_bytes_max: int | None = None,
-    ) -> bytes:
-        return await self.adapter(location).get(
-            location, offset=offset, length=length, size_bytes_max=size_bytes_max
-        )
-
-    async def head(self, location: str) -> ObjectInfo:
-        return await self.adapter(location).head(location)
-
     async def create(self, objects: Sequence[NewObject]) -> None:
         groups: dict[Storage, list[NewObject]] = {}
         for created in objects:
             groups.setdefault(self.adapter(created.location), []).append(created)
         await finish_all(adapter.create(group) for adapter, group in groups.items())
-
-    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        return await self.adapter(location).replace(location, content, etag=etag)
 
     async def delete(self, locations: Sequence[str]) -> None:
         groups: dict[Storage, list[str]] = {}
@@ -75,14 +58,11 @@ class SchemeStorage:
         async for info in self.adapter(prefix).list(prefix, skips=skips):
             yield info
 
-    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
-        return await self.adapter(folder).names(folder, starts_with=starts_with)
-
-    async def probe(self, prefix: str) -> None:
-        await self.adapter(prefix).probe(prefix)
-
     async def close(self) -> None:
         await finish_all(adapter.close() for adapter in set(self._adapters.values()))
+
+    async def _call(self, location: str, act: Callable[[Storage], Awaitable[T]]) -> T:
+        return await act(self.adapter(location))
 
     def adapter(self, location: str) -> Storage:
         """Return the adapter that serves a location. Errors: `SettingsError` if none does."""

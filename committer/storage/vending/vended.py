@@ -21,7 +21,6 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
-from typing import TypeVar
 
 from committer.errors import (
     AccessError,
@@ -36,6 +35,7 @@ from committer.ports.storage import NewObject, ObjectInfo, Storage
 from committer.ports.table_credentials import Renew, VendedCredential
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
+from committer.storage.routed import RoutedStorage, T
 from committer.storage.vending.credential_sessions import CredentialSessions
 from committer.storage.vending.vended_scopes import Cover, VendedScopes, VendedTable
 
@@ -45,10 +45,9 @@ _AT_HALF_LIFE_MS = 1 << 62
 _ASKED_AGAIN_S_MIN = 10.0
 _SESSIONS_MAX = 64
 _TABLES_MAX = 10_000
-T = TypeVar("T")
 
 
-class VendedStorage:
+class VendedStorage(RoutedStorage):
     """The `Storage` port for files of tables, and the `CredentialKeeper` of the catalog.
 
     `open_with` opens a storage with the given properties laid over the process's own. `close`
@@ -111,24 +110,6 @@ class VendedStorage:
 
     # --- The port --------------------------------------------------------------------------------
 
-    async def get(
-        self,
-        location: str,
-        *,
-        offset: int = 0,
-        length: int | None = None,
-        size_bytes_max: int | None = None,
-    ) -> bytes:
-        return await self._call(
-            location,
-            lambda storage: storage.get(
-                location, offset=offset, length=length, size_bytes_max=size_bytes_max
-            ),
-        )
-
-    async def head(self, location: str) -> ObjectInfo:
-        return await self._call(location, lambda storage: storage.head(location))
-
     async def create(self, objects: Sequence[NewObject]) -> None:
         own: list[NewObject] = []
         calls: list[Coroutine[object, object, None]] = []
@@ -144,11 +125,6 @@ class VendedStorage:
     async def _create(self, created: NewObject) -> None:
         """Create one object: of several it would not be known which exist after a refusal."""
         await self._call(created.location, lambda storage: storage.create((created,)))
-
-    async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        return await self._call(
-            location, lambda storage: storage.replace(location, content, etag=etag)
-        )
 
     async def delete(self, locations: Sequence[str]) -> None:
         groups: dict[Cover | None, list[str]] = {}
@@ -187,14 +163,6 @@ class VendedStorage:
             with _usable(cover.table):
                 async for info in storage.list(prefix, skips=skips):
                     yield info
-
-    async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
-        return await self._call(
-            folder, lambda storage: storage.names(folder, starts_with=starts_with)
-        )
-
-    async def probe(self, prefix: str) -> None:
-        await self._call(prefix, lambda storage: storage.probe(prefix))
 
     async def close(self) -> None:
         await self._sessions.close()
