@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from urllib.parse import urlencode
+from uuid import UUID
 
 import orjson
 
@@ -253,5 +254,4 @@ def _uuid7(world: World) -> str:
     time = (world.now_ms() & ((1 << 48) - 1)) << 80
     version, variant = 7 << 76, 2 << 62
     chance = ((random >> 64) & 0xFFF) << 64 | random & ((1 << 62) - 1)
-    value = f"{time | version | chance | variant:032x}"
-    return "-".join((value[:8], value[8:12], value[12:16], value[16:20], value[20:]))
+    return str(UUID(int=time | version | chance | variant))
