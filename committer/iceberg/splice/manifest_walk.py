@@ -31,7 +31,7 @@ from committer.iceberg.manifest.manifest import manifest_content, manifest_versi
 from committer.iceberg.schema.bound_forms import ANY_BOUNDS, BoundForms
 from committer.iceberg.splice.addition_maps import AdditionMaps
 from committer.iceberg.splice.entry_stepper import Walk, walk_block
-from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
+from committer.iceberg.splice.work_left import PARTITION_BYTES, TooMuchWorkError, WorkLeft
 from committer.iceberg.values.types import StructType
 from committer.reason import Reason
 
@@ -340,7 +340,7 @@ class _EntryChecker:
         partition = known.get(encoded)
         if partition is None:
             if self._left is not None:
-                self._left.take_partition()
+                self._left.take_decoded(PARTITION_BYTES)
             partition = self._decode_partition(encoded)
             if len(known) >= _PARTITIONS_KEPT:
                 known.clear()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 # A partition tuple, which is decoded once, and a block cost as much as so many decoded bytes.
-_PARTITION_BYTES = 64
+PARTITION_BYTES = 64
 _BLOCK_BYTES = 256
 
 
@@ -46,11 +46,3 @@ class WorkLeft:
         self.decoded_bytes -= size_bytes
         if self.decoded_bytes < 0:
             raise TooMuchWorkError
-
-    def take_partition(self) -> None:
-        """Take a partition tuple that was not seen before."""
-        self.take_decoded(_PARTITION_BYTES)
-
-    def take_header(self, size_bytes: int) -> None:
-        """Take a header that was not seen before: it is compared with the table, and compiled."""
-        self.take_decoded(size_bytes)

@@ -146,7 +146,8 @@ class HeaderCheck:
         known = self._fitting.get(key)
         if known is None:
             if left is not None:
-                left.take_header(header.end_offset)
+                # It was not seen before: it is compared with the table, and compiled.
+                left.take_decoded(header.end_offset)
             known = self._compare(header)
             if len(self._fitting) >= _FITTING_MAX:
                 self._fitting.clear()
