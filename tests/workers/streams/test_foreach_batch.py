@@ -40,6 +40,10 @@ class _ConnectFrame:
         self._options[name] = value
         return self
 
+    def options(self, **options: str) -> _ConnectFrame:
+        self._options |= options
+        return self
+
     def save(self) -> None:
         self.written = self._options
 

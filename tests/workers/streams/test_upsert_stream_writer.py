@@ -34,6 +34,11 @@ class _Frame:
     def writeStream(self) -> _Frame:
         return self
 
+    def options(self, **options: object) -> _Frame:
+        """Note each like an `option`, as Spark does."""
+        self.calls += [("option", *one) for one in options.items()]
+        return self
+
     def __getattr__(self, name: str) -> Any:
         def noted(*arguments: Any, **named: Any) -> _Frame:
             self.calls.append((name, *arguments, *named.items()))
