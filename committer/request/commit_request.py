@@ -179,12 +179,12 @@ class CommitRequest(Model):
 
     def is_told_only(self, reason: str, conflict: str | None) -> bool:
         """Return whether a refusal is only told: the answer is kept, and no request. That is so for
-        a client that asks to be told of its conflict, also if that has left a transaction
-        incomplete; and for a command, whose request has no files to replay.
+        a client that asks to be told of its conflict, also if that leaves a transaction incomplete;
+        and for a command without files, unless another committer may land what the catalog refused.
         """
         adds_files = bool(self.manifests or self.files)
         if self.producer.id.startswith(OPERATOR_PREFIX) and not adds_files:
-            return True
+            return reason != Reason.COMMIT_REJECTED
         is_incomplete = reason == Reason.TRANSACTION_INCOMPLETE and conflict is not None
         return self.needs.on_conflict == "fail" and (reason == Reason.CONFLICT or is_incomplete)
 

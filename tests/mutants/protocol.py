@@ -612,6 +612,13 @@ PROTOCOL = (
         ("tests/service/table/test_alterations.py -k whatever_its_producer",),
     ),
     Mutant(
+        "answer_stays_although_another_committer_has_landed_the_command",
+        "committer/request/commit_request.py",
+        "            return reason != Reason.COMMIT_REJECTED\n",
+        "            return True\n",
+        ("tests/service/table/test_alterations.py -k catalog_refuses",),
+    ),
+    Mutant(
         "refused_command_stays_in_quarantine",
         "committer/request/commit_request.py",
         "        if self.producer.id.startswith(OPERATOR_PREFIX) and not adds_files:\n",

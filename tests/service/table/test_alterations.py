@@ -218,6 +218,20 @@ async def test_of_a_refused_command_only_the_answer_is_kept_whatever_the_reason(
     assert await harness.outstanding() == []
 
 
+async def test_a_command_that_the_catalog_refuses_is_kept_as_another_committer_may_land_it() -> (
+    None
+):
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    refused = build_alter(table, ADD_X, producer=COMMAND, one_shot=True)
+    harness.catalog.plan(Fault.REJECTED)
+    await harness.publish(refused)
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert (record.reason, record.is_told_only) == (Reason.COMMIT_REJECTED, False)
+    assert (await harness.quarantine.get(record.key))[1] == refused.content
+
+
 async def test_a_refused_request_with_files_is_kept_whatever_its_producer_is_called() -> None:
     harness = ServiceHarness()
     table = await harness.create_table()
