@@ -115,6 +115,8 @@ class GlueCatalog(PointerCatalog):
         return cls(client=client, storage=storage, world=world, skip_archive=skip_archive)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
+        with absent_if_unsupported():
+            layout.table_name(identifier)
         return (await self._table(identifier)).location
 
     async def swap(self, swap: Swap) -> SwapAnswer:
@@ -188,8 +190,9 @@ class GlueCatalog(PointerCatalog):
 
     async def drop_table(self, identifier: TableIdentifier) -> None:
         """Delete the table whatever file it names then: DeleteTable has no condition."""
+        with absent_if_unsupported():
+            database, name = layout.table_name(identifier)
         await self._table(identifier)
-        database, name = layout.table_name(identifier)
         with explained(self._client, "DeleteTable", identifier, absent=no_table(identifier)):
             await self._client.delete_table(DatabaseName=database, Name=name)
 
@@ -249,10 +252,8 @@ class GlueCatalog(PointerCatalog):
         return layout.parse_table(identifier, await self._answer(identifier))
 
     async def _answer(self, identifier: TableIdentifier) -> Any:
-        """Return Glue's table as it answers it. Absent, also because none can be called so:
-        `NoSuchTableError`."""
-        with absent_if_unsupported():
-            database, name = layout.table_name(identifier)
+        """Return Glue's table as it answers it. Absent: `NoSuchTableError`."""
+        database, name = layout.table_name(identifier)
         with explained(self._client, "GetTable", identifier, absent=no_table(identifier)):
             return (await self._client.get_table(DatabaseName=database, Name=name))["Table"]
 

@@ -114,6 +114,8 @@ class S3TablesCatalog(PointerCatalog):
     # --- Reading ---
 
     async def current_location(self, identifier: TableIdentifier) -> str:
+        with absent_if_unsupported():
+            layout.table_name(identifier)
         return (await self._pointer(identifier)).location
 
     async def _pointer(self, identifier: TableIdentifier) -> TablePointer:
@@ -127,10 +129,8 @@ class S3TablesCatalog(PointerCatalog):
         return pointer
 
     async def _reservation(self, identifier: TableIdentifier) -> TablePointer:
-        """Read the pointer of a name that is in use, perhaps without a metadata file yet. Absent,
-        also because no table can be called so: `NoSuchTableError`."""
-        with absent_if_unsupported():
-            namespace, name = layout.table_name(identifier)
+        """Read the pointer of a name that is in use, perhaps without a metadata file yet."""
+        namespace, name = layout.table_name(identifier)
         action = "GetTableMetadataLocation"
         with explained(self._client, action, identifier, absent=no_table(identifier)):
             answer = await self._client.get_table_metadata_location(
@@ -253,6 +253,8 @@ class S3TablesCatalog(PointerCatalog):
 
     async def rename_table(self, identifier: TableIdentifier, to: TableIdentifier) -> None:
         layout.table_name(to)
+        with absent_if_unsupported():
+            layout.table_name(identifier)
         for _ in range(_ROUNDS_MAX):
             pointer = await self._pointer(identifier)
             await require_namespace(self._client, self._bucket, to.namespace)
