@@ -131,15 +131,9 @@ class PartitionedWriter(Discarding):
         self._locations: list[str] = []
         self._done: list[DataFile] = []
         self._buffered_bytes = 0
-        self._buffered_bytes_max = 0
         # Bytes on disk per byte in memory, as the row groups so far had it.
         self._arrow_bytes = self._disk_bytes = 1
         self._is_closed = False
-
-    @property
-    def buffered_bytes_max(self) -> int:
-        """The most bytes that waited at any moment."""
-        return self._buffered_bytes_max
 
     # --- Rows in ---------------------------------------------------------------------------------
 
@@ -193,7 +187,6 @@ class PartitionedWriter(Discarding):
 
     def _count_buffered(self, change: int) -> None:
         self._buffered_bytes += change
-        self._buffered_bytes_max = max(self._buffered_bytes_max, self._buffered_bytes)
 
     # --- Files out -------------------------------------------------------------------------------
 

@@ -44,11 +44,21 @@ def names(*, partition_id: int = 3, salt: str = "5a17") -> FileNames:
     return FileNames(partition_id, 42, ATTEMPT, salt)
 
 
+class MeasuredWriter(PartitionedWriter):
+    """Remembers the most bytes that waited at any moment."""
+
+    buffered_bytes_max = 0
+
+    def _count_buffered(self, change: int) -> None:
+        super()._count_buffered(change)
+        self.buffered_bytes_max = max(self.buffered_bytes_max, self._buffered_bytes)
+
+
 def writer_of(
     target: Target, *, limits: WriterLimits | None = None, file_names: FileNames | None = None
-) -> PartitionedWriter:
+) -> MeasuredWriter:
     file_schema = arrow_schema(target.schema)
-    return PartitionedWriter(target, file_schema, file_names or names(), limits=limits)
+    return MeasuredWriter(target, file_schema, file_names or names(), limits=limits)
 
 
 def write_rows(
