@@ -228,7 +228,7 @@ class Invariants:
                 self._taken.add(location)
 
     def _leaves_inbox(self, process: str, key: str) -> None:
-        if not self._has_ended(key, self._inbox + key):
+        if not self._has_ended(key, self._inbox + key) and not self._has_rows(key):
             self._violated("I1", f"{process} removes {key} from the inbox, which has not ended")
         elif self._landing(key) is not None:
             self._superseded.add(published_key(key))
@@ -405,7 +405,7 @@ class Invariants:
             self._violated(invariant, f"{process}: {text}")
 
     def _untrue_commit(self, key: str, receipt: Receipt) -> Problem | None:
-        landing = self._own_landing(key) or self._landing(key)
+        landing = self._own_landing(key) or self._landing(key) or self._written_off(key)
         if landing is None:
             return "I10", f"a receipt says that {key} is committed, which has not landed"
         view = self._views[landing.request.table_uuid]
@@ -562,7 +562,7 @@ class Invariants:
             and not self._differ(key)
         ):
             return "I1", f"{key} has landed, and is in quarantine for {record.reason}"
-        if is_landed or self._objects(key):
+        if is_landed or self._objects(key) or self._has_rows(key):
             return None
         if published_key(key) in self._history.discarded | self._superseded:
             return None
@@ -621,16 +621,29 @@ class Invariants:
         or put it back from quarantine: its first doorbell may be acknowledged late.
         """
         has_ended = self._has_ended(key, self._inbox + key)
-        if has_ended or published_key(key) in self._put_back | self._superseded:
-            return True
+        is_back = published_key(key) in self._put_back | self._superseded
+        return has_ended or is_back or self._written_off(key) is not None
+
+    def _written_off(self, key: str) -> Landing | None:
+        """Return a landing of the key's epoch that stands for it, also one that an operator has
+        written off: a committer may know no later metadata yet.
+        """
         sealed = self._published.get(key)
         view = self._views.get(sealed.request.table_uuid) if sealed else None
         if sealed is None or view is None:
+            return None
+        landings = view.ledger.ever_landed(sealed.request)
+        return next((one for one in landings if one.stands_for(sealed.request)), None)
+
+    def _has_rows(self, key: str) -> bool:
+        """Return whether the rows of a request are in the table by a landing that an operator has
+        had forgotten since: its duplicate may be told so, and removed, a moment later.
+        """
+        landing = self._written_off(key)
+        if landing is None:
             return False
-        # By another attempt of its epoch: a committer may know no later metadata yet.
-        return any(
-            one.stands_for(sealed.request) for one in view.ledger.ever_landed(sealed.request)
-        )
+        view = self._views[landing.request.table_uuid]
+        return landing.paths <= view.live(view.metadata) | view.taken
 
     def _landing(self, key: str) -> Landing | None:
         """Return the landing of the key's epoch."""
