@@ -21,6 +21,7 @@ from committer.plan.batch.batch_policy import INTERVAL_PROPERTY
 from committer.plan.cleanup import dangling_deletes, position_conversion
 from committer.plan.cleanup.automatic_tags import (
     EVERY_PROPERTY,
+    KEEP_DEFAULT,
     KEEP_PROPERTY,
     TAGS_MAX,
     TagPolicy,
@@ -123,8 +124,8 @@ def check_tags(properties: Mapping[str, str], *, hint: str) -> None:
     if EVERY_PROPERTY in properties and (policy is None or policy.keep_ms < policy.every_ms):
         raise typer.BadParameter(
             f"{hint}: the table would have `{EVERY_PROPERTY}={properties[EVERY_PROPERTY]}` and"
-            f" `{KEEP_PROPERTY}={properties.get(KEEP_PROPERTY, '7d')}`: expected tags to stay for 1"
-            f" to {TAGS_MAX} intervals"
+            f" `{KEEP_PROPERTY}={properties.get(KEEP_PROPERTY, KEEP_DEFAULT)}`: expected tags to"
+            f" stay for 1 to {TAGS_MAX} intervals"
         )
 
 

@@ -21,11 +21,11 @@ from committer.iceberg.updates.metadata_update import SetSnapshotRef
 
 EVERY_PROPERTY = "frazil.tags.every"
 KEEP_PROPERTY = "frazil.tags.keep"
+KEEP_DEFAULT = "7d"
 PREFIX = "frazil-"
 # Every tag is in every metadata file, some hundred bytes each.
 TAGS_MAX = 1_000
 
-_KEEP_DEFAULT_MS = 7 * 86_400_000
 _UNITS_MS = {"m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PERIOD = re.compile(r"([1-9]\d{0,5})\s*([mhd])", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,8 +43,7 @@ class TagPolicy:
         """Read a table's policy. None: no tags, also if a value cannot be read, or would keep more
         than `TAGS_MAX`."""
         every_ms = parse_period_ms(properties.get(EVERY_PROPERTY, ""))
-        keep = properties.get(KEEP_PROPERTY)
-        keep_ms = _KEEP_DEFAULT_MS if keep is None else parse_period_ms(keep)
+        keep_ms = parse_period_ms(properties.get(KEEP_PROPERTY, KEEP_DEFAULT))
         if every_ms is None or keep_ms is None or keep_ms // every_ms > TAGS_MAX:
             return None
         return cls(every_ms, keep_ms)
