@@ -25,13 +25,22 @@ from tests.support.service.several_tables import NAMES, counts, create, publish,
 VIRTUAL_TIME = True
 
 
+async def publish_many(
+    harness: ServiceHarness, tables: list[LoadedTable], count: int, *, swap_s: float = 5.0
+) -> None:
+    """Publish complete transactions, of which most wait for their turn, as the swaps are slow."""
+    harness.catalog.swap_s["db.ships"] = swap_s
+    for epoch in range(count):
+        await publish(harness, build_group(tables, epoch=epoch))
+    await harness.settle(1.0)
+
+
 async def test_a_table_that_cannot_come_holds_the_others_up_for_a_moment_only() -> None:
     """Its committer is frozen: the transaction waits, and lands once it is accepted."""
     harness = ServiceHarness()
     tables = await create(harness)
     async with harness.running():
-        for table in tables:
-            await harness.publish(build_request(table, producer="query-9"))
+        await publish(harness, [build_request(one, producer="query-9") for one in tables])
         await harness.settle(5.0)
         before = await harness.catalog.inner.load(tables[1].identifier)
         emptied = RemoveProperties((property_key("query-9"),))
@@ -56,13 +65,9 @@ async def test_a_table_whose_rounds_fail_does_not_hold_up_the_others_of_its_tran
     harness = ServiceHarness()
     tables = await create(harness)
     async with harness.running():
-        for table in tables:
-            await harness.publish(build_request(table, producer="query-9"))
+        await publish(harness, [build_request(one, producer="query-9") for one in tables])
         await harness.settle(5.0)
-        harness.catalog.swap_s["db.ships"] = 5.0
-        for epoch in range(10):
-            await publish(harness, build_group(tables, epoch=epoch))
-        await harness.settle(1.0)
+        await publish_many(harness, tables, 10)
         if state == "frozen":
             emptied = RemoveProperties((property_key("query-9"),))
             await foreign_commit(harness, tables[1], emptied)
@@ -108,10 +113,7 @@ async def test_an_outage_is_no_wait_for_a_request_that_is_missing(outage_s: floa
     harness = ServiceHarness()
     tables = await create(harness)
     async with harness.running():
-        harness.catalog.swap_s["db.ships"] = 5.0
-        for epoch in range(5):
-            await publish(harness, build_group(tables, epoch=epoch))
-        await harness.settle(1.0)
+        await publish_many(harness, tables, 5)
         harness.catalog.unavailable.update(NAMES)
         await harness.settle(outage_s)
         harness.catalog.unavailable.clear()
@@ -126,9 +128,7 @@ async def test_a_complete_transaction_may_wait_for_its_turn_for_long() -> None:
     harness = ServiceHarness()
     tables = await create(harness)
     async with harness.running():
-        harness.catalog.swap_s["db.ships"] = 50.0
-        for epoch in range(20):
-            await publish(harness, build_group(tables, epoch=epoch))
+        await publish_many(harness, tables, 20, swap_s=50.0)
         await harness.settle(720.0)
         harness.catalog.unwritable.add("db.ships")
         await harness.settle(100.0)
@@ -143,13 +143,9 @@ async def test_the_transactions_of_a_dropped_table_hold_up_no_other_request() ->
     harness = ServiceHarness()
     tables = await create(harness)
     async with harness.running():
-        for table in tables:
-            await harness.publish(build_request(table, producer="query-9"))
+        await publish(harness, [build_request(one, producer="query-9") for one in tables])
         await harness.settle(5.0)
-        harness.catalog.swap_s["db.ships"] = 5.0
-        for epoch in range(10):
-            await publish(harness, build_group(tables, epoch=epoch))
-        await harness.settle(1.0)
+        await publish_many(harness, tables, 10)
         await harness.catalog.inner.drop_table(tables[1].identifier)
         await harness.settle(120.0)
         (landed,) = await counts(harness, "db.flights")
@@ -176,8 +172,7 @@ async def test_a_transaction_that_never_lands_starves_no_other_request(
         return await inner(swaps)
 
     async with harness.running():
-        for table in tables:
-            await harness.publish(build_request(table, producer="query-9"))
+        await publish(harness, [build_request(one, producer="query-9") for one in tables])
         await harness.settle(5.0)
         monkeypatch.setattr(harness.catalog, "swap_together", swap_together)
         await publish(harness, build_group(tables))
