@@ -178,8 +178,8 @@ GROUPS = (
     Mutant(
         "table_that_stops_joins_transactions",
         "committer/service/transactions/table_transactions.py",
-        "        if self._is_stopping:\n",
-        "        if False:\n",
+        "        if self._is_stopping or not (members or self._since_s):\n",
+        "        if not (members or self._since_s):\n",
         (f"{_ABSENT} -k during_a_load",),
     ),
     Mutant(

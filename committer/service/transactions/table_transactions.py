@@ -86,12 +86,11 @@ class TableTransactions:
         wait are looked at again later.
         """
         self._foreign, self._too_many = [], []
-        if self._is_stopping:
-            return [one for one in candidates if one.request.transaction is None]
         members = [one for one in candidates if one.request.transaction is not None]
-        if not members and not self._since_s:
+        others = [one for one in candidates if one.request.transaction is None]
+        if self._is_stopping or not (members or self._since_s):
             self.report_refused()
-            return candidates
+            return others
         self._leave_ended({one.sealed.key for one in members})
         for one in members:
             self._join(one)
@@ -101,7 +100,6 @@ class TableTransactions:
         for one in members:
             if one not in called:
                 self._hold(one)
-        others = [one for one in candidates if one.request.transaction is None]
         # The batch of a transaction that is not called any more is dropped in any case.
         is_free = all(one.sealed.key not in in_flight for one in others)
         if is_free and self.is_yielding and others:

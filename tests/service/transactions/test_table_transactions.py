@@ -6,10 +6,11 @@ import pytest
 
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports.queue import Queue
+from committer.reason import Reason
 from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import NamedManifests
-from committer.service.requests.pending import Check, Pending, Waiting
+from committer.service.requests.pending import Check, Pending, Stage, Waiting
 from committer.service.telemetry.health import Health
 from committer.service.transactions import table_transactions
 from committer.service.transactions.forwarder import Forwarder
@@ -80,3 +81,17 @@ async def test_a_request_whose_batch_is_in_flight_is_passed_on(
     assert part.select([checked], [key]) == []
     await part.pass_on()
     assert key not in part.waiting
+
+
+def test_a_table_that_stops_still_tells_the_others_of_what_was_refused() -> None:
+    part, checked = part_with(ManualWorld(now_ms=0))
+    transaction, key = checked.request.transaction, checked.sealed.key
+    assert transaction is not None
+    part.refused(part.waiting.end(key, Stage.QUARANTINED), Reason.BRANCH_UNKNOWN)
+    part.stop()
+    assert part.select([], ()) == []
+    _, (_, other) = transaction.members
+    gathering = part.transactions.join(transaction, other, part)
+    refusal = part.transactions.refusal(gathering, key)
+    assert refusal is not None
+    assert refusal.reason is Reason.BRANCH_UNKNOWN
