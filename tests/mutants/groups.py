@@ -157,8 +157,8 @@ GROUPS = (
     Mutant(
         "transactions_turn_round_in_an_outage",
         "committer/service/transactions/table_transactions.py",
-        " in list(reversed(self._joined)):",
-        " in list(self._joined):",
+        "summon(*joined)",
+        "summon(*reversed(joined))",
         (f"{_ABSENT} -k order_after",),
     ),
     Mutant(

@@ -347,14 +347,14 @@ class Waiting(Collection[str]):
         until_s = self._world.monotonic_s() + delay_s
         self._deferred[pending.key] = (until_s, self._ready.pop(pending.key))
 
-    def summon(self, key: str) -> None:
-        """Put a request that is held back, or ready, before all others, if it still waits."""
-        held = self._deferred.pop(key, None)
-        if held is not None:
-            self._move(held[1], _known_stage(held[1]))
-        first = held[1] if held is not None else self._ready.pop(key, None)
-        if first is not None:
-            self._ready = {key: first, **self._ready}
+    def summon(self, *keys: str) -> None:
+        """Put requests that are held back, or ready, before all others, if they still wait."""
+        for key in keys:
+            if key in self._deferred:
+                self._make_ready(key)
+        first = {key: self._ready.pop(key) for key in keys if key in self._ready}
+        if first:
+            self._ready = {**first, **self._ready}
             self.changed.set()
 
     def recall(self) -> float | None:

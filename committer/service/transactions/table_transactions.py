@@ -288,11 +288,12 @@ class TableTransactions:
         long as if it were new, as the other tables may have had no rounds either.
         """
         self._since_s.clear()
-        # The last one first, as each is put before all others.
-        for key in list(reversed(self._joined)):
+        joined = list(self._joined)
+        # The called one last, as another one would be called in its place.
+        for key in sorted(joined, key=lambda key: key == self._called):
             if key in self._joined:
                 self._leave(key)
-                self.waiting.summon(key)
+        self.waiting.summon(*joined)
 
 
 def part_of_transaction(requests: Sequence[CheckedRequest]) -> str | None:
