@@ -307,7 +307,8 @@ class LedgerModel:
             yield "I11", f"`{key}` claims epochs {sorted(unproven)[:5]}, which never landed"
         for epoch in {landed.epoch for landed in entry.latest}:
             landing = landings.get(epoch)
-            if landing is not None and landing.proof != entry.landed(epoch):
+            # A staged snapshot to which its branch was moved proves its request by itself.
+            if landing and entry.landed(epoch) not in (landing.proof, landing.evidence):
                 yield "I11", f"`{key}` says {entry.landed(epoch)}, it landed as {landing.proof}"
 
     def _dropped(self, text: str, key: str) -> Iterator[Problem]:

@@ -64,6 +64,7 @@ FOUND_SINCE = {
     480001876: "the judge excused no receipt of a landing that another engine had unset",
     480002247: "the judge expected requests behind the open breaker of a frozen producer to end",
     490004354: "a frozen table was called for each transaction that it had joined before",
+    560004865: "the judge knew no staged snapshot that became its branch's head, and was thawed",
     550004319: "the judge knew no receipt of a landing that an operator had just written off",
     540001963: "the answer to a command stayed, refused here and landed by another committer",
     410001189: "a doorbell by the shard of another table of its transaction was never acknowledged",
