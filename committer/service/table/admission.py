@@ -96,6 +96,21 @@ class Admission:
         await self._hold(landing, state, outcome)
         return outcome
 
+    async def may_land(self, pending: Pending, state: TableState, generation: int) -> bool:
+        """Return whether a request that has joined a transaction may still land on this state,
+        without a verdict: if not, the next round gives one.
+        """
+        checker = self._checker_of(state)
+        if pending.checked is None or pending.check is None or pending.check.basis != checker.basis:
+            return False
+        answer = _answer(pending, state, checker)
+        if not isinstance(answer, NotLanded) or not pending.is_authentic:
+            return False
+        if (pending.is_shared or not answer.known) and pending.present_in != generation:
+            return False
+        table_uuid = state.metadata.require_uuid()
+        return not await self._order.held([pending.checked], state.ledger, table_uuid)
+
     async def _hold(
         self, landing: Sequence[Pending], state: TableState, outcome: AdmissionOutcome
     ) -> None:
