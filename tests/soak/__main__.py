@@ -62,10 +62,11 @@ def _transactions(options: argparse.Namespace) -> list[str]:
         catalog=options.catalog or "sqlite",
         kill_every_s=options.kill_every_s if is_killed else 0.0,
         seed=options.seed,
+        second_attempts_share=options.second_attempts_share,
     )
     findings = asyncio.run(transactions.run(trial))
     print(*findings.lines(), sep="\n")
-    return findings.violations
+    return [*findings.violations, *findings.delays]
 
 
 def _soak(options: argparse.Namespace, folder: Path, environment: dict[str, str]) -> list[str]:
@@ -123,6 +124,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tables-of-backlog", type=int, default=1)
     parser.add_argument("--transactions", type=int, help="200, or 700 with a catalog")
     parser.add_argument("--transactions-per-s", type=float, default=5.0)
+    parser.add_argument("--second-attempts-share", type=float, default=1 / 3)
     parser.add_argument(
         "--catalog", choices=transactions.CATALOGS, help="kill the committer again and again"
     )

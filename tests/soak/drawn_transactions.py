@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
 from committer.ports.pointer_swap import LoadedTable
@@ -98,11 +99,16 @@ class Draw:
     """
 
     def __init__(
-        self, seed: int, tables: Sequence[LoadedTable], targets: Sequence[tuple[int, str]]
+        self,
+        seed: int,
+        tables: Sequence[LoadedTable],
+        targets: Sequence[tuple[int, str]],
+        second_attempts_share: float,
     ) -> None:
         self._chance = random.Random(seed)
         self._tables = tables
         self._targets = iter(targets)
+        self._second_attempts_share = second_attempts_share
         self._epochs = dict.fromkeys(range(PRODUCERS), 0)
         self._number = 0
 
@@ -125,7 +131,7 @@ class Draw:
         transaction = build_transaction([self._tables[number] for number in order], id=self._uuid())
         drawn = DrawnTransaction(transaction, kind, removed=target)
         odd = target[0] if target else chance.choice(order)
-        drawn.has_second_attempts = chance.random() < 1 / 3
+        drawn.has_second_attempts = chance.random() < self._second_attempts_share
         producer = self._producer(kind)
         for number in chance.sample(order, len(order)):
             if kind is Kind.MISSING and number == odd:
@@ -158,13 +164,14 @@ class Draw:
     ) -> EncodedRequest:
         """Build one attempt of a member; each call for the same member is another attempt."""
         table, (name, epoch) = self._tables[number], producer
-        line = {"producer": name, "epoch": epoch, "nonce": self._uuid(), "sequential": False}
+        line: dict[str, Any] = {"producer": name, "epoch": epoch, "nonce": self._uuid()}
+        line["sequential"] = False  # its epochs become durable in any order
         if is_odd and drawn.kind in (Kind.RIVALS, Kind.STALE):
             sealed = self._in_conflict(drawn, table, line)
         else:
             if is_odd and drawn.kind is Kind.MALFORMED:
                 line["branch"] = "absent"
-            request = build_line(table, **line)  # type: ignore[arg-type]  # as they are
+            request = build_line(table, **line)
             file = build_file(table.metadata, request.attempt, partition=_PARTITION)
             sealed = seal(request, [build_manifest(table.metadata, [file])])
         if sealed.request.manifests:
@@ -174,7 +181,7 @@ class Draw:
         return in_transaction(sealed, drawn.transaction)
 
     def _in_conflict(
-        self, drawn: DrawnTransaction, table: LoadedTable, line: Mapping[str, object]
+        self, drawn: DrawnTransaction, table: LoadedTable, line: Mapping[str, Any]
     ) -> EncodedRequest:
         policy = self._chance.choice(("fail", "quarantine"))
         needs: dict[str, object] = {"on-conflict": policy}

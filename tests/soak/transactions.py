@@ -50,7 +50,7 @@ WAIT_S = 10
 _GRACE_S = 90.0
 _POLL_S = 0.25
 _PLAIN_PAUSE_S = 0.25
-_POLICY = PublishPolicy(wait="committed", wait_timeout_s=300.0)
+_POLICY = PublishPolicy(wait="committed", wait_timeout_s=120.0)
 _SETTINGS = {
     "FRAZIL_COMMIT__TRANSACTION_WAIT_S": str(WAIT_S),
     "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "5",
@@ -67,7 +67,8 @@ _PARTITION = (0,)
 @dataclass(frozen=True, slots=True)
 class Trial:
     """`transactions_per_s`: how many begin. `kill_every_s`: kill -9 of the committer while requests
-    come; 0: never. Then nothing fails, and waits have a bound, too.
+    come; 0: never. Then nothing fails, and waits have a bound, too. `second_attempts_share`: of the
+    transactions.
     """
 
     transactions: int = 200
@@ -75,13 +76,15 @@ class Trial:
     catalog: str = "sqlite"
     kill_every_s: float = 0.0
     seed: int = 1
+    second_attempts_share: float = 1 / 3
 
 
 @dataclass(slots=True)
 class Findings:
     """`plain_waits_s`: from the call of `publish` until the receipt. `landing_s`: from the last
     object of a transaction until its snapshots. `drained_s`: from the last request of all until the
-    inbox was empty; None: it was not. `left_count`: what was in it at the bound.
+    inbox was empty; None: it was not. `left_count`: what was in it at the bound. `violations`: what
+    is wrong in the tables; `delays`: which bounds were missed.
     """
 
     trial: Trial
@@ -96,6 +99,7 @@ class Findings:
     left_count: int = 0
     events: Counter[str] = field(default_factory=Counter)
     violations: list[str] = field(default_factory=list)
+    delays: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
         """Return the numbers, a line each."""
@@ -160,11 +164,20 @@ async def _rest_harness() -> AsyncIterator[CatalogRealHarness]:
     storage = open_storage(CatalogProperties("frazil", {}), RealWorld())
     try:
         async with FakeRest(storage, warehouse="file:///nowhere") as server:
+            keeping_time = asyncio.create_task(_keep_time(server))
             properties = {"uri": server.url, "rest.atomic-transactions": "true"}
             with catalog_real_harness(properties, **_SETTINGS) as harness:
                 yield harness
+            keeping_time.cancel()
     finally:
         await storage.close()
+
+
+async def _keep_time(server: FakeRest) -> None:
+    """Give the server's clock the time of day: it writes it into its snapshots."""
+    while True:
+        server.clock.now_ms = int(time.time() * 1000)
+        await asyncio.sleep(_POLL_S)
 
 
 @dataclass(slots=True)
@@ -195,10 +208,7 @@ class _Run:
                 for number in range(len(NAMES)):
                     tasks.create_task(self._append_all(number, connections, tasks))
                 await until(self._has_appended, "a plain append of each table")
-                await self._publish_all()
-                published_s = time.monotonic()
-                self.over.set()
-                await self._drain(published_s)
+                await self._drain(await self._publish_all())
         finally:
             await connections.close()
         await self._judge()
@@ -217,7 +227,8 @@ class _Run:
             targets += [(number, file.file_path) for file in written.files[:-1]]
             self.plain += [_Plain(number, file.file_path) for file in written.files[-1:]]
         self.tables = [await self.harness.load(name) for name in NAMES]
-        drawing = Draw(self.trial.seed, self.tables, targets)
+        share = self.trial.second_attempts_share
+        drawing = Draw(self.trial.seed, self.tables, targets, share)
         self.drawn = list(drawing.transactions(self.trial.transactions))
 
     # --- Plain appends ---------------------------------------------------------------------------
@@ -249,19 +260,21 @@ class _Run:
 
     # --- Transactions ----------------------------------------------------------------------------
 
-    async def _publish_all(self) -> None:
+    async def _publish_all(self) -> float:
+        """Publish every transaction, then end the appends; return when the last request came."""
         queue = RedisQueue(self.harness.settings.queue_url, consumer="trial")
-        over = asyncio.Event()
-        killing = asyncio.create_task(self._kill_now_and_then(over))
+        killing = asyncio.create_task(self._kill_now_and_then())
         try:
             async with self.harness.storage() as storage, asyncio.TaskGroup() as tasks:
                 for drawn in self.drawn:
                     tasks.create_task(self._publish(drawn, storage, queue))
                     await asyncio.sleep(1 / self.trial.transactions_per_s)
         finally:
-            over.set()
+            published_s = time.monotonic()
+            self.over.set()
             await killing
             await queue.close()
+        return published_s
 
     async def _publish(self, drawn: DrawnTransaction, storage: Storage, queue: RedisQueue) -> None:
         began_s = time.monotonic()
@@ -272,11 +285,11 @@ class _Run:
             await queue.announce([sending.bell])
         self.complete_ms[drawn.id] = time.time() * 1000
 
-    async def _kill_now_and_then(self, over: asyncio.Event) -> None:
+    async def _kill_now_and_then(self) -> None:
         while self.trial.kill_every_s:
             try:
                 async with asyncio.timeout(self.trial.kill_every_s):
-                    await over.wait()
+                    await self.over.wait()
                 return
             except TimeoutError:
                 await asyncio.to_thread(self.harness.signal, signal.SIGKILL)
@@ -298,7 +311,7 @@ class _Run:
     # --- The truth -------------------------------------------------------------------------------
 
     async def _judge(self) -> None:
-        findings, trial = self.findings, self.trial
+        findings = self.findings
         findings.kinds.update(drawn.kind for drawn in self.drawn)
         findings.second_attempts = sum(drawn.has_second_attempts for drawn in self.drawn)
         findings.requests = sum(len(drawn.sendings) for drawn in self.drawn)
@@ -312,15 +325,19 @@ class _Run:
             if states[plain.table].live[plain.path] != 1:
                 violations.append(f"a plain append is in {NAMES[plain.table]} not exactly once")
         violations += [f"plain append: {error}" for error in findings.plain_errors]
-        if findings.drained_s is None or findings.drained_s > DRAINED_S_MAX:
-            violations.append(f"not drained within {DRAINED_S_MAX:.0f} s of the last request")
         self._measure_landing(states)
-        if trial.kill_every_s:
-            return
-        if percentile(findings.plain_waits_s, 0.99) > PLAIN_P99_S_MAX:
-            violations.append(f"p99 of plain appends is above {PLAIN_P99_S_MAX:.0f} s")
-        if dissolved := findings.events["transaction.dissolved"]:
+        dissolved = findings.events["transaction.dissolved"]
+        if dissolved and not self.trial.kill_every_s:
             violations.append(f"{dissolved} transactions were called off, and nothing has failed")
+        self._judge_delays()
+
+    def _judge_delays(self) -> None:
+        findings = self.findings
+        if findings.drained_s is None or findings.drained_s > DRAINED_S_MAX:
+            findings.delays.append(f"not drained within {DRAINED_S_MAX:.0f} s of the last request")
+        is_slow = percentile(findings.plain_waits_s, 0.99) > PLAIN_P99_S_MAX
+        if is_slow and not self.trial.kill_every_s:
+            findings.delays.append(f"the p99 of plain appends is above {PLAIN_P99_S_MAX:.0f} s")
 
     def _read_log(self) -> None:
         for name in ("transaction.dissolved", "transaction.landed", "transaction.waiting"):
