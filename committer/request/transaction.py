@@ -13,6 +13,7 @@ from committer.request.request_model import Model, Name
 from committer.request.table_identifier import TableIdentifier
 
 TRANSACTION_TABLES_MAX = 100
+TransactionIdentity = tuple[UUID, tuple[tuple[TableIdentifier, UUID], ...]]
 TableNamePart = Annotated[Name, Field(pattern=r"^[^.]+$")]
 
 
@@ -71,3 +72,16 @@ class Transaction(Model):
     def members(self) -> tuple[tuple[TableIdentifier, UUID], ...]:
         """Its tables in one order, whatever that of the request."""
         return tuple(sorted((one.identifier, one.table_uuid) for one in self.tables))
+
+    @property
+    def first_table(self) -> UUID:
+        """The table whose owner decides about the transaction, if several committers could."""
+        (_, first), *_ = self.members
+        return first
+
+    @property
+    def identity(self) -> TransactionIdentity:
+        """Its id with its tables: a client that names other tables under the same id begins
+        another transaction.
+        """
+        return self.id, self.members

@@ -7,6 +7,7 @@ from collections.abc import Coroutine
 
 from committer.plan.batch.batch_policy import BatchPolicy
 from committer.plan.ledger.quiet_gap import GapPolicy
+from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks
 from committer.service.ingest.committer_pool import MakeTable, TableCommitters
 from committer.service.ingest.consumer import Consumer
@@ -32,7 +33,11 @@ from committer.service.table.eviction import HeldRoom
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
 from committer.service.transactions.forwarder import Forwarder
-from committer.service.transactions.gatherings import Transactions
+from committer.service.transactions.transaction_committer import (
+    TransactionConditions,
+    TransactionContext,
+)
+from committer.service.transactions.transaction_room import TransactionRoom
 from committer.settings.service_settings import Settings
 from committer.storage.inbox.ended_requests import EndedRequests
 
@@ -64,9 +69,6 @@ class ProcessWiring:
         self.held_room = HeldRoom()
         self.named = NamedManifests(world)
         self.settled = SettledByTable()
-        self.transactions = Transactions(
-            health, Forwarder(parts.queue, self.deferred), self.ownership.owns_shard
-        )
         self.foreign_entries = ForeignEntries(parts.inbox, parts.quarantine, world, metrics)
         self.recently_quarantined = RecentlyQuarantined(world)
         self.settler = Settler(
@@ -85,6 +87,18 @@ class ProcessWiring:
             world=world,
             health=health,
         )
+
+    def transaction_room(self, catalog: Catalog, tasks: asyncio.TaskGroup) -> TransactionRoom:
+        """Make the room of the transactions, whose tasks run among these."""
+        context = TransactionContext(
+            catalog=catalog,
+            world=self.parts.world,
+            metrics=self.metrics,
+            owns_shard=self.ownership.owns_shard,
+            conditions=TransactionConditions(self.health),
+            wait_s_max=self.parts.settings.commit.transaction_wait_s,
+        )
+        return TransactionRoom(context, Forwarder(self.parts.queue, self.deferred), tasks)
 
 
 class WorkWiring:

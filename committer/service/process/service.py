@@ -22,6 +22,7 @@ from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
+from committer.service.transactions.transaction_room import TransactionRoom
 from committer.settings.setting_names import named_setting
 
 # Beside the inbox and the quarantine.
@@ -61,7 +62,8 @@ class Service:
             if stop.is_set():
                 heart.cancel()
                 return
-            make_table = TableWiring(self._wiring, catalog, checks).table
+            room = self._wiring.transaction_room(catalog, tasks)
+            make_table = TableWiring(self._wiring, catalog, checks, room).table
             work = self.work = WorkWiring(self._wiring, make_table, checks, tasks)
             settler = tasks.create_task(self._wiring.settler.run(), name="settler")
             shards = tasks.create_task(
@@ -73,7 +75,7 @@ class Service:
             log.info("service.started", inbox=self._parts.settings.inbox)
             await stop.wait()
             self.health.phase = "draining"
-            await self._drain(work.tables, readers, shards)
+            await self._drain(work.tables, room, readers, shards)
             settler.cancel()
             heart.cancel()
         log.info("service.stopped")
@@ -108,7 +110,11 @@ class Service:
             await self._parts.own_storage.probe(self._parts.settings.inbox)
 
     async def _drain(
-        self, tables: TableCommitters, readers: list[asyncio.Task[None]], shards: asyncio.Task[None]
+        self,
+        tables: TableCommitters,
+        room: TransactionRoom,
+        readers: list[asyncio.Task[None]],
+        shards: asyncio.Task[None],
     ) -> None:
         """Stop reading, finish the current attempts, answer and acknowledge, and release each shard
         as soon as it is done. The other requests are redelivered.
@@ -126,6 +132,7 @@ class Service:
         except TimeoutError:
             log.warning("service.drain_exceeded", deadline_s=deadline_s)
             shards.cancel()
+            room.abandon()
             tables.abandon()
             await self._shards.abandon()
 

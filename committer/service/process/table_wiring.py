@@ -26,19 +26,23 @@ from committer.service.table.eviction import Eviction
 from committer.service.table.inflight_batch import BatchSelector
 from committer.service.table.table_committer import TableCommitter
 from committer.service.table.table_rounds import TableRounds
+from committer.service.table.transaction_part import TransactionPart
 from committer.service.table.verdicts import Verdicts
 from committer.service.tasks.recent_objects import RecentObjects, TableObjects
 from committer.service.telemetry.commit_report import CommitReport
 from committer.service.telemetry.table_condition import TableCondition
-from committer.service.transactions.table_transactions import TableTransactions
+from committer.service.transactions.transaction_room import TransactionRoom
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 
 
 class TableWiring:
     """Wires the committers of the tables of a process."""
 
-    def __init__(self, process: ProcessWiring, catalog: Catalog, checks: Checks) -> None:
+    def __init__(
+        self, process: ProcessWiring, catalog: Catalog, checks: Checks, room: TransactionRoom
+    ) -> None:
         self._process = process
+        self._room = room
         self._catalog = catalog
         self._checks = checks
         self._recent = RecentObjects()
@@ -80,19 +84,9 @@ class TableWiring:
         batches = BatchSelector(
             waiting, attempts, planner, pacer, upkeep, world, catalog.capabilities
         )
-        transactions = TableTransactions(
-            table_uuid,
-            catalog,
-            process.transactions,
-            waiting,
-            pacer.hurry,
-            world,
-            parts.settings.commit.transaction_wait_s,
-        )
         sender = SwapSender(
             identifier,
             catalog,
-            transactions,
             storage=parts.storage,
             attempts=attempts,
             condition=condition,
@@ -109,15 +103,14 @@ class TableWiring:
             observers=(cached_table, batches, pacer, verdicts, report, objects, upkeep),
         )
         admission = self._admission(identifier, table_uuid, waiting, lookup, evidence)
-        requests_max = process.policy.requests_max
         rounds = TableRounds(
             cached_table,
             admission,
             verdicts,
             batches,
             batch_committer,
-            requests_max,
-            transactions,
+            process.policy.requests_max,
+            TransactionPart(table_uuid, self._room, admission, batch_committer),
         )
         eviction = Eviction(
             waiting, batches, process.breakers, process.deferred, process.held_room, condition

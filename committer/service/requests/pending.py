@@ -17,6 +17,7 @@ from committer.plan.scheduling.backoff import retry_s
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
+from committer.request.transaction import TransactionIdentity
 from committer.service.requests.deferred_doorbells import NO_WAITERS, Waiters
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, NamedManifests
@@ -36,6 +37,7 @@ class Stage(Enum):
     RECEIVED = "received"  # the next round looks at it
     CHECKING = "checking"  # beside the rounds, as it takes long
     CHECKED = "checked"  # its content may land on the basis of its check
+    JOINED = "joined"  # checked, and outside the queue: it waits for its transaction
     IN_FLIGHT = "in flight"  # in the batch that is being committed
     DEFERRED = "deferred"  # retried later, for a reason of its own
     LANDED = "landed"  # by a commit of this committer
@@ -54,8 +56,11 @@ _VERDICTS = frozenset({Stage.DUPLICATE, Stage.QUARANTINED, Stage.LEFT_BEFORE})
 TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
     Stage.RECEIVED: _VERDICTS | {Stage.CHECKED, Stage.CHECKING, Stage.DEFERRED, Stage.RETURNED},
     Stage.CHECKING: frozenset({Stage.RECEIVED, Stage.CHECKED}),
-    Stage.CHECKED: _VERDICTS | {Stage.RECEIVED, Stage.IN_FLIGHT, Stage.DEFERRED, Stage.RETURNED},
-    Stage.IN_FLIGHT: _VERDICTS | {Stage.RECEIVED, Stage.CHECKED, Stage.DEFERRED, Stage.LANDED},
+    Stage.CHECKED: _VERDICTS
+    | {Stage.RECEIVED, Stage.JOINED, Stage.IN_FLIGHT, Stage.DEFERRED, Stage.RETURNED},
+    Stage.JOINED: frozenset({Stage.CHECKED, Stage.IN_FLIGHT, Stage.DEFERRED, Stage.RETURNED}),
+    Stage.IN_FLIGHT: _VERDICTS
+    | {Stage.RECEIVED, Stage.CHECKED, Stage.JOINED, Stage.DEFERRED, Stage.LANDED},
     Stage.DEFERRED: frozenset({Stage.RECEIVED, Stage.CHECKED}),
     **dict.fromkeys(ENDS, frozenset()),
 }
@@ -79,9 +84,11 @@ class Pending:
     operator have decided about it, since it came from a listing, from a doorbell that rang before,
     or has waited for a frozen table: it lands only while its inbox object is there. `present_in` is
     the state generation after whose load the inbox object was seen to exist. `is_authentic`: its
-    signature was checked, or need not be. `suspicion` is why an attempt with this request alone
-    failed: a verdict once fresh metadata agrees; `conflict` the code, if it is one. `named_bytes`:
-    of the manifests that were read for it. `held_bytes`: the memory that it took when it
+    signature was checked, or need not be. `known_since`: the generation of the first load of the
+    table that began after it came: the state has what its client had read. `suspicion` is why an
+    attempt with this request alone failed: a verdict once fresh metadata agrees; `conflict` the
+    code, if it is one. `named_bytes`: of the manifests that were read for it. `held_bytes`: the
+    memory that it took when it
     was deferred last.
     """
 
@@ -95,6 +102,7 @@ class Pending:
     check: Check | None = None
     present_in: int | None = None
     is_authentic: bool = False
+    known_since: int | None = None
     suspicion: Refusal | None = None
     conflict: str | None = None
     deferral_count: int = 0
@@ -106,6 +114,11 @@ class Pending:
         """Its content as the last check found it; None if there was none, or it was refused."""
         result = self.check.result if self.check is not None else None
         return result if isinstance(result, CheckedRequest) else None
+
+    @property
+    def transaction(self) -> TransactionIdentity | None:
+        transaction = self.sealed.request.transaction
+        return None if transaction is None else transaction.identity
 
     @property
     def is_large(self) -> bool:
@@ -139,7 +152,8 @@ class Pending:
 
 class Waiting(Collection[str]):
     """The requests of one table by key: those that the next round looks at (ready), in order; those
-    that are deferred; those that are checked beside the rounds.
+    that are deferred; those that are checked outside the rounds; those that have joined their
+    transactions.
 
     `changed` is set whenever one becomes ready.
     """
@@ -150,6 +164,8 @@ class Waiting(Collection[str]):
         self._ready: dict[str, Pending] = {}
         self._deferred: dict[str, tuple[float, Pending]] = {}
         self._aside: dict[str, Pending] = {}
+        self._joined: dict[str, Pending] = {}
+        self._by_transaction: dict[TransactionIdentity, dict[str, Pending]] = {}
         self._failing: dict[str, Pending] = {}
         self.changed = asyncio.Event()
         self.size_bytes = 0
@@ -159,15 +175,18 @@ class Waiting(Collection[str]):
     # --- Looking ---
 
     def __len__(self) -> int:
-        return len(self._ready) + len(self._deferred) + len(self._aside)
+        return len(self._ready) + len(self._deferred) + len(self._aside) + len(self._joined)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._ready or key in self._deferred or key in self._aside
+        return (
+            key in self._ready or key in self._deferred or key in self._aside or key in self._joined
+        )
 
     def __iter__(self) -> Iterator[str]:
         yield from self._ready
         yield from self._deferred
         yield from self._aside
+        yield from self._joined
 
     @property
     def has_ready(self) -> bool:
@@ -178,15 +197,16 @@ class Waiting(Collection[str]):
         return any(one.is_large for one in self._ready.values())
 
     def find(self, key: str) -> Pending | None:
-        """Find a request that waits: ready, deferred or set aside."""
-        found = self._ready.get(key) or self._aside.get(key)
-        return found or self._deferred.get(key, (0, None))[1]
+        """Find a request that waits: ready, joined, deferred or set aside."""
+        pending = self._ready.get(key) or self._aside.get(key) or self._joined.get(key)
+        return pending or self._deferred.get(key, (0, None))[1]
 
     def all(self) -> Iterator[Pending]:
-        """Yield every request that waits: ready, deferred or set aside."""
+        """Yield every request that waits: ready, deferred, set aside or joined."""
         yield from self._ready.values()
         yield from (pending for _, pending in self._deferred.values())
         yield from self._aside.values()
+        yield from self._joined.values()
 
     def ready(self, count_max: int) -> list[Pending]:
         """Return the first ready ones."""
@@ -217,6 +237,8 @@ class Waiting(Collection[str]):
         else:
             self._ready[pending.key] = pending
             self._count(pending, 1)
+            if (transaction := pending.transaction) is not None:
+                self._by_transaction.setdefault(transaction, {})[pending.key] = pending
         self.changed.set()
 
     def _count(self, pending: Pending, times: int) -> None:
@@ -241,6 +263,12 @@ class Waiting(Collection[str]):
         """Note that the signature was checked, or need not be."""
         pending.is_authentic = True
 
+    def loaded(self, pending: Iterable[Pending], generation: int) -> None:
+        """Note that a load of the table began after these requests had come."""
+        for request in pending:
+            if request.known_since is None:
+                request.known_since = generation
+
     def share_all(self) -> None:
         """Mark all as shared: another committer may have ended any of them in the meantime, and the
         ledger may lack epochs that an operator has removed.
@@ -250,7 +278,7 @@ class Waiting(Collection[str]):
 
     def suspect(self, key: str, suspicion: Refusal | None, conflict: str | None = None) -> None:
         """Note why an attempt with this request alone failed; None: nothing is held against it."""
-        pending = self._ready[key]
+        pending = self._at_hand(key)
         pending.suspicion, pending.conflict = suspicion, conflict
 
     def record_failed(self, pending: Pending, refusal: Refusal) -> None:
@@ -285,26 +313,39 @@ class Waiting(Collection[str]):
     def launch(self, keys: Iterable[str]) -> None:
         """Mark these as the batch in flight."""
         for key in keys:
-            self._move(self._ready[key], Stage.IN_FLIGHT)
+            self._move(self._at_hand(key), Stage.IN_FLIGHT)
 
     def withdraw(self, keys: Iterable[str]) -> None:
         """Mark these as in flight no more, if they still wait: their batch was dropped."""
-        for pending in filter(None, map(self._ready.get, keys)):
-            if pending.stage is Stage.IN_FLIGHT:
-                self._move(pending, Stage.CHECKED)
+        for key in keys:
+            pending = self._ready.get(key) or self._joined.get(key)
+            if pending is not None and pending.stage is Stage.IN_FLIGHT:
+                self._move(pending, Stage.JOINED if key in self._joined else Stage.CHECKED)
+
+    def _at_hand(self, key: str) -> Pending:
+        """Return a request that a round or a transaction may act on."""
+        return self._joined[key] if key in self._joined else self._ready[key]
+
+    def _take(self, key: str) -> Pending:
+        return self._joined.pop(key) if key in self._joined else self._ready.pop(key)
 
     def end(self, key: str, stage: Stage) -> Pending:
-        """Remove a ready request that has its verdict."""
-        pending = self._ready[key]
+        """Remove a ready or joined request that has its verdict."""
+        pending = self._at_hand(key)
         self._move(pending, stage)
         self._remove(key)
         return pending
 
     def _remove(self, key: str) -> Pending:
-        pending = self._ready.pop(key)
+        pending = self._take(key)
         self._failing.pop(key, None)
         self._count(pending, -1)
         self.drop_named(pending)
+        if (transaction := pending.transaction) is not None:
+            requests = self._by_transaction[transaction]
+            del requests[key]
+            if not requests:
+                del self._by_transaction[transaction]
         return pending
 
     def reread(self, key: str, sealed: EncodedRequest) -> None:
@@ -315,8 +356,8 @@ class Waiting(Collection[str]):
         self.add(Pending(told.key, sealed, told.durable_ms, told.waiters))
 
     def evict(self, is_evicted: Callable[[Pending], bool]) -> Iterator[Pending]:
-        """Return ready requests to the inbox, but for those in flight."""
-        for key, pending in list(self._ready.items()):
+        """Return ready and joined requests to the inbox, but for those in flight."""
+        for key, pending in [*self._ready.items(), *self._joined.items()]:
             if pending.stage is not Stage.IN_FLIGHT and is_evicted(pending):
                 yield self.end(key, Stage.RETURNED)
 
@@ -337,25 +378,18 @@ class Waiting(Collection[str]):
         pending.deferral_count += 1
         pending.held_bytes = _held_bytes(pending)
         self._failing[pending.key] = pending
-        self.hold(pending, delay_s)
-
-    def hold(self, pending: Pending, delay_s: float) -> None:
-        """Hold a ready request back that waits for those of other tables: for that long, or until
-        `summon`.
-        """
         self._move(pending, Stage.DEFERRED)
         until_s = self._world.monotonic_s() + delay_s
-        self._deferred[pending.key] = (until_s, self._ready.pop(pending.key))
+        self._deferred[pending.key] = (until_s, self._take(pending.key))
 
-    def summon(self, *keys: str) -> None:
-        """Put requests that are held back, or ready, before all others, if they still wait."""
-        for key in keys:
-            if key in self._deferred:
+    def wake(self, folders: Collection[str]) -> None:
+        """Make the deferred requests in these producers' folders ready: what they wait for may have
+        landed.
+        """
+        for key, (_, pending) in list(self._deferred.items()) if folders else ():
+            if pending.key.folder in folders:
                 self._make_ready(key)
-        first = {key: self._ready.pop(key) for key in keys if key in self._ready}
-        if first:
-            self._ready = {**first, **self._ready}
-            self.changed.set()
+                self.changed.set()
 
     def recall(self) -> float | None:
         """Make those ready whose time has come, behind the others;
@@ -371,6 +405,34 @@ class Waiting(Collection[str]):
         _, pending = self._deferred.pop(key)
         self._move(pending, _known_stage(pending))
         self._ready[key] = pending
+
+    # --- Transactions ---
+
+    def join(self, key: str) -> None:
+        """Take a checked request out of the queue until its transaction lands, or until
+        `leave_transaction`.
+        """
+        pending = self._ready[key]
+        self._move(pending, Stage.JOINED)
+        self._joined[key] = self._ready.pop(key)
+
+    def leave_transaction(self, keys: Iterable[str]) -> None:
+        """Put joined requests before all others in the queue: the next round looks at them."""
+        pending = [self._joined.pop(key) for key in keys if key in self._joined]
+        for request in pending:
+            self._move(request, Stage.CHECKED)
+        if pending:
+            self._ready = {**{request.key: request for request in pending}, **self._ready}
+            self.changed.set()
+
+    def of_transaction(self, transaction: TransactionIdentity) -> Collection[Pending]:
+        """Return the requests of a transaction, whatever their stage, in their order."""
+        return self._by_transaction.get(transaction, {}).values()
+
+    @property
+    def joined(self) -> Collection[Pending]:
+        """The requests that have joined their transactions."""
+        return self._joined.values()
 
     # --- Manifests that a request names ---
 

@@ -96,6 +96,25 @@ class Admission:
         await self._hold(landing, state, outcome)
         return outcome
 
+    async def may_land(self, pending: Pending, state: TableState, generation: int) -> bool:
+        """Return whether a request that has joined a transaction may still land on this state. If
+        not, or if that cannot be told, the next round of the table decides.
+        """
+        checker = self._checker_of(state)
+        if pending.checked is None or pending.check is None or pending.check.basis != checker.basis:
+            return False
+        answer = _answer(pending, state, checker)
+        if not isinstance(answer, NotLanded) or not pending.is_authentic:
+            return False
+        table_uuid = state.metadata.require_uuid()
+        is_proven = answer.known and not pending.is_shared
+        if not is_proven and pending.present_in != generation:
+            (place,) = await self.inbox_lookup.find_all([pending], table_uuid, generation)
+            if place is not Place.INBOX:
+                return False
+            self.waiting.present(pending, generation)
+        return not await self._order.held([pending.checked], state.ledger, table_uuid)
+
     async def _hold(
         self, landing: Sequence[Pending], state: TableState, outcome: AdmissionOutcome
     ) -> None:

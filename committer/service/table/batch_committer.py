@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from committer.errors import CatalogUnavailableError
-from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
 from committer.plan.commit.landed_commit import CommitObserver, LandedCommit
@@ -24,7 +23,6 @@ from committer.ports.pointer_swap import (
     Conflict,
     LoadedTable,
     Rejected,
-    Swap,
     SwapAnswer,
     Unknown,
 )
@@ -39,10 +37,6 @@ from committer.service.tasks.recent_objects import TableObjects
 from committer.service.tasks.steps import create_all, send_swap
 from committer.service.telemetry.log import log
 from committer.service.telemetry.table_condition import TableCondition
-from committer.service.transactions.table_transactions import (
-    TableTransactions,
-    part_of_transaction,
-)
 
 # So many equal answers that tell nothing, on a table that has not moved, may be the batch's fault:
 # some servers fail where they should refuse.
@@ -53,48 +47,29 @@ UNKNOWN_SHOWN_AFTER = 3
 
 @dataclass(eq=False)
 class SwapSender:
-    """Writes the files of an attempt, sends its swap, and records the answer in the attempt log."""
+    """Writes the files of an attempt, and records the answer to its swap in the attempt log."""
 
     identifier: TableIdentifier
     catalog: Catalog
-    transactions: TableTransactions
     storage: Storage
     attempts: AttemptLog
     condition: TableCondition
     objects: TableObjects
 
-    async def send(self, inflight: InflightBatch, plan: CommitPlan) -> SwapAnswer:
-        """Write what is not there yet, then swap.
-        Errors: those of the ports, where nothing was swapped.
-        """
-        await self._write(inflight, plan)
-        answer = await self._swap(inflight.batch.requests, plan.swap)
-        self.condition.answered(answer)
-        self._note(answer, inflight, plan)
-        return answer
-
-    async def _write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
+    async def write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
         """Write manifests that are not there yet,
-        the list and the metadata file in one parallel round."""
+        the list and the metadata file in one parallel round. Errors: those of the storage."""
         before = self.catalog.objects_before(plan.swap)
         self.attempts.sending(plan, [created.location for created in before])
-        fresh = [one for one in plan.objects if one.location not in inflight.written]
+        fresh = [created for created in plan.objects if created.location not in inflight.written]
         await create_all(self.storage, (*fresh, *before))
         self.objects.written(fresh)
-        inflight.written.update(one.location for one in fresh)
-        inflight.metadata_bytes = sum(len(one.content) for one in before) or None
+        inflight.written.update(created.location for created in fresh)
+        inflight.metadata_bytes = sum(len(created.content) for created in before) or None
 
-    async def _swap(self, requests: Sequence[CheckedRequest], swap: Swap) -> SwapAnswer:
-        """Swap for a batch of these: with the other tables of its transaction, if it is part of
-        one. Errors: as `Catalog.swap`.
-        """
-        key = part_of_transaction(requests)
-        if key is None:
-            self.transactions.passed()
-            return await send_swap(self.catalog, swap)
-        return await self.transactions.swap(key, swap)
-
-    def _note(self, answer: SwapAnswer, inflight: InflightBatch, plan: CommitPlan) -> None:
+    def answered(self, answer: SwapAnswer, inflight: InflightBatch, plan: CommitPlan) -> None:
+        """Record the answer to the swap of a plan that was written."""
+        self.condition.answered(answer)
         about: dict[str, object] = {
             "table": str(self.identifier),
             "snapshot_id": plan.snapshot_id,
@@ -140,49 +115,65 @@ class BatchCommitter:
 
     async def attempt(
         self, inflight: InflightBatch, state: TableState, *, known_before: Set[str]
-    ) -> None:
-        """Try to land it on this state. Errors: those of the ports, where nothing was swapped.
-
-        `known_before`: the keys of the requests that waited before the load of the state began; of
-        a state that was not loaded in this round, none. It may lack what the client of any other
-        request has read. A conflict of such a one proves nothing: the table is loaded, and planned
-        again.
+    ) -> int:
+        """Try to land it on this state. Return how many attempts to back off for; 0: for none.
+        `known_before`: as of `plan`. Errors: those of the ports, where nothing was swapped.
         """
         inflight.attempts += 1
         if inflight.attempts == 1:
             inflight.started_ms = self.pacer.started()
+        plan = await self.plan(inflight, state, known_before=known_before)
+        if plan is None:
+            return 0
+        await self.sender.write(inflight, plan)
+        return self.answered(inflight, plan, await send_swap(self.sender.catalog, plan.swap))
+
+    async def plan(
+        self, inflight: InflightBatch, state: TableState, *, known_before: Set[str]
+    ) -> CommitPlan | None:
+        """Plan an attempt; None: a request is in conflict, or planning failed, and the batch is
+        dropped. Errors: as `CommitPlanner.plan`.
+
+        `known_before`: the keys of the requests that waited before the load of the state began. The
+        state may lack what the client of any other request has read. A conflict of such a request
+        proves nothing: the table is loaded, and planned again.
+        """
         try:
             plan = await self.planner.plan(
                 inflight.batch, inflight.prepared, inflight.upkeep, state, inflight.attempts
             )
         except PlanCrashedError as error:
             self.batches.crashed(inflight, error)
-            return
-        if isinstance(plan, InConflict) and not plan.landed.keys() <= known_before:
-            proven = {key: one for key, one in plan.landed.items() if key in known_before}
-            self.batches.in_conflict(InConflict(proven))
+            return None
+        if not isinstance(plan, InConflict):
+            return plan
+        if not plan.landed.keys() <= known_before:
+            plan = InConflict({key: plan.landed[key] for key in plan.landed.keys() & known_before})
             self.cached_table.forget()
-            return
-        if isinstance(plan, InConflict):
-            self.batches.in_conflict(plan)
-            return
-        answer = await self.sender.send(inflight, plan)
+        self.batches.in_conflict(plan)
+        return None
+
+    def answered(self, inflight: InflightBatch, plan: CommitPlan, answer: SwapAnswer) -> int:
+        """Act on the answer to a swap. Return how many attempts to back off for; 0: for none."""
+        self.sender.answered(answer, inflight, plan)
         self.pacer.swapped()
         match answer:
             case Committed(table):
                 self._landed(inflight, plan, table)
+                return 0
             case Unknown(cause) if inflight.unanswered(cause, plan) >= EQUAL_UNKNOWNS_MAX:
                 self.cached_table.forget()
                 self.sender.condition.answered_alike(EQUAL_UNKNOWNS_MAX, cause)
                 self.batches.set_apart(inflight, CatalogUnavailableError(cause))
                 self._set_apart += 1
-                await self.pacer.back_off(inflight.attempts + self._set_apart)
+                return inflight.attempts + self._set_apart
             case Conflict() | Unknown():
                 self.cached_table.forget()
-                await self.pacer.back_off(inflight.attempts + self._set_apart)
+                return inflight.attempts + self._set_apart
             case Rejected(reason):
                 self.cached_table.forget()
                 self.batches.isolate(inflight.batch.requests, (Reason.COMMIT_REJECTED, reason))
+                return 0
             case _:
                 assert_never(answer)
 

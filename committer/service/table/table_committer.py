@@ -45,12 +45,12 @@ class TableCommitter:
         if pending.sealed.request.transaction is None:
             self.waiting.add(pending)
         else:
-            self.rounds.transactions.add(pending)
+            self.rounds.part.add(pending)
 
     def stop(self) -> None:
         """End after the current attempt; waiting requests stay unacknowledged."""
         self.pacer.stop()
-        self.rounds.transactions.stop()
+        self.rounds.part.stop()
         self.waiting.changed.set()
 
     @property
@@ -81,20 +81,29 @@ class TableCommitter:
 
     async def run(self) -> None:
         """Work until stopped, or until idle for long."""
+        if not self.is_stopping:
+            self.rounds.part.start()
         try:
             await self._work_on()
         finally:
-            # The table's next committer reports its condition.
-            self.condition.clear()
-            self.eviction.close()
-            await self.rounds.close()
-            await self.upkeep.close()
+            self.rounds.part.stop()
+            # A transaction that has the turn ends its attempt first.
+            async with self.rounds.part.turn.for_round():
+                # The table's next committer reports its condition.
+                self.condition.clear()
+                self.eviction.close()
+                await self.rounds.close()
+                await self.upkeep.close()
 
     async def _work_on(self) -> None:
         while await self._wait_for_work():
             try:
-                await self.rounds.run_one(is_turn=await self._wait_for_turn())
+                is_turn = await self._wait_for_turn()
+                async with self.rounds.part.turn.for_round():
+                    attempts = await self.rounds.run_one(is_turn=is_turn)
                 self.condition.recovered(is_sure=not self.rounds.cached_table.is_in_doubt)
+                if attempts:
+                    await self.pacer.back_off(attempts)
             except TransientError as error:
                 delay_s = backoff_s(self.condition.failures, 1.0)
                 self.condition.failed("unavailable", error)
@@ -137,14 +146,11 @@ class TableCommitter:
         return IDLE_S_MAX if is_there else NO_TABLE_S_MAX
 
     async def _wait_for_turn(self) -> bool:
-        """Wait until the next commit may start. False if it may not: a round before its turn
-        commits the table's part of a transaction alone. Other tables wait for this one meanwhile,
-        so that what many transactions have passed waits for no interval.
+        """Wait until the next commit may start. False if it may not: a request of a transaction has
+        come, and joins it in a round before that, as other tables may wait for it.
         """
         if self.rounds.batches.are_urgent:
             return True
-        if self.rounds.transactions.is_called:
-            return self.rounds.transactions.is_yielding
         if not await self.pacer.wait(self.state):
             self.rounds.cached_table.forget()
         return self.pacer.is_turn
@@ -158,5 +164,4 @@ class TableCommitter:
 
     async def _pause(self, delay_s: float) -> None:
         self.rounds.cached_table.forget()
-        self.rounds.transactions.leave_all()
         await self.pacer.pause(delay_s)

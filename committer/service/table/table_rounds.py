@@ -15,8 +15,8 @@ from committer.service.table.admission_outcome import AdmissionOutcome
 from committer.service.table.batch_committer import BatchCommitter
 from committer.service.table.cached_table import CachedTable
 from committer.service.table.inflight_batch import BatchSelector
+from committer.service.table.transaction_part import TransactionPart
 from committer.service.table.verdicts import Verdicts
-from committer.service.transactions.table_transactions import TableTransactions
 
 
 @dataclass(eq=False)
@@ -31,7 +31,7 @@ class TableRounds:
     batches: BatchSelector
     batch_committer: BatchCommitter
     requests_max: int
-    transactions: TableTransactions
+    part: TransactionPart
 
     def __post_init__(self) -> None:
         self.is_gone = False
@@ -41,38 +41,37 @@ class TableRounds:
         """The table's requests."""
         return self.admission.waiting
 
-    async def run_one(self, *, is_turn: bool = True) -> None:
-        """Run one round. `is_turn`: whether it may commit more than the table's part of a
-        transaction. Errors: `TableFrozenError`; those of the ports."""
+    async def run_one(self, *, is_turn: bool = True) -> int:
+        """Run one round. `is_turn`: whether it may commit; else requests join their transactions
+        only. Return how many attempts to back off for; 0: for none.
+        Errors: `TableFrozenError`; those of the ports."""
         try:
             state, outcome, known_before = await self._admit_on_fresh_enough()
         except NoSuchTableError:
             await self._refuse_all()
-            return
+            return 0
         self.is_gone = False
         self._decide_suspects(outcome)
         await self._conclude(outcome)
-        candidates = self.transactions.select(outcome.candidates, self.batches.keys_in_flight)
-        await self.transactions.pass_on()
+        candidates = await self.part.join(outcome.candidates)
         if not is_turn:
-            candidates = [one for one in candidates if one.request.transaction is not None]
+            return 0
         inflight = await self.batches.next(candidates, self.admission.basis, state)
-        if inflight is not None:
-            await self.batch_committer.attempt(inflight, state, known_before=known_before)
+        if inflight is None:
+            return 0
+        return await self.batch_committer.attempt(inflight, state, known_before=known_before)
 
     async def _refuse_all(self) -> None:
         self.is_gone = True
         self.batches.drop()
         self.cached_table.forget()
-        self.transactions.leave_all()
+        self.part.leave_all()
         ready, generation = self._ready(), self.cached_table.generation
         await self._conclude(await self.admission.without_table(ready, generation))
-        self.transactions.report_refused()
 
     async def _conclude(self, outcome: AdmissionOutcome) -> None:
         await self.verdicts.conclude(outcome)
-        for one in outcome.refused:
-            self.transactions.refused(one.pending, one.reason)
+        self.part.concluded(outcome)
 
     async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome, frozenset[str]]:
         """Admit on a cached table, which may lag behind: it lets requests land (the swap finds
@@ -107,6 +106,5 @@ class TableRounds:
                 outcome.refused.append(suspect)
 
     async def close(self) -> None:
-        """Cancel the checks beside the rounds; their requests stay in the inbox."""
-        self.transactions.leave_all()
+        """Cancel the checks outside the rounds; their requests stay in the inbox."""
         await self.admission.close()

@@ -54,6 +54,10 @@ class Verdicts:
             for one in commit.batch.requests
         ]
         self.endings.landed(ended, self.cached_table.known)
+        # Higher epochs of ordered producers that waited for these.
+        self.waiting.wake(
+            {pending.key.folder for pending, _ in ended if pending.sealed.request.producer.ordered}
+        )
 
     async def conclude(self, outcome: AdmissionOutcome) -> None:
         """End the duplicates, the requests that left the inbox, and those that cannot land."""

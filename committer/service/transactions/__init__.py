@@ -1,4 +1,5 @@
-"""Transactions over several tables: their requests are gathered, and land by one swap.
+"""Transactions over several tables: they wait in a room of their own until a request of each table
+is durable and checked, and then take the commit turns of their tables.
 
-Each table plans and judges its own part in its own rounds; what a table is and holds is not here.
+How a table plans and judges its part is not here.
 """

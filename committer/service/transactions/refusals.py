@@ -32,7 +32,7 @@ _NOT_TOLD = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedMember:
     """The request that was refused: its table, and the reason. `conflict`: the code of a conflict
     that is only reported to its client."""
 
@@ -46,7 +46,7 @@ class Refusals:
     """By the transaction, with its tables; the newest ones."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[Hashable, Refusal] = OrderedDict()
+        self._known: OrderedDict[Hashable, RefusedMember] = OrderedDict()
 
     def note(
         self,
@@ -54,16 +54,15 @@ class Refusals:
         request: CommitRequest,
         reason: Reason,
         conflict: str | None = None,
-    ) -> bool:
-        """Note a refusal, of a conflict with its code; return whether the other requests of its
-        transaction are to be told."""
+    ) -> None:
+        """Note a refusal, of a conflict with its code, unless it says nothing about the others."""
         if reason in _NOT_TOLD:
-            return False
+            return
         told = conflict if request.needs.on_conflict == "fail" else None
-        self._known[transaction] = Refusal(request.table_uuid, request.identifier, reason, told)
+        member = RefusedMember(request.table_uuid, request.identifier, reason, told)
+        self._known[transaction] = member
         while len(self._known) > REFUSALS_MAX:
             self._known.popitem(last=False)
-        return True
 
     def came(self, transaction: Hashable, table_uuid: UUID) -> None:
         """Forget the refusal of a table of which another request has come that may land."""
@@ -71,7 +70,7 @@ class Refusals:
         if known is not None and known.table_uuid == table_uuid:
             del self._known[transaction]
 
-    def find(self, transaction: Hashable, key: str) -> Refusal | None:
+    def find(self, transaction: Hashable, key: str) -> RefusedMember | None:
         """Return the refusal that keeps a request from landing. None to a replay: all requests of
         its transaction are replayed one by one, and it waits for them.
         """

@@ -26,6 +26,7 @@ SERVICE = ROOT / "committer/service"
 WAYS = [
     [Stage.CHECKED, Stage.IN_FLIGHT, Stage.LANDED],
     [Stage.CHECKED, Stage.IN_FLIGHT, Stage.CHECKED, Stage.RETURNED],
+    [Stage.CHECKED, Stage.JOINED, Stage.IN_FLIGHT, Stage.JOINED, Stage.CHECKED, Stage.DUPLICATE],
     [Stage.CHECKING, Stage.RECEIVED, Stage.QUARANTINED],
     [Stage.DEFERRED, Stage.RECEIVED, Stage.LEFT_BEFORE],
     [Stage.CHECKED, Stage.IN_FLIGHT, Stage.DUPLICATE],

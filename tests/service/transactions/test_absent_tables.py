@@ -14,7 +14,7 @@ from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import GroupAnswer, LoadedTable, Swap
 from committer.ports.queue import shard_of
 from committer.request.table_identifier import TableIdentifier
-from tests.support.builders.request_builders import build_request
+from tests.support.builders.request_builders import build_request, ordered
 from tests.support.builders.transactions import build_group
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.service.outside import foreign_commit
@@ -92,13 +92,13 @@ async def test_a_table_whose_rounds_fail_does_not_hold_up_the_others_of_its_tran
     assert await harness.outstanding() == []
 
 
-async def test_transactions_land_in_their_order_after_an_outage() -> None:
+async def test_transactions_of_ordered_producers_land_in_their_order_after_an_outage() -> None:
     harness = ServiceHarness()
     tables = await create(harness)
     expected = []
     harness.catalog.plan(Fault.UNAVAILABLE)
     for epoch in range(5):
-        requests = build_group(tables, epoch=epoch)
+        requests = [ordered(request) for request in build_group(tables, epoch=epoch)]
         assert requests[0].request.transaction is not None
         expected.append(str(requests[0].request.transaction.id))
         await publish(harness, requests)

@@ -13,8 +13,7 @@ from committer.request.needs import Needs
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import seal_request
 from committer.service.requests import large_requests
-from committer.service.transactions import table_transactions
-from committer.service.transactions.table_transactions import IN_A_ROW_MAX
+from committer.service.table import transaction_part
 from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import (
     LARGE_FILES,
@@ -95,7 +94,7 @@ async def test_a_request_is_passed_by_a_bounded_number_of_transactions(interval_
     """However many are complete, and though its table commits once an hour else."""
     harness = ServiceHarness(min_interval_ms=interval_ms)
     tables = await create(harness)
-    count = 3 * IN_A_ROW_MAX
+    count = 48
     for epoch in range(count):
         await publish(harness, build_group(tables, epoch=epoch))
     async with harness.running():
@@ -106,7 +105,8 @@ async def test_a_request_is_passed_by_a_bounded_number_of_transactions(interval_
         await harness.publish(build_request(tables[0], producer="lone"))
         await harness.settle(60.0)
     without = [one is None for one in await transactions(harness, NAMES[0])]
-    assert without.index(True) == IN_A_ROW_MAX
+    # Those that had landed when it came, the one that had the turn, and one that was next.
+    assert without.index(True) <= 5
     assert len(without) == count + 1
     assert await harness.outstanding() == []
 
@@ -531,7 +531,7 @@ async def test_a_called_transaction_does_not_pass_the_batch_in_flight() -> None:
 async def test_a_flood_of_incomplete_transactions_waits_in_the_inbox_and_delays_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table_transactions, "HELD_MAX", 10)
+    monkeypatch.setattr(transaction_part, "JOINED_MAX", 10)
     harness = ServiceHarness()
     tables = await create(harness)
     async with harness.running(reconcile_interval_s=10.0):
@@ -556,7 +556,7 @@ async def test_large_requests_of_incomplete_transactions_leave_room_to_other_tab
     other = await harness.create_table("db.other")
     size_bytes = len(large(other, "x").content)
     monkeypatch.setattr(large_requests, "IN_HAND_BYTES_MAX", 9 * size_bytes // 2)
-    monkeypatch.setattr(table_transactions, "HELD_LARGE_BYTES_MAX", 9 * size_bytes // 8)
+    monkeypatch.setattr(transaction_part, "JOINED_LARGE_BYTES_MAX", 9 * size_bytes // 8)
     transactions = [build_transaction(tables[:2]) for _ in range(4)]
     first, second = (
         [

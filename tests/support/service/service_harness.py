@@ -160,8 +160,9 @@ class ServiceHarness:
         )
         wiring.policy = self.policy
         await wiring.signatures.load()
-        make_table = TableWiring(wiring, self.catalog, self.checks).table
         async with asyncio.TaskGroup() as tasks:
+            room = wiring.transaction_room(self.catalog, tasks)
+            make_table = TableWiring(wiring, self.catalog, self.checks, room).table
             work = self.work = WorkWiring(wiring, make_table, self.checks, tasks)
             sharing = shards.run(work.hand_over.release_shards)
             loops = (wiring.settler.run(), wiring.signatures.run(), sharing)
@@ -171,6 +172,7 @@ class ServiceHarness:
             finally:
                 for task in running:
                     task.cancel()
+                room.abandon()
                 work.tables.abandon()
 
     def _parts(self, reconcile_interval_s: float, reconcile_age_s: float) -> RequestParts:
