@@ -159,7 +159,10 @@ class FaultyCatalog(_Port):
 
     async def current_location(self, identifier: TableIdentifier) -> str:
         return await self._call(
-            "current_location", lambda: self._inner.current_location(identifier), str(identifier)
+            "current_location",
+            lambda: self._inner.current_location(identifier),
+            str(identifier),
+            tables=(identifier,),
         )
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
@@ -182,6 +185,7 @@ class FaultyCatalog(_Port):
             lost=Unknown,
             refused=refused or (lambda: self._refused(swap)),
             resent=resent,
+            tables=(swap.base.identifier,),
         )
 
     async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
@@ -192,6 +196,7 @@ class FaultyCatalog(_Port):
             lost=Unknown,
             refused=lambda: [self._refused(swap) for swap in swaps][-1],
             resent=_group_resent,
+            tables=[swap.base.identifier for swap in swaps],
         )
 
     def _refused(self, swap: Swap) -> Rejected:

@@ -21,7 +21,7 @@ from tests.simulation.rows import WrittenRows
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken promise: the invariant (`I1` to `I22`), what was found, and when (ms)."""
+    """A broken promise: the invariant (`I1` to `I23`), what was found, and when (ms)."""
 
     invariant: str
     text: str

@@ -29,6 +29,7 @@ from committer.request.receipt_model import Receipt, ReceiptState
 from committer.request.request_format import EncodedRequest, read_request
 from committer.request.request_key import inbox_key, published_key
 from committer.request.table_identifier import TableIdentifier
+from committer.request.transaction import Transaction
 from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
 from committer.storage.inbox.inbox import QuarantineRecord, read_quarantined
 from tests.simulation.history import History
@@ -97,8 +98,13 @@ class Invariants:
         self._views: dict[UUID, TableView] = {}
         self._by_name: dict[TableIdentifier, UUID] = {}
         self._published: dict[str, EncodedRequest | None] = {}
-        # In which order they became durable.
+        # In which order they became durable, and when (ms): of several times, the last.
         self._order: dict[str, int] = {}
+        self._durable_ms: dict[str, int] = {}
+        # The requests of each transaction.
+        self._members: dict[object, list[str]] = defaultdict(list)
+        # Swaps of other engines that have landed.
+        self.foreign_commits = 0
         self._written: dict[str, bytes] = {}
         # Ended by a landing, whatever became of that since; by published key, as all sets here.
         self._superseded: set[str] = set()
@@ -200,6 +206,7 @@ class Invariants:
         return landing.request.attempt == request.attempt
 
     def _note_request(self, key: str, content: bytes) -> None:
+        self._durable_ms[key] = self._history.now_ms()
         try:
             sealed = read_request(content, key=key)
         except InvalidRequestError:
@@ -209,6 +216,7 @@ class Invariants:
             request = sealed.request
             name = request.producer.id, request.epoch, str(request.attempt)
             self._by_attempt[name].append(key)
+            self._members[_transaction_name(request)].append(key)
         self._published[key] = sealed
         self._order.setdefault(key, len(self._order))
 
@@ -265,6 +273,7 @@ class Invariants:
             self._in_order(process, view, swap)
             self._forgotten(process, view, swap)
             return
+        self.foreign_commits += 1
         self._history.decided.update((view.table_uuid, name) for name in _changed_entries(swap))
         if process in self._history.operators:
             view.forgive(swap.metadata, _changed_entries(swap))
@@ -438,9 +447,8 @@ class Invariants:
         """Return the requests in the inbox, and those in quarantine that another committer has
         landed: a committer finds these out soon.
         """
-        waiting = [location[len(self._inbox) :] for location in self._below(self._inbox)]
         refused = [key for key in self._published if published_key(key) in self._refused]
-        return waiting + [key for key in sorted(refused) if self._is_untrue(key)]
+        return self.waiting() + [key for key in sorted(refused) if self._is_untrue(key)]
 
     def _is_untrue(self, key: str) -> bool:
         record = self._record(key) if self._own_landing(key) is not None else None
@@ -467,13 +475,47 @@ class Invariants:
             transaction = sealed.request.transaction if sealed else None
             if sealed is None or transaction is None:
                 continue
-            name = transaction.id, transaction.members
+            name = _transaction_name(sealed.request)
             members[name] = {uuid for _, uuid in transaction.members}
             if self._own_landing(key) is not None:
                 landed[name].add(sealed.request.table_uuid)
         for known, found in landed.items():
             if found != members[known]:
                 self._violated("I18", f"transaction {known} has landed on {found} only")
+
+    # --- What waits ------------------------------------------------------------------------------
+
+    def waiting(self) -> list[str]:
+        """Return the requests in the inbox."""
+        return [location[len(self._inbox) :] for location in self._below(self._inbox)]
+
+    def durable_ms(self, key: str) -> int:
+        return self._durable_ms.get(key, 0)
+
+    def transaction_of(self, key: str) -> Transaction | None:
+        sealed = self._published.get(key)
+        return sealed.request.transaction if sealed else None
+
+    def members_of(self, key: str) -> Sequence[str]:
+        """Return the requests of the transaction of this one, or this one alone."""
+        sealed = self._published.get(key)
+        if sealed is None or sealed.request.transaction is None:
+            return (key,)
+        return self._members[_transaction_name(sealed.request)]
+
+    def may_land(self, key: str, transaction: Transaction) -> bool:
+        """Return whether each table has a request of the transaction, none is in quarantine, and
+        none has to wait for an operator or for a lower epoch."""
+        members = self.members_of(key)
+        missing = {str(uuid) for _, uuid in transaction.members} - {one[:36] for one in members}
+        return not missing and not any(
+            self._exists(self._quarantine + one) or self.may_wait(one) or self.waits_for_lower(one)
+            for one in members
+        )
+
+    def waits_for_lower(self, key: str) -> bool:
+        """Return whether a lower epoch of its ordered producer waits or is in quarantine."""
+        return next(self._before(key), None) is not None
 
     def may_wait(self, key: str) -> bool:
         """Return whether the request may wait for an operator, as its table was restored, a lower
@@ -717,6 +759,12 @@ class Invariants:
 
     def _violated(self, invariant: str, text: str) -> None:
         self._history.violated(invariant, text)
+
+
+def _transaction_name(request: CommitRequest) -> object:
+    """Return what all requests of one transaction share; None without any."""
+    transaction = request.transaction
+    return None if transaction is None else (transaction.id, transaction.members)
 
 
 def _permissions(table_uuid: UUID, metadata: TableMetadata, name: str) -> set[str]:

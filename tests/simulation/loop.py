@@ -90,6 +90,9 @@ class SimLoop(VirtualTimeLoop):
         """Resume a process with the steps that have come in the meantime."""
         self._ready.extend(self._held.pop(process, ()))
 
+    def is_paused(self, process: str) -> bool:
+        return process in self._held
+
     # As the base class does it, without what it checks for those who debug.
 
     def call_soon(

@@ -25,8 +25,8 @@ RESTART_S_MAX = 8.0
 class Stage:
     """Shared by all processes of a run: chance, faults, and onlookers.
 
-    `slowness` stretches every way on the wire. `outages`: ports whose server is away.
-    `late`: effects that are still to come, long after their call.
+    `slowness` stretches every way on the wire. `outages`: ports whose server is away, and tables
+    that their catalog cannot reach. `late`: effects that are still to come, long after their call.
     """
 
     seed: int

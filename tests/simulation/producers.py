@@ -372,8 +372,8 @@ class Malformed:
 # --- Files ---------------------------------------------------------------------------------------
 
 
-def open_publisher(ports: Ports) -> Publisher:
-    """Open the real publisher on a process's ports."""
+def open_publisher(ports: Ports, *, rings: bool = True) -> Publisher:
+    """Open the real publisher on a process's ports. `rings`: it announces its requests."""
     return Publisher(
         catalog_name=CATALOG,
         tables=TableCache(
@@ -381,7 +381,7 @@ def open_publisher(ports: Ports) -> Publisher:
         ),
         inbox=ports.inbox,
         quarantine=ports.quarantine,
-        queue=ports.queue,
+        queue=ports.queue if rings else None,
         world=ports.world,
     )
 

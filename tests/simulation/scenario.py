@@ -28,6 +28,7 @@ from tests.simulation.changers import Changer, ChangerPlan
 from tests.simulation.doublers import Adopter, Claimant, Repeater
 from tests.simulation.faults import Call, Fault
 from tests.simulation.foreign import HARMLESS, TO_REFS, TO_ROWS, Deed, Foreign, ForeignPlan
+from tests.simulation.groups import GroupPlan, GroupWriter
 from tests.simulation.jobs import OF_ROWS
 from tests.simulation.operators import LedgerOperator, OperatorPlan, QuarantineOperator
 from tests.simulation.pace import PACES, SPARSE, CommitPacer
@@ -54,6 +55,7 @@ class Fate(Enum):
     QUEUE_AWAY = "the queue is away"
     STORAGE_AWAY = "the storage is away"
     CATALOG_AWAY = "the catalog is away"
+    TABLE_AWAY = "one table is away"
     COMMITTER_CRASHES = "a committer crashes"
     COMMITTER_PAUSES = "a committer stands still"
     COMMITTER_DRAINS = "a committer is told to end"
@@ -142,8 +144,15 @@ def draw_scenario(
     seed: int, pace: CommitPacer | None = None, catalog: SimCatalog = SimCatalog.DYNAMODB
 ) -> Scenario:
     """Draw the scenario of a seed, at a pace that is drawn if it is not given. The catalog changes
-    nothing else of it.
+    nothing else of it, but that only one that can has transactions in a third of the seeds.
     """
+    return _with_groups(draw_without_groups(seed, pace, catalog))
+
+
+def draw_without_groups(
+    seed: int, pace: CommitPacer | None = None, catalog: SimCatalog = SimCatalog.DYNAMODB
+) -> Scenario:
+    """Draw the scenario that a seed has had before `groups`: what was found by it means that."""
     if pace is None:
         pace = rng(seed, "pace").choice(PACES)
     chance = rng(seed, "scenario")
@@ -326,6 +335,55 @@ def _with_transfers(scenario: Scenario) -> Scenario:
     return replace(scenario, roles=(*scenario.roles, role))
 
 
+# Of all seeds: those with clients whose transactions meet, and most of what may befall them.
+_GROUPS = 1 / 3
+_OF_GROUPS = (
+    *(Fate.TABLE_AWAY, Fate.TABLE_AWAY, Fate.TABLE_AWAY),
+    *(Fate.COMMITTER_DRAINS, Fate.COMMITTER_DRAINS, Fate.COMMITTER_CRASHES),
+    *(Fate.COMMITTER_PAUSES, Fate.QUEUE_TRIMMED),
+)
+
+
+def _with_groups(scenario: Scenario) -> Scenario:
+    """Add, in a third of the seeds, transactions with second attempts of an epoch, and in the same
+    seeds outages of one table and shards that move; all other seeds stay as they are."""
+    chance = rng(scenario.seed, "groups")
+    if chance.random() >= _GROUPS or scenario.catalog is not SimCatalog.DYNAMODB:
+        return scenario
+    missing = range(len(scenario.tables), chance.choice((2, 2, 3)))
+    added = (build_sim_table(scenario.seed, f"flights{number}") for number in missing)
+    tables = (*scenario.tables, *added)
+    roles = [
+        _drawn_group(chance, f"group-{one}", len(tables)) for one in range(chance.choice((1, 2, 3)))
+    ]
+    until_s = min(scenario.play_s, 20.0)
+    events = tuple(
+        Event(chance.uniform(0.0, until_s), chance.choice(_OF_GROUPS), chance.random())
+        for _ in range(chance.choice((0, 1, 2, 3, 5)))
+    )
+    replicas = max(scenario.replicas, chance.choice((1, 2, 2, 3)))
+    return replace(
+        scenario,
+        tables=tables,
+        roles=(*scenario.roles, *roles),
+        events=scenario.events + events,
+        replicas=replicas,
+    )
+
+
+def _drawn_group(chance: random.Random, name: str, tables: int) -> Role:
+    """Return a client on two tables or more, in an order of its own."""
+    plan = GroupPlan(
+        epochs=chance.randint(3, 15),
+        pause_s=chance.choice((0.02, 0.1, 0.5)),
+        repeats=chance.choice((0.0, 0.3, 0.6)),
+        conflicts=chance.choice((0.0, 0.3, 0.5)),
+        forgets=chance.choice((0.0, 0.0, 0.15)),
+        holds=chance.choice((0.0, 0.2, 0.5)),
+    )
+    return group_role(name, plan, chance.sample(range(tables), chance.randint(2, tables)))
+
+
 def _weights(seed: int, chance: random.Random) -> dict[Fault, float]:
     """Draw the weights; `HELD` has its own source and is often 0, so older seeds stay the same."""
     weights = {
@@ -463,7 +521,7 @@ def _foreign_plan(chance: random.Random, pace: CommitPacer) -> ForeignPlan:
 
 def _events(chance: random.Random, pace: CommitPacer) -> tuple[Event, ...]:
     count = chance.choice((0, 0, 1, 2, 4))
-    fates = tuple(Fate)
+    fates = tuple(fate for fate in Fate if fate is not Fate.TABLE_AWAY)
     return tuple(
         Event(chance.uniform(0.0, pace.fates_s), chance.choice(fates), chance.random())
         for _ in range(count)
@@ -502,6 +560,16 @@ def transfer_role(name: str, epochs: int, pause_s: float, forgets: float = 0.0) 
             pause_s=pause_s,
             forgets=forgets,
             seed=seed,
+        ),
+    )
+
+
+def group_role(name: str, plan: GroupPlan, numbers: Sequence[int]) -> Role:
+    """Return a client whose transactions are over the tables of these numbers."""
+    return Role(
+        name,
+        lambda seed, tables: GroupWriter(
+            name, [tables[number].identifier for number in numbers], plan, seed=seed
         ),
     )
 

@@ -14,6 +14,7 @@ from tests.simulation.faults import Fault, Faults
 from tests.simulation.forgetting import forgetting
 from tests.simulation.history import History, Violation
 from tests.simulation.invariants import Invariants
+from tests.simulation.liveness import Liveness
 from tests.simulation.loop import SimLoop, StuckError
 from tests.simulation.observed import ObservedCatalog
 from tests.simulation.process import Process, Stage
@@ -49,6 +50,8 @@ class Outcome:
     conflicts: Counter[tuple[str, str]]
     virtual_s: float
     steps: int
+    longest_s: float = 0.0
+    longest: str = ""
 
     @property
     def kind(self) -> str | None:
@@ -90,6 +93,13 @@ class Simulation:
             breaker_threshold=scenario.settings.service.breaker_threshold,
         )
         self.replicas: list[Process] = []
+        self.liveness = Liveness(
+            self.invariants,
+            self.stage,
+            self.replicas,
+            interval_s=_interval_s(scenario),
+            transaction_wait_s=scenario.settings.commit.transaction_wait_s,
+        )
         self.actors: list[Process] = []
         self._happened: list[Event] = []
 
@@ -120,6 +130,8 @@ class Simulation:
             self.invariants.conflicts,
             self.loop.time(),
             self.loop.steps,
+            self.liveness.longest_s,
+            self.liveness.longest,
         )
 
     # --- The play --------------------------------------------------------------------------------
@@ -166,6 +178,7 @@ class Simulation:
             if all(actor.is_done for actor in self.actors):
                 return
             await asyncio.sleep(LOOK_S)
+            self.liveness.look()
         for actor in self.actors:
             actor.kill()
 
@@ -173,6 +186,7 @@ class Simulation:
         self.trace.add("fate", "faults end")
         self.faults.is_on = False
         self.stage.outages.clear()
+        self.liveness.disturbed()
         for process in self.replicas:
             process.come_back()
 
@@ -216,6 +230,7 @@ class Simulation:
                 self.history.violated("I15", f"after {limit_s:.0f} s: {why_not()}")
                 return
             await asyncio.sleep(LOOK_S)
+            self.liveness.look()
 
     # --- Fate ------------------------------------------------------------------------------------
 
@@ -224,6 +239,7 @@ class Simulation:
             return
         self.trace.add("fate", event.fate.value)
         self._happened.append(event)
+        self.liveness.disturbed()
         queue = self.servers.queue
         replica = self.replicas[int(event.chance * len(self.replicas))]
         match event.fate:
@@ -240,6 +256,9 @@ class Simulation:
                 self._outage("storage", event.chance)
             case Fate.CATALOG_AWAY:
                 self._outage("catalog", event.chance)
+            case Fate.TABLE_AWAY:
+                number, share = divmod(event.chance * len(self._scenario.tables), 1.0)
+                self._outage(str(self._scenario.tables[int(number)].identifier), share)
             case Fate.COMMITTER_CRASHES:
                 replica.crash()
             case Fate.COMMITTER_PAUSES:
@@ -279,3 +298,15 @@ class Simulation:
             if not left:
                 return
             await asyncio.wait(left)
+
+
+def _interval_s(scenario: Scenario) -> float:
+    """Return the longest that a committer lets pass between two commits of a table, with the gap
+    that it leaves to other engines.
+    """
+    # A committer that restarts otherwise takes one a second where its batches are small.
+    intervals_ms = [1_000, scenario.settings.commit.min_interval_ms]
+    for table in scenario.tables:
+        own = table.metadata.properties.get("frazil.commit.min-interval-ms", "0")
+        intervals_ms.append(int(own))
+    return (max(intervals_ms) + scenario.settings.commit.yield_to_others_ms) / 1000

@@ -7,11 +7,12 @@ the caller (of a swap: `Unknown`) once its time is up.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from committer.errors import AccessError, FrazilError
+from committer.request.table_identifier import TableIdentifier
 from tests.simulation.faults import PROCESS_FAULTS, Call, Fault, delays_s
 from tests.simulation.process import Life
 
@@ -33,6 +34,7 @@ class Effect(Generic[T]):
     `method` is `port.name`. `apply` waits for nothing, unless it `blocks`. `partly` does it for
     some of several items. `lost`: the answer to a call whose answer is lost (raises, or a value).
     `resent`: the answer to a call that took effect twice, made of what came of the second time.
+    `tables`: those that it names, each of which may be away alone.
     """
 
     port: str
@@ -46,6 +48,7 @@ class Effect(Generic[T]):
     refused: Callable[[], T] | None = None
     unseen: Callable[[T], None] = lambda answer: None
     blocks: bool = False
+    tables: Sequence[TableIdentifier] = ()
 
 
 async def send(life: Life, effect: Effect[T]) -> T:
@@ -101,7 +104,7 @@ class Sent(Generic[T]):
             if self._back < 0.5:
                 return  # it had not left
         outages = self._stage.outages
-        if outages and _SERVERS[self._effect.port] in outages:
+        if outages and self._is_away(outages):
             self._fail(self._effect.away("the server is away"), "away")
             return
         fault = self._fault
@@ -110,6 +113,10 @@ class Sent(Generic[T]):
             return
         self._stage.faults.count(Call(self._process, self._effect.method, self._number), fault)
         self._befall(fault)
+
+    def _is_away(self, outages: Collection[str]) -> bool:
+        names = (_SERVERS[self._effect.port], *map(str, self._effect.tables))
+        return any(name in outages for name in names)
 
     def _befall(self, fault: Fault) -> None:
         stage, effect = self._stage, self._effect

@@ -6,7 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 
@@ -34,6 +34,25 @@ class Depth:
 
     at_s: float
     waiting: int | None
+
+
+@dataclass(slots=True)
+class Standstills:
+    """How long each request has been in the inbox, by looks at it.
+
+    `oldest_s`: the longest of all. A request is seen to begin at the first look that finds it.
+    """
+
+    oldest_s: float = 0.0
+    oldest: str = ""
+    _since_s: dict[str, float] = field(default_factory=dict)
+
+    def look(self, at_s: float, keys: Iterable[str]) -> None:
+        """Note what is in the inbox at a moment."""
+        self._since_s = {key: self._since_s.get(key, at_s) for key in keys}
+        for key, since_s in self._since_s.items():
+            if at_s - since_s > self.oldest_s:
+                self.oldest_s, self.oldest = at_s - since_s, key
 
 
 def sample(process: str, pid: int, at_s: float) -> Sample | None:

@@ -14,7 +14,7 @@ from committer.queue.redis_stream import RedisQueue
 from tests.soak.chaos import FaultKind, strikes
 from tests.soak.crew import Crew, assigned
 from tests.soak.journal import Attempt, Ended, Published, read_journal
-from tests.soak.samples import Depth, Sample, Trend, sample, trends_of
+from tests.soak.samples import Depth, Sample, Standstills, Trend, sample, trends_of
 from tests.soak.writers import Assignment
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.integration.exactness import Exactness, check_exactly_once, check_files
@@ -23,6 +23,9 @@ from workers.requests.connections import open_connections
 
 _SAMPLE_S = 1.0
 _SETTLE_S_MAX = 120.0
+# Catalog, storage and inbox answer all the time: what stops a request is a lease, the time until a
+# doorbell is taken over, or the next look of the reconciler; some of them after one another.
+_STANDSTILL_S_MAX = 60.0
 _READ_BY_ALL = 3
 _SETTINGS = {
     "FRAZIL_QUEUE__RECLAIM_IDLE_S": "10",
@@ -69,6 +72,7 @@ class Story:
     violations: list[str] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     depths: list[Depth] = field(default_factory=list)
+    standstills: Standstills = field(default_factory=Standstills)
     struck: list[tuple[float, FaultKind]] = field(default_factory=list)
     ends: list[Ended] = field(default_factory=list)
     started_at_s: float = 0.0
@@ -152,6 +156,11 @@ async def _play(crew: Crew, story: Story) -> None:
         await asyncio.gather(watching, return_exceptions=True)
     crew.note_the_dead()
     story.struck = crew.struck
+    standstills = story.standstills
+    if standstills.oldest_s > _STANDSTILL_S_MAX:
+        story.violations.append(
+            f"{standstills.oldest} stood still for {standstills.oldest_s:.0f} s"
+        )
     story.violations += crew.unasked
 
 
@@ -166,6 +175,7 @@ async def _watch(crew: Crew, story: Story) -> None:
                 story.depths.append(Depth(at_s, (await queue.depth()).waiting))
             except FrazilError:
                 story.depths.append(Depth(at_s, None))
+            story.standstills.look(at_s, await crew.harness.outstanding())
             await asyncio.sleep(_SAMPLE_S)
     finally:
         await queue.close()

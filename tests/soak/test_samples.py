@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from tests.soak.samples import Sample, Window, sample, slope, trend, trends_of, windows
+from tests.soak.samples import Sample, Standstills, Window, sample, slope, trend, trends_of, windows
 
 MIB = 1024 * 1024
 
@@ -59,3 +59,17 @@ def test_this_process_can_be_sampled_and_one_that_is_gone_cannot() -> None:
     found = sample("test", os.getpid(), 1.0)
     assert found and found.resident_bytes > MIB and found.handles > 2
     assert sample("test", 2**22 + 1, 1.0) is None
+
+
+def test_the_oldest_request_is_known_also_after_it_has_left() -> None:
+    standstills = Standstills()
+    standstills.look(0.0, ["a"])
+    standstills.look(5.0, ["a", "b"])
+    standstills.look(7.0, ["b", "c"])
+    assert (standstills.oldest_s, standstills.oldest) == (5.0, "a")
+    standstills.look(8.0, [])
+    # The same name again is another request: a replay, or an attempt that was sent again.
+    standstills.look(90.0, ["b"])
+    assert standstills.oldest_s == 5.0
+    standstills.look(96.0, ["b"])
+    assert (standstills.oldest_s, standstills.oldest) == (6.0, "b")
