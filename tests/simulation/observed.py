@@ -211,7 +211,9 @@ class ObservedQueue(_Observed):
 
     def _noted(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
         for delivery in deliveries:
-            self._history.tokens[delivery.token] = delivery.doorbell.inbox_key
+            # One that asks for a turn ends with the question, not with its request.
+            if not delivery.doorbell.asks_for_turn:
+                self._history.tokens[delivery.token] = delivery.doorbell.inbox_key
         return deliveries
 
     def release_shards(self, shards: Collection[int]) -> None:
