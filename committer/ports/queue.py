@@ -15,13 +15,17 @@ ALL_SHARDS: tuple[int, ...] = tuple(range(SHARDS))
 
 @dataclass(frozen=True, slots=True)
 class Doorbell:
-    """Says that a request waits in the inbox. `content` is the request itself while it is small."""
+    """Says that a request waits in the inbox. `content` is the request itself while it is small.
+    `asks_for_turn`: another committer, which decides a transaction with this request, asks the
+    table's owner to commit nothing for a moment.
+    """
 
     table_uuid: UUID
     inbox_key: str
     digest: str
     content: bytes | None
     reply_to: str | None
+    asks_for_turn: bool = False
 
 
 @dataclass(frozen=True, slots=True)

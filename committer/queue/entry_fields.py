@@ -7,6 +7,7 @@ A doorbell's fields (names are public: any client in any language may ring):
     digest       of the request's line (to its newline included), as in the request format
     content      the request itself; only up to `INLINE_BYTES_MAX`, else absent
     reply-to     the address of receipts; absent if no producer waits
+    asks-for     `turn`, from a committer to another one: commit nothing to the table for a moment
 
 A receipt has the one field `receipt`: a JSON object whose keys are those of
 `committer.request.receipt_model.Receipt` with dashes, without nulls. Readers ignore fields and keys
@@ -49,6 +50,8 @@ def encode_doorbell(doorbell: Doorbell) -> dict[bytes, bytes]:
         encoded[b"content"] = content
     if doorbell.reply_to is not None:
         encoded[b"reply-to"] = _checked(doorbell.reply_to).encode()
+    if doorbell.asks_for_turn:
+        encoded[b"asks-for"] = b"turn"
     return encoded
 
 
@@ -62,6 +65,7 @@ def decode_doorbell(entry: Mapping[bytes, bytes]) -> Doorbell:
             digest=entry[b"digest"].decode(),
             content=entry.get(b"content"),
             reply_to=None if reply_to is None else _checked(reply_to.decode()),
+            asks_for_turn=entry.get(b"asks-for") == b"turn",
         )
     except KeyError as error:
         raise ValueError(f"a doorbell without {error}") from error

@@ -283,8 +283,8 @@ PROTOCOL = (
     Mutant(
         "base_is_kept_after_a_conflict",
         "committer/service/table/batch_committer.py",
-        "                self.cached_table.forget()\n                await self.pacer",
-        "                await self.pacer",
+        "Conflict() | Unknown():\n                self.cached_table.forget()\n",
+        "Conflict() | Unknown():\n",
         (SEEDS,),
     ),
     Mutant(
@@ -336,10 +336,12 @@ PROTOCOL = (
     Mutant(
         "files_are_deleted_on_unknown",
         "committer/service/table/batch_committer.py",
-        "        self._note(answer, inflight, plan)\n",
-        "        self._note(answer, inflight, plan)\n"
+        "        return self.answered("
+        "inflight, plan, await send_swap(self.sender.catalog, plan.swap))\n",
+        "        answer = await send_swap(self.sender.catalog, plan.swap)\n"
         "        if isinstance(answer, Unknown):\n"
-        "            await self.storage.delete([one.location for one in plan.objects])\n",
+        "            await self.sender.storage.delete([one.location for one in plan.objects])\n"
+        "        return self.answered(inflight, plan, answer)\n",
         (SEEDS,),
     ),
     Mutant(
@@ -756,8 +758,8 @@ PROTOCOL = (
     Mutant(
         "deferred_request_is_dropped",
         "committer/service/requests/pending.py",
-        "        self._deferred[pending.key] = (until_s, self._ready.pop(pending.key))\n",
-        "        self._ready.pop(pending.key)\n",
+        "        self._deferred[pending.key] = (until_s, self._take(pending.key))\n",
+        "        self._take(pending.key)\n",
         (SEEDS,),
     ),
     Mutant(

@@ -86,6 +86,11 @@ class TableCommitters:
             for table in self._of_key(key)
         )
 
+    def yield_turn(self, table_uuid: UUID) -> None:
+        """Let another committer's transaction commit to a table, if it has a committer here."""
+        for table in self._by_uuid.get(str(table_uuid), {}).values():
+            table.yield_turn()
+
     def _of_key(self, key: str) -> Iterable[TableCommitter]:
         # Of the many keys of a listing none is parsed for this.
         return self._by_uuid.get(table_folder_of(key), {}).values()

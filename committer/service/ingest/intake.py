@@ -217,9 +217,13 @@ class Doorbells:
 
     def _arrival(self, key: InboxKey, delivery: Delivery) -> Arrival | None:
         """Return the request of a doorbell, as the doorbell carries it if that is to be believed.
-        None of what is no inbox key: that is acknowledged.
+        None of what is no inbox key, or asks for a turn: that is acknowledged.
         """
         now_ms, waiters = self.world.now_ms(), Waiters.of(delivery)
+        if delivery.doorbell.asks_for_turn:
+            self.intake.tables.yield_turn(delivery.doorbell.table_uuid)
+            self.settler.settle([Outcome(None, waiters)])
+            return None
         announced = self._announced(key, delivery)
         if announced is not None:
             published_ms = announced.request.published_at_ms

@@ -33,6 +33,8 @@ from committer.service.telemetry.log import log
 
 # In a gap for other engines: how often to look whether one has got through.
 GAP_POLL_S = 0.5
+# The same, while one committer waits for another one that surely commits soon.
+YIELD_POLL_S = 0.1
 
 
 class CommitPacer:
@@ -146,6 +148,17 @@ class CommitPacer:
             self._gaps = self._gaps.saw_foreign(min(seen_ms, now_ms))
 
     # --- How ---
+
+    async def wait_for_move(self, state: TableState, wait_s_max: float) -> bool:
+        """Wait until the table has moved from this state. Return False if it has not in this time.
+        Errors: those of `Catalog.current_location`.
+        """
+        until_s = self._world.monotonic_s() + wait_s_max
+        while not self._stopping.is_set() and self._world.monotonic_s() < until_s:
+            await self.sleep(YIELD_POLL_S)
+            if await self._has_moved(state):
+                return True
+        return False
 
     async def _leave_gap(self, policy: GapPolicy, state: TableState) -> bool:
         """Leave a gap for other engines' commits; waiting requests are durable. The gap ends early

@@ -14,6 +14,7 @@ from committer.service.requests.pending import FAULT_PAUSE_S, Pending, Waiting
 from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.eviction import Eviction
 from committer.service.table.table_rounds import TableRounds
+from committer.service.telemetry.log import log
 from committer.service.telemetry.table_condition import TableCondition
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 from committer.service.upkeep.table_upkeep import TableUpkeep
@@ -23,6 +24,9 @@ NO_TABLE_S_MAX = 1.0
 STUCK_S_MAX = 30.0
 # How soon a table that an operator has accepted, or put right, is found to be.
 FROZEN_PAUSE_S = 5.0
+# For how long a table commits nothing so that another committer's transaction gets through: far
+# less than a lease, after which another committer may own the table.
+YIELD_S_MAX = 2.0
 
 
 @dataclass(eq=False)
@@ -38,6 +42,9 @@ class TableCommitter:
     condition: TableCondition
     upkeep: TableUpkeep
 
+    def __post_init__(self) -> None:
+        self._yielding: asyncio.Task[None] | None = None
+
     # --- What others see ---
 
     def submit(self, pending: Pending) -> None:
@@ -52,6 +59,25 @@ class TableCommitter:
         self.pacer.stop()
         self.rounds.part.stop()
         self.waiting.changed.set()
+
+    def yield_turn(self) -> None:
+        """Commit nothing for a moment: a transaction that another committer decides has met a
+        conflict on this table again and again.
+        """
+        if self._yielding is None or self._yielding.done():
+            self._yielding = asyncio.create_task(self._yield_turn())
+
+    async def _yield_turn(self) -> None:
+        turn = self.rounds.part.turn
+        await turn.take()
+        try:
+            if self.state is not None and await self.pacer.wait_for_move(self.state, YIELD_S_MAX):
+                self.rounds.cached_table.forget()
+        except FrazilError as error:
+            # The next round finds out, and reports it.
+            log.debug("table.yield_failed", table=str(self.identifier), error=str(error))
+        finally:
+            turn.give_back()
 
     @property
     def is_stopping(self) -> bool:
@@ -87,6 +113,8 @@ class TableCommitter:
             await self._work_on()
         finally:
             self.rounds.part.stop()
+            if self._yielding is not None:
+                self._yielding.cancel()
             # A transaction that has the turn ends its attempt first.
             async with self.rounds.part.turn.for_round():
                 # The table's next committer reports its condition.

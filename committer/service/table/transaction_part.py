@@ -31,6 +31,9 @@ JOINED_MAX = 1_000
 # A quarter of what all large requests in hand may have. The oldest large one stays whatever its
 # size: without it a transaction of large requests might never be complete.
 JOINED_LARGE_BYTES_MAX = 12 * 1024 * 1024
+# After so many conflicts the owner of the table is asked for its turn, and again so much later.
+CONFLICTS_MAX = 2
+ASK_AGAIN_S = 0.5
 
 
 @dataclass(eq=False)
@@ -46,6 +49,9 @@ class TransactionPart:
         self.turn = CommitTurn()
         self._is_stopping = False
         self._planned: tuple[InflightBatch, CommitPlan] | None = None
+        # In a row, on a table that another committer owns.
+        self._conflicts = 0
+        self._asked_s = float("-inf")
 
     @property
     def identifier(self) -> TableIdentifier:
@@ -174,6 +180,14 @@ class TransactionPart:
         self.waiting.leave_transaction(keys)
         self._pacer.hurry()
 
+    async def ask_for_turn(self, transaction: TransactionIdentity) -> None:
+        now_s = self.batch_committer.batches.world.monotonic_s()
+        requests = self.requests(transaction)
+        if self._conflicts < CONFLICTS_MAX or now_s - self._asked_s < ASK_AGAIN_S or not requests:
+            return
+        self._asked_s = now_s
+        await self.room.ask_for_turn(requests[0])
+
     async def plan(self, transaction: TransactionIdentity, attempt: int) -> str | None:
         try:
             is_planned = await self._plan(transaction, attempt)
@@ -240,6 +254,11 @@ class TransactionPart:
             self.batch_committer.batches.drop()
             return
         self.batch_committer.answered(inflight, plan, answer)
+        if isinstance(answer, Committed):
+            # The next transaction asks after its first conflict.
+            self._conflicts = min(self._conflicts, CONFLICTS_MAX - 1)
+        elif isinstance(answer, Conflict) and not self.room.owns(self.table_uuid):
+            self._conflicts += 1
         if not isinstance(answer, Committed):
             # Its files may be deleted before the next attempt, which is a new batch.
             self.batch_committer.batches.drop()

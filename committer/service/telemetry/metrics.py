@@ -29,7 +29,7 @@ _ANSWERS: Mapping[type[SwapAnswer], str] = {
     Unknown: "unknown",
 }
 # Where an internal error is survived. A rate needs the zero that a first one counts up from.
-PLACES = ("check", "intake", "plan", "swap", "table", "upkeep")
+PLACES = ("check", "intake", "plan", "swap", "table", "transaction", "upkeep")
 _NOT_KNOWN = float("nan")
 
 

@@ -36,16 +36,24 @@ class CommitTurn:
         finally:
             self.give_back()
 
-    async def take(self) -> None:
-        """Wait for the turn for a transaction, which gives it back."""
-        await self._take(self._transactions, is_transaction=True)
+    async def take(self, *, has_others: bool = False) -> None:
+        """Wait for the turn for a transaction, which gives it back. One that has the turns of other
+        tables in hand is next, so that these wait less.
+        """
+        await self._take(self._transactions, is_transaction=True, is_next=has_others)
 
-    async def _take(self, queue: deque[asyncio.Future[None]], *, is_transaction: bool) -> None:
+    async def _take(
+        self,
+        queue: deque[asyncio.Future[None]],
+        *,
+        is_transaction: bool,
+        is_next: bool = False,
+    ) -> None:
         if not self._is_taken:
             self._is_taken, self._is_of_transaction = True, is_transaction
             return
         turn = asyncio.get_running_loop().create_future()
-        queue.append(turn)
+        (queue.appendleft if is_next else queue.append)(turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -79,7 +87,7 @@ async def take_turns(turns: Sequence[CommitTurn], wait_s_max: float) -> CommitTu
     try:
         for turn in turns:
             async with asyncio.timeout(wait_s_max if taken else None):
-                await turn.take()
+                await turn.take(has_others=bool(taken))
             taken.append(turn)
     except TimeoutError:
         late = turns[len(taken)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,6 +22,15 @@ class Forwarder:
 
     queue: Queue | None
     deferred: DeferredDoorbells
+
+    async def ask_for_turn(self, pending: Pending) -> None:
+        """Ask the owner of a request's table to commit nothing for a moment. Best effort."""
+        if self.queue is None:
+            return
+        table_uuid = pending.sealed.request.table_uuid
+        bell = Doorbell(table_uuid, pending.key, "", None, None, asks_for_turn=True)
+        with suppress(TransientError):
+            await self.queue.announce([bell])
 
     def give_back(self, pending: Pending, pause_s: float) -> None:
         """Defer the doorbells of a request that returns to the inbox, for this long."""

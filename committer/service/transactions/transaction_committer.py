@@ -17,7 +17,7 @@ from uuid import UUID
 
 from committer.errors import FrazilError, reason_of
 from committer.group_commit import finish_all
-from committer.plan.scheduling.backoff import backoff_s, retry_s
+from committer.plan.scheduling.backoff import backoff_s, retry_s, shortened_s
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import (
     Committed,
@@ -94,6 +94,11 @@ class TablePart(Protocol):
     def return_surplus(self, transaction: TransactionIdentity, waited_s: float) -> None:
         """Return the joined requests of a transaction that has been incomplete for that long to the
         inbox, if the table has more of them than memory should hold.
+        """
+
+    async def ask_for_turn(self, transaction: TransactionIdentity) -> None:
+        """If another committer owns the table and has come first again and again, ask it to commit
+        nothing for a moment.
         """
 
     async def plan(self, transaction: TransactionIdentity, attempt: int) -> str | None:
@@ -361,7 +366,9 @@ class TransactionCommitter:
             # Waited for with no turn in hand, so that no other table waits for this one.
             turns.remove(self._late)
             turns.insert(0, self._late)
-        self._late = await take_turns(turns, HOLD_S_MAX)
+        # Not all alike: two transactions that wait for each other's turns would do so again.
+        hold_s_max = shortened_s(HOLD_S_MAX, self._context.world.jitter())
+        self._late = await take_turns(turns, hold_s_max)
         if self._late is not None:
             self.pending.on(Event.TURN_LATE)
             return
@@ -444,6 +451,8 @@ class TransactionCommitter:
     async def _back_off(self) -> None:
         """Wait without a turn in hand: longer after each attempt; after conflicts up to a bound."""
         world, attempts = self._context.world, self.pending.attempts
+        if self._is_conflict:
+            await finish_all(part.ask_for_turn(self._identity) for part in self._parts.values())
         delay_s = (
             backoff_s(min(attempts, CONFLICT_BACKOFF_MAX), world.jitter())
             if self._is_conflict

@@ -109,6 +109,10 @@ class TransactionRoom:
             return False
         return await self._forwarder.forward(pending, transaction.first_table)
 
+    async def ask_for_turn(self, pending: Pending) -> None:
+        """Ask the owner of a request's table to commit nothing for a moment."""
+        await self._forwarder.ask_for_turn(pending)
+
     def give_back(self, pending: Pending, pause_s: float) -> None:
         """Return a request to the inbox, where it is found again after this long."""
         self._forwarder.give_back(pending, pause_s)

@@ -139,6 +139,29 @@ async def test_a_complete_transaction_may_wait_for_its_turn_for_long() -> None:
     assert await counts(harness) == [20, 20, 20]
 
 
+async def test_a_table_whose_swap_takes_long_holds_up_no_table_of_its_transactions() -> None:
+    """A transaction waits for its turn with no other table's turn in hand."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        await publish(harness, [build_request(one, producer="query-9") for one in tables])
+        await harness.settle(5.0)
+        for slow in NAMES[1:]:
+            harness.catalog.swap_s[slow] = 300.0
+        for table in tables[1:]:
+            await harness.publish(build_request(table, producer="query-9", epoch=1))
+        await harness.settle(1.0)
+        harness.catalog.swap_s.clear()
+        for epoch in range(5):
+            await publish(harness, build_group(tables, epoch=epoch))
+        for epoch in range(1, 11):
+            await harness.publish(build_request(tables[0], producer="query-9", epoch=epoch))
+            await harness.settle(3.0)
+            assert await counts(harness, "db.flights") == [1 + epoch]
+        await harness.settle(600.0)
+    assert await counts(harness) == [16, 7, 7]
+
+
 async def test_the_transactions_of_a_dropped_table_hold_up_no_other_request() -> None:
     harness = ServiceHarness()
     tables = await create(harness)

@@ -608,3 +608,58 @@ async def test_a_transaction_of_an_ordered_producer_waits_for_its_lower_epochs()
         await harness.settle(60.0)
     assert await counts(harness) == [2, 1, 1]
     assert [one is None for one in await transactions(harness, NAMES[0])] == [True, False]
+
+
+async def test_transactions_of_ordered_producers_land_one_after_the_other_at_once() -> None:
+    """Each waits for the one before, and goes on as soon as that has landed."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        for epoch in reversed(range(12)):
+            await publish(harness, [ordered(one) for one in build_group(tables, epoch=epoch)])
+        await harness.settle(15.0)
+        assert await counts(harness) == [12, 12, 12]
+    assert await harness.quarantined() == []
+
+
+async def test_a_conflict_with_a_stale_state_of_a_table_ends_no_transaction() -> None:
+    """The client has read a file of another committer that this one has not seen yet."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        await publish(harness, [build_request(table, producer="before") for table in tables])
+        await harness.settle(5.0)
+        known = {file.file_path for file in await harness.live_files("db.ships")}
+        rival = ServiceHarness(beside=harness, root="memory://rival")
+        rival.catalog = harness.catalog
+        await rival.publish(build_request(tables[1], producer="rival"))
+        await rival.run_until_settled()
+        theirs = {file.file_path for file in await harness.live_files("db.ships")} - known
+        transaction = build_transaction(tables)
+        flights, ships, trains = (in_transaction(build_request(one), transaction) for one in tables)
+        needs = Needs(removed_data_files=tuple(theirs))
+        line = ships.request.model_copy(update={"operation": "overwrite", "needs": needs})
+        ships = seal(line.model_copy(update={"manifests": ()}), sealed_manifests(ships))
+        await publish(harness, [flights, ships, trains])
+        await harness.settle(30.0)
+    assert await harness.quarantined() == []
+    assert await counts(harness) == [2, 2, 2]
+    assert theirs.isdisjoint(file.file_path for file in await harness.live_files("db.ships"))
+
+
+async def test_a_transaction_does_not_land_with_a_request_that_has_left_the_inbox() -> None:
+    """Another committer may have ended it, and the ledger know nothing of its producer."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    flights, ships, trains = build_group(tables)
+    async with harness.running():
+        await publish(harness, [flights, ships])
+        await harness.settle(5.0)
+        await harness.storage.inner.delete((harness.inbox.location(flights.key),))
+        await foreign_commit(harness, tables[0])
+        await harness.publish(build_request(tables[0], producer="lone"))
+        await harness.settle(5.0)
+        await harness.publish(trains)
+        await harness.settle(700.0)
+    assert await counts(harness) == [1, 0, 0]
+    assert len(await harness.quarantined()) == 2
