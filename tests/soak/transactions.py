@@ -55,6 +55,8 @@ _SETTINGS = {
     "FRAZIL_COMMIT__TRANSACTION_WAIT_S": str(WAIT_S),
     "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "5",
     "FRAZIL_SERVICE__RECONCILE_AGE_S": "5",
+    # A committer that was killed has its tables again once the lease of its last life is over.
+    "FRAZIL_SERVICE__LEASE_S": "6",
 }
 # Metadata would grow with every commit; the snapshots stay, as they name their transactions.
 _PROPERTIES = {
