@@ -220,12 +220,13 @@ def _parse_line(line: bytes) -> CommitRequest:
     and keys are spelled in one way only. Memory and time are those of a valid line of its length.
     """
     _check_containers(line)
-    extra: Literal["ignore", "forbid"] = (
-        "forbid" if line.count(b":") <= _KEYS_NAMED_MAX else "ignore"
-    )
     try:
         request = CommitRequest.model_validate_json(
-            line, strict=True, extra=extra, by_alias=True, by_name=False
+            line,
+            strict=True,
+            extra="ignore" if _has_many_keys(line) else "forbid",
+            by_alias=True,
+            by_name=False,
         )
     except ValidationError as error:
         version = _VERSION.search(line)
@@ -246,9 +247,14 @@ def _parse_line(line: bytes) -> CommitRequest:
     return request
 
 
+def _has_many_keys(line: bytes) -> bool:
+    # Each takes five bytes at least, with its value.
+    return len(line) > 5 * _KEYS_NAMED_MAX and line.count(b":") > _KEYS_NAMED_MAX
+
+
 def _check_containers(line: bytes) -> None:
-    # Mostly there are a few, also with those in texts.
-    if line.count(b"{") + line.count(b"[") <= LINE_CONTAINERS_MAX:
+    # Each takes a byte at least.
+    if len(line) <= LINE_CONTAINERS_MAX:
         return
     if (count := containers_written(line)) > LINE_CONTAINERS_MAX:
         raise _refused(
