@@ -301,6 +301,22 @@ async def test_a_greedy_producer_does_not_keep_another_from_its_turn() -> None:
     await checks.close()
 
 
+async def test_many_producers_of_one_table_do_not_keep_another_table_from_its_turn() -> None:
+    slow = Slow()
+    checks = checks_by(slow)
+    folders = [(f"crowded/query-{number}", 100) for number in range(50)]
+    waiting = [
+        asyncio.ensure_future(checks.read(bytes(size), "key", folder))
+        for folder, size in (*folders, ("quiet/query", 101))
+    ]
+    await asyncio.sleep(0)
+    for _ in waiting:
+        slow.may.release()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert slow.asked.index(101) <= 3
+    await checks.close()
+
+
 async def test_whoever_gives_up_while_waiting_costs_no_turn() -> None:
     slow = Slow()
     checks = checks_by(slow)
