@@ -46,4 +46,5 @@ class ProcessReports:
     def answered(self) -> None:
         """Clear the condition, as a process has answered."""
         self._failures = 0
-        self.health.healthy(COMPONENT)
+        if self.health.healthy(COMPONENT):
+            log.info("worker_process.recovered")

@@ -31,10 +31,12 @@ from committer.service.checks.checks import LINE_HERE_BYTES_MAX, Checks
 from committer.service.checks.process_reports import COMPONENT, ProcessReports
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
+from tests.corpus.poison import MEMBERS, with_member
 from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import build_flights
 from tests.support.integration.real_harness import flights, until
 
+pytestmark = pytest.mark.thorough
 MIB = 1024 * 1024
 TABLE = build_flights(table_uuid=UUID(int=7))
 GOOD = good(TABLE, "query-1")
@@ -151,7 +153,6 @@ async def test_a_job_that_takes_memory_is_ended_from_outside() -> None:
         assert (await here.read()).request == GOOD.request
 
 
-@pytest.mark.thorough
 async def test_a_job_that_meets_the_limit_of_the_process_itself_is_refused_as_well() -> None:
     limits = JobLimits(memory_bytes=64 * MIB)
     async with opened(doing("held = bytearray(512 * 2**20)"), limits) as here:
@@ -160,7 +161,6 @@ async def test_a_job_that_meets_the_limit_of_the_process_itself_is_refused_as_we
         assert "64 MiB of memory" in str(error)
 
 
-@pytest.mark.thorough
 async def test_a_manifest_that_inflates_to_more_memory_than_there_is_for_it_is_refused() -> None:
     metadata = flights("memory://warehouse/db/t", format_version=2)
     table = LoadedTable(TableIdentifier.parse("db.t"), metadata, "memory://warehouse/db/t/v1")
@@ -188,50 +188,14 @@ async def test_a_job_that_takes_processor_time_is_refused_at_once() -> None:
 # --- Lines that ended a process once -------------------------------------------------------------
 
 
-def line_with(more: bytes) -> bytes:
-    line = GOOD.content[: GOOD.body - 1]
-    return line[:-1] + b"," + more + b"}\n" + GOOD.content[GOOD.body :]
-
-
-POISON = {
-    **{
-        f"{count} unknown keys": b",".join(b'"k%d":%d' % (n, n) for n in range(count))
-        for count in (100_000, 150_000, 250_000)
-    },
-    "700,000 nulls as files": b'"files":[' + b",".join([b"null"] * 700_000) + b"]",
-    "a million empty files": b'"files":[' + b",".join([b"{}"] * 1_000_000) + b"]",
-    "a million texts as manifests": b'"manifests":[' + b",".join([b'""'] * 1_000_000) + b"]",
-    "200,000 numbers in the summary": (
-        b'"summary":{' + b",".join(b'"%x":1' % n for n in range(200_000)) + b"}"
-    ),
-    "200,000 numbers as properties": (
-        b'"changes":[{"action":"set-properties","updates":{'
-        + b",".join(b'"%x":1' % n for n in range(200_000))
-        + b"}}]"
-    ),
-    "300,000 times the epoch": b",".join([b'"epoch":0'] * 300_000),
-    "a list in a list, 19 deep, 100,000 times": (
-        b'"files":[{"a":[' + b",".join([b"[" * 19 + b"]" * 19] * 100_000) + b"]}]"
-    ),
-    "lists, two million deep": b'"files":[{"a":' + b"[" * 2_000_000 + b"]" * 2_000_000 + b"}]",
-    "numbers of 4,000 digits": b'"files":[' + b",".join([b"9" * 4_000] * 1_000) + b"]",
-    "a text of 4 MB": b'"more":"' + b"x" * 4_000_000 + b'"',
-    "a key of 4 MB": b'"' + b"x" * 4_000_000 + b'":1',
-}
-
-
-@pytest.mark.thorough
+@pytest.mark.timeout(240)
 async def test_no_line_ends_the_process_that_reads_it() -> None:
     async with opened(limits=JobLimits()) as here:
         await here.read()
         pid = here.process.pid
-        for name, more in POISON.items():
-            error = await here.refusal(line_with(more))
-            assert error.reason in (
-                Reason.REQUEST_MALFORMED,
-                Reason.JSON_KEY_REPEATED,
-                Reason.REQUEST_TOO_LARGE,
-            ), name
+        for name, (reason, member) in MEMBERS.items():
+            content = b" " * LINE_HERE_BYTES_MAX + with_member(member, GOOD.content)
+            assert (name, (await here.refusal(content)).reason) == (name, reason)
             assert here.process.pid == pid, name
         assert here.ends() == {}
 
