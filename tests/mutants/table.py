@@ -200,8 +200,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the_condition_of_worker_processes_stays",
         "committer/service/checks/process_reports.py",
-        "        self.health.healthy(COMPONENT)\n",
-        "",
+        "        if self.health.healthy(COMPONENT):\n",
+        "        if COMPONENT in self.health.conditions:\n",
         ("tests/service/checks/test_check_process.py -k does_not_start",),
     ),
     Mutant(
@@ -237,7 +237,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "committer/request/commit_request.py",
         "Field(max_length=FILES_INLINE_MAX), FIRST_ERROR]",
         "Field(max_length=FILES_INLINE_MAX)]",
-        ("tests/request/test_line_limits.py -k error_for_each",),
+        ("tests/request/test_line_limits.py -k many_elements",),
     ),
     Mutant(
         "a_line_has_any_number_of_objects",

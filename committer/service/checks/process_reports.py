@@ -1,4 +1,4 @@
-"""What the worker processes' ends look like from outside: log, metric, condition."""
+"""Reports the ends of worker processes: in the log, as a metric, as a condition."""
 
 from __future__ import annotations
 

@@ -154,8 +154,9 @@ async def test_a_job_that_takes_memory_is_ended_from_outside() -> None:
 
 
 async def test_a_job_that_meets_the_limit_of_the_process_itself_is_refused_as_well() -> None:
+    """Zeros take no memory until they are written to, so that the parent sees nothing."""
     limits = JobLimits(memory_bytes=64 * MIB)
-    async with opened(doing("held = bytearray(512 * 2**20)"), limits) as here:
+    async with opened(doing("held = bytes(512 * 2**20)"), limits) as here:
         error = await here.refusal()
         assert error.reason == Reason.REQUEST_TOO_LARGE
         assert "64 MiB of memory" in str(error)
