@@ -36,7 +36,7 @@ from tests.support.builders.bad_requests import good
 from tests.support.builders.flights import build_flights
 from tests.support.integration.real_harness import flights, until
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(120)]
 MIB = 1024 * 1024
 TABLE = build_flights(table_uuid=UUID(int=7))
 GOOD = good(TABLE, "query-1")
