@@ -88,7 +88,8 @@ _MEANING: Mapping[Reason, str] = {
     Reason.REQUEST_VERSION_UNKNOWN: "A `request-version` that this committer does not read.",
     Reason.REQUEST_KEY_MISMATCH: "It lies under another key than its line says.",
     Reason.REQUEST_TOO_LARGE: (
-        "The line or the object is larger than allowed. Such an object is not read: it stays in the"
+        "The line or the object is larger than allowed, or its check has met a limit of time or"
+        " memory, which the message names. An object that is too large is not read: it stays in the"
         " inbox, and its record only names it."
     ),
     Reason.REQUEST_NOT_A_FILE: (

@@ -22,7 +22,8 @@ MACHINE = frozenset(
 EDGES = {
     # Large requests are checked in other processes: a simulation checks them where they are.
     "service/checks/check_process.py": {
-        *("concurrent", "fcntl", "signal", "subprocess", "sys", "threading")
+        *("concurrent", "fcntl", "io", "os", "pathlib", "select", "signal", "subprocess", "sys"),
+        "threading",
     },
     "service/checks/check_worker.py": {"ctypes", "os", "pathlib", "resource", "signal", "sys"},
     "service/process/child_process.py": {"os", "sys"},

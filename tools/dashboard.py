@@ -216,6 +216,12 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "short",
                 ((f"sum by (where) (frazil_internal_errors_total{_JOB})", "{{where}}"),),
             ),
+            Panel(
+                "Ended worker processes",
+                "The checks of large requests that hung, died or took too much, by cause.",
+                "short",
+                ((f"sum by (cause) (frazil_worker_process_ends_total{_JOB})", "{{cause}}"),),
+            ),
         ),
     ),
     (

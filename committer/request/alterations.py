@@ -18,9 +18,18 @@ from committer.iceberg.metadata.metadata_check import RESERVED_PROPERTIES
 from committer.iceberg.schema.schema import parse_schema
 from committer.iceberg.values.transforms import UnknownTransform, parse_transform
 from committer.iceberg.values.type_json import parse_type
-from committer.request.request_model import Count, Document, Model, Name, Printable
+from committer.request.request_model import (
+    FIRST_ERROR,
+    Count,
+    Document,
+    Model,
+    Name,
+    Printable,
+    at_most,
+)
 
 CHANGES_MAX = 100
+PROPERTIES_MAX = 1_000
 _OWN_PREFIX = "frazil."
 _COLUMN_CHARS_MAX = 4096
 _Value = TypeVar("_Value")
@@ -263,7 +272,7 @@ class SetIdentifierFields(_ColumnChange):
     """Set the columns that identify a row; without any, none do."""
 
     action: Literal["set-identifier-fields"]
-    names: Annotated[tuple[Column, ...], Field(max_length=1000)]
+    names: Annotated[tuple[Column, ...], Field(max_length=1000), FIRST_ERROR]
 
 
 class UnionByName(_ColumnChange):
@@ -325,7 +334,10 @@ class SetProperties(Model):
 
     action: Literal["set-properties"]
     updates: Annotated[
-        dict[PropertyKey, PropertyText], Field(min_length=1), AfterValidator(_no_reserved)
+        dict[PropertyKey, PropertyText],
+        Field(min_length=1, max_length=PROPERTIES_MAX),
+        at_most(PROPERTIES_MAX),
+        AfterValidator(_no_reserved),
     ]
 
 
@@ -333,7 +345,12 @@ class RemoveProperties(Model):
     """Remove properties of the table; unknown ones are ignored."""
 
     action: Literal["remove-properties"]
-    removals: Annotated[tuple[PropertyKey, ...], Field(min_length=1), AfterValidator(_no_reserved)]
+    removals: Annotated[
+        tuple[PropertyKey, ...],
+        Field(min_length=1, max_length=PROPERTIES_MAX),
+        FIRST_ERROR,
+        AfterValidator(_no_reserved),
+    ]
 
 
 class UpgradeFormatVersion(Model):

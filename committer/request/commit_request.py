@@ -18,7 +18,15 @@ from committer.request.alterations import TableChanges, UnionByName
 from committer.request.attempt import attempt_number, attempt_of, nonce_ms
 from committer.request.needs import TAKE_DELETES, Needs, Operation, check_needs
 from committer.request.request_key import inbox_key, path_segment
-from committer.request.request_model import Count, Document, Model, Name, Printable
+from committer.request.request_model import (
+    FIRST_ERROR,
+    Count,
+    Document,
+    Model,
+    Name,
+    Printable,
+    at_most,
+)
 from committer.request.table_identifier import TableIdentifier
 from committer.request.transaction import TableName, Transaction
 
@@ -81,6 +89,8 @@ class ManifestReference(Model):
 
 
 SUMMARY_ENTRIES_MAX = 100
+# More files than a line of 4 MiB can describe: a path alone takes 36 bytes for the attempt.
+FILES_INLINE_MAX = 25_000
 # Operations whose snapshot may wait to be published.
 _STAGED: frozenset[Operation] = frozenset(
     {"append", "overwrite", "replace-partitions", "delete", "row-delta", "rewrite-files"}
@@ -96,6 +106,7 @@ def _no_own_keys(summary: dict[str, str]) -> dict[str, str]:
 Summary = Annotated[
     dict[Name, Annotated[str, Field(max_length=4096), Printable]],
     Field(max_length=SUMMARY_ENTRIES_MAX),
+    at_most(SUMMARY_ENTRIES_MAX),
     AfterValidator(_no_own_keys),
 ]
 
@@ -130,8 +141,8 @@ class CommitRequest(Model):
     signature: Annotated[str, Field(max_length=1024)] | None = None
     key_id: Name | None = None
     not_after_ms: Count | None = None
-    manifests: Annotated[tuple[ManifestReference, ...], Field(max_length=10_000)] = ()
-    files: tuple[Document, ...] = ()
+    manifests: Annotated[tuple[ManifestReference, ...], Field(max_length=10_000), FIRST_ERROR] = ()
+    files: Annotated[tuple[Document, ...], Field(max_length=FILES_INLINE_MAX), FIRST_ERROR] = ()
 
     @model_validator(mode="after")
     def _changes_something(self) -> Self:

@@ -13,7 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from committer.iceberg.entry.data_file import DataFile
-from committer.request.request_model import Count, Model, Name, finite
+from committer.request.request_model import FIRST_ERROR, Count, Model, Name, finite
 
 # Of each list: as objects a path takes a few hundred bytes.
 FILES_NAMED_MAX = 20_000
@@ -31,7 +31,7 @@ Operation = Literal[
 ]
 TAKE_DELETES: frozenset[Operation] = frozenset({"row-delta", "rewrite-files"})
 FilePath = Annotated[str, Field(min_length=1, max_length=4096)]
-FilePaths = Annotated[tuple[FilePath, ...], Field(max_length=FILES_NAMED_MAX)]
+FilePaths = Annotated[tuple[FilePath, ...], Field(max_length=FILES_NAMED_MAX), FIRST_ERROR]
 SnapshotId = Annotated[int, Field(ge=0, le=2**63 - 1)]
 
 
@@ -101,12 +101,12 @@ class Needs(Model):
     isolation_level: Literal["serializable", "snapshot"] | None = None
     removed_data_files: FilePaths = ()
     removed_delete_files: Annotated[
-        tuple[RemovedDeleteFile, ...], Field(max_length=FILES_NAMED_MAX)
+        tuple[RemovedDeleteFile, ...], Field(max_length=FILES_NAMED_MAX), FIRST_ERROR
     ] = ()
     referenced_data_files: FilePaths = ()
     updates_rows: bool = False
     data_sequence_number: Count | None = None
-    groups: Annotated[tuple[RewriteGroup, ...], Field(max_length=1_000)] = ()
+    groups: Annotated[tuple[RewriteGroup, ...], Field(max_length=1_000), FIRST_ERROR] = ()
     append_only: bool = False
     rewritten_manifests: FilePaths = ()
     source_snapshot_id: SnapshotId | None = None

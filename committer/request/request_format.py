@@ -17,7 +17,12 @@ from uuid import UUID
 from pydantic import ValidationError
 
 from committer.errors import InvalidRequestError
-from committer.iceberg.values.json_reader import count_keys, keys_repeated
+from committer.iceberg.values.json_reader import (
+    containers_written,
+    count_keys,
+    keys_repeated,
+    outer_keys,
+)
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest, ManifestReference
 from committer.request.needs import Needs
@@ -27,6 +32,12 @@ from committer.request.request_model import problem_text
 REQUEST_VERSION = 1
 # Measured: as objects a line takes up to 40 times its bytes, and its parser as much beside.
 LINE_BYTES_MAX = 4 * 1024 * 1024
+# Objects and lists of a line. Each takes up to 160 bytes as an object: measured, with its parser's.
+# 10,000 files with bounds and counts of six columns have half as many.
+LINE_CONTAINERS_MAX = 400_000
+# Pydantic makes an error of each key that is not known, in 500 bytes: of a line with more keys than
+# these, it passes over them, and they are counted.
+_KEYS_NAMED_MAX = 1_000
 DIGEST_PREFIX = "blake2b-256:"
 
 
@@ -199,14 +210,24 @@ def check_hashes(sealed: EncodedRequest) -> None:
             )
 
 
+_LINE_KEYS = frozenset(str(field.alias) for field in CommitRequest.model_fields.values())
+_NAME_CHARS_MAX = 100
 _VERSION = re.compile(rb'"request-version"\s*:\s*([^,}\s]{1,20})')
 
 
 def _parse_line(line: bytes) -> CommitRequest:
     """Parse strictly: neither `"5"` nor `true` is a number,
-    and keys are spelled in one way only."""
+    and keys are spelled in one way only. Memory and time are those of a valid line of its length.
+    """
+    _check_containers(line)
     try:
-        request = CommitRequest.model_validate_json(line, strict=True, by_alias=True, by_name=False)
+        request = CommitRequest.model_validate_json(
+            line,
+            strict=True,
+            extra="ignore" if _has_many_keys(line) else "forbid",
+            by_alias=True,
+            by_name=False,
+        )
     except ValidationError as error:
         version = _VERSION.search(line)
         if version and version[1] != str(REQUEST_VERSION).encode():
@@ -220,12 +241,40 @@ def _parse_line(line: bytes) -> CommitRequest:
         raise _refused(Reason.REQUEST_MALFORMED, "the JSON line is nested too deeply") from None
     if "request_version" not in request.model_fields_set:
         raise _refused(Reason.REQUEST_MALFORMED, "request-version: Field required")
-    repeated = keys_repeated(line, _keys_read(request), _colons_read(request))
-    if repeated:
-        raise _refused(
-            Reason.JSON_KEY_REPEATED, f"in the JSON line {repeated} keys stand twice in one object"
-        )
+    surplus = keys_repeated(line, _keys_read(request), _colons_read(request))
+    if surplus:
+        raise _surplus_refused(line, surplus)
     return request
+
+
+def _has_many_keys(line: bytes) -> bool:
+    # Each takes five bytes at least, with its value.
+    return len(line) > 5 * _KEYS_NAMED_MAX and line.count(b":") > _KEYS_NAMED_MAX
+
+
+def _check_containers(line: bytes) -> None:
+    # Each takes a byte at least.
+    if len(line) <= LINE_CONTAINERS_MAX:
+        return
+    if (count := containers_written(line)) > LINE_CONTAINERS_MAX:
+        raise _refused(
+            Reason.REQUEST_TOO_LARGE,
+            f"the JSON line has {count} objects and lists, the limit is {LINE_CONTAINERS_MAX}:"
+            " publish its files in several requests",
+        )
+
+
+def _surplus_refused(line: bytes, count: int) -> InvalidRequestError:
+    """Return the refusal of a valid line with so many keys more than were read of it."""
+    keys = outer_keys(line)
+    if keys is None:
+        return _refused(
+            Reason.JSON_KEY_REPEATED, f"in the JSON line {count} keys stand twice in one object"
+        )
+    names = [key for key in keys if key not in _LINE_KEYS]
+    texts = [f"{name[:_NAME_CHARS_MAX]}: expected no such key" for name in names[:5]]
+    total = f"{count} keys in all that no commit request has"
+    return _refused(Reason.REQUEST_MALFORMED, "; ".join((*texts, total)))
 
 
 def _keys_read(request: CommitRequest) -> int:

@@ -9,7 +9,9 @@ from pydantic import (
     AfterValidator,
     AliasGenerator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     JsonValue,
 )
@@ -101,7 +103,22 @@ def _items(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
+def at_most(entries_max: int) -> BeforeValidator:
+    """Refuse an object with more keys before its values are looked at: each wrong one is an error
+    that pydantic keeps.
+    """
+
+    def check(value: object) -> object:
+        if isinstance(value, dict) and len(value) > entries_max:
+            raise ValueError(f"expected at most {entries_max}")
+        return value
+
+    return BeforeValidator(check)
+
+
 Printable = AfterValidator(_printable)
+# Of each list that may be long: a million wrong elements would be as many errors in memory.
+FIRST_ERROR = FailFast()
 Name = Annotated[str, Field(min_length=1, max_length=255), Printable]
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Document = Annotated[dict[str, JsonValue], AfterValidator(finite)]

@@ -2,7 +2,8 @@
 
 HOME is the committer's; without one its settings are read from the environment, as its own are.
 Prints a row for each case: what was expected and found, and the delay of the good requests before
-and behind it. Exit codes: 0 all as expected, 1 a case or a neighbor was not, 2 wrong arguments.
+and behind it, and of a large one. Exit codes: 0 all as expected, 1 a case or a neighbor was not, 2
+wrong arguments.
 """
 
 from __future__ import annotations
@@ -106,20 +107,24 @@ async def _run(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _text(row: Row) -> str:
-    before, behind = ("  none" if one is None else f"{one:6.0f}" for one in row.delays_ms)
+    delays = ("  none" if one is None else f"{one:6.0f}" for one in row.delays_ms)
     seen = row.found if row.is_right else f"{row.found}, expected {row.expected}"
-    return f"{before} ms {behind} ms  {seen:27}  {row.name}"
+    return f"{' ms '.join(delays)} ms  {seen:27}  {row.name}"
 
 
 def _summary(rows: Sequence[Row]) -> str:
-    delays = sorted(one for row in rows for one in row.delays_ms if one is not None)
+    small = _quantiles([row.delays_ms[:2] for row in rows])
+    large = _quantiles([row.delays_ms[2:] for row in rows])
+    text = f"; good requests landed within {small}" if small else ""
+    return f"{text}, large ones within {large}" if large else text
+
+
+def _quantiles(delays_ms: Sequence[Sequence[float | None]]) -> str:
+    delays = sorted(one for row in delays_ms for one in row if one is not None)
     if not delays:
         return ""
     p50, p99 = delays[len(delays) // 2], delays[min(len(delays) * 99 // 100, len(delays) - 1)]
-    return (
-        f"; good requests landed within {p50:.0f} ms (p50), {p99:.0f} ms (p99),"
-        f" {delays[-1]:.0f} ms (at most)"
-    )
+    return f"{p50:.0f} ms (p50), {p99:.0f} ms (p99), {delays[-1]:.0f} ms (at most)"
 
 
 if __name__ == "__main__":

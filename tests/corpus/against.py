@@ -20,12 +20,13 @@ from committer.errors import NotFoundError, QueueKeyTakenError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell
 from committer.ports.storage import NewObject
-from committer.request.request_format import line_digest
+from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.signature import Keys, choose_key
 from committer.service.process.composition import Parts, open_parts, queue_url
 from committer.settings.service_settings import Settings
 from tests.corpus import taken
 from tests.corpus.hostile import Hostile, Sent
+from tests.corpus.poison import NEIGHBOR_FILES, large_neighbor
 from tests.corpus.tables import FLIGHTS, SIGNED, TABLES
 from tests.corpus.taken import taken_stream
 from tests.support.builders.bad_requests import good
@@ -38,12 +39,13 @@ _POLL_S = 0.01
 @dataclass(frozen=True, slots=True)
 class Row:
     """The outcome of a case. `found`: a reason code, `lands`, or what else was seen; delays are
-    those of the good requests before and behind it, None where one has not landed."""
+    those of the good requests before and behind it, and of a large one, None where one has not
+    landed."""
 
     name: str
     expected: str
     found: str
-    delays_ms: tuple[float | None, float | None]
+    delays_ms: tuple[float | None, ...]
 
     @property
     def is_right(self) -> bool:
@@ -70,11 +72,13 @@ class Against:
         before = await self._publish_good(f"before-{number}")
         sent = hostile.send(self.tables[hostile.table], f"bad-{number}")
         await self._publish(sent)
-        behind = await self._publish_good(f"behind-{number}")
-        delays_ms = await asyncio.gather(self._delay_ms(*before), self._delay_ms(*behind))
+        published = [before, await self._publish_good(f"behind-{number}")]
+        if hostile.has_large_neighbor:
+            published.append(await self._publish_large(f"large-{number}"))
+        delays_ms = await asyncio.gather(*(self._delay_ms(*one) for one in published))
         found = await self._verdict(sent)
         expected = LANDED if hostile.reason is None else hostile.reason.value
-        return Row(hostile.name, expected, found, (delays_ms[0], delays_ms[1]))
+        return Row(hostile.name, expected, found, tuple(delays_ms))
 
     async def play_taken_stream(self) -> Row:
         """Take the key of a stream from the committer, which reports it. A request published
@@ -99,11 +103,17 @@ class Against:
         return any(key in component for component in answer.status.conditions)
 
     async def _publish_good(self, producer: str) -> tuple[str, float]:
-        right = good(self.tables[FLIGHTS], producer)
+        return await self._publish_right(good(self.tables[FLIGHTS], producer), 1)
+
+    async def _publish_large(self, producer: str) -> tuple[str, float]:
+        right = large_neighbor(self.tables[FLIGHTS], producer)
+        return await self._publish_right(right, NEIGHBOR_FILES)
+
+    async def _publish_right(self, right: EncodedRequest, files: int) -> tuple[str, float]:
         right = right if self.key is None else signed(right, self.key)
         started_s = time.monotonic()
         await self._publish(Sent.of(right))
-        self.goods += 1
+        self.goods += files
         return right.request.inbox_key, started_s
 
     async def _publish(self, sent: Sent) -> None:

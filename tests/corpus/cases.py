@@ -9,6 +9,7 @@ from tests.corpus.inbox import ENTRIES, GARBAGE, forged
 from tests.corpus.lines import LINES
 from tests.corpus.manifests import MANIFESTS
 from tests.corpus.paths import PATHS
+from tests.corpus.poison import POISON
 from tests.corpus.repeats import REPEATS
 from tests.corpus.tables import FLIGHTS
 
@@ -16,6 +17,7 @@ from tests.corpus.tables import FLIGHTS
 DOORBELLS = (*PATHS, *MANIFESTS)
 REFUSED: tuple[Hostile, ...] = (
     *LINES,
+    *POISON,
     *PATHS,
     *MANIFESTS,
     *PARTITIONS,

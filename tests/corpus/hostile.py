@@ -41,12 +41,14 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Hostile:
     """`send(table, producer)` must end in quarantine with `reason`, alone; with None it lands.
-    `table`: which one of `TABLES` it is for."""
+    `table`: which one of `TABLES` it is for. `has_large_neighbor`: a good request that waits for
+    the same worker process is published with it."""
 
     name: str
     reason: Reason | None
     send: Callable[[LoadedTable, str], Sent]
     table: str = FLIGHTS
+    has_large_neighbor: bool = False
 
 
 def bad(requests: Iterable[BadRequest]) -> Iterable[Hostile]:

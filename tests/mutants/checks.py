@@ -18,8 +18,8 @@ CHECKS = (
     Mutant(
         "repeated_keys_are_read",
         "committer/request/request_format.py",
-        "    if repeated:\n",
-        "    if not repeated and False:\n",
+        "    if surplus:\n",
+        "    if not surplus and False:\n",
         _LINE,
     ),
     Mutant(

@@ -5,6 +5,7 @@ Keys that were not taken stay in `rest`, so that keys of a later version survive
 
 from __future__ import annotations
 
+import json
 from typing import cast
 from uuid import UUID
 
@@ -54,6 +55,7 @@ def _is_printable(json_value: object, depth: int) -> bool:
 _CONTAINERS = (dict, list)
 # Quotes and colons alone mark the keys of valid JSON.
 _ALL_BUT_QUOTES_AND_COLONS = bytes(sorted({*range(256)} - {*b'":'}))
+_ALL_BUT_QUOTES_AND_OPENINGS = bytes(sorted({*range(256)} - {*b'"{['}))
 
 
 def keys_repeated(text: bytes, keys: int, colons: int) -> int:
@@ -71,11 +73,48 @@ def keys_repeated(text: bytes, keys: int, colons: int) -> int:
 
 def keys_written(text: bytes) -> int:
     """Count the keys of valid JSON, repeated ones each time."""
+    # A colon outside of strings follows a key.
+    return _count_outside_strings(text, _ALL_BUT_QUOTES_AND_COLONS)
+
+
+def containers_written(text: bytes) -> int:
+    """Count the objects and lists of valid JSON; of other text, the count means nothing."""
+    return _count_outside_strings(text, _ALL_BUT_QUOTES_AND_OPENINGS)
+
+
+def _count_outside_strings(text: bytes, others: bytes) -> int:
+    """Count the bytes of valid JSON that are neither in a string nor among `others`."""
     if b"\\" in text:
         text = text.replace(rb"\\", b"").replace(rb"\"", b"")
-    marks = text.translate(None, _ALL_BUT_QUOTES_AND_COLONS)
-    # Every other piece is between two strings: a colon there follows a key.
-    return b"".join(marks.split(b'"')[::2]).count(b":")
+    marks = text.translate(None, others)
+    # Every other piece is between two strings.
+    return sum(map(len, marks.split(b'"')[::2]))
+
+
+class _RepeatedKeyError(Exception):
+    """An object has a key twice."""
+
+
+def outer_keys(text: bytes) -> list[str] | None:
+    """Return the keys of the outermost object of valid JSON; None if any object has a key twice.
+    Keeps no more of the text than one object at a time.
+    """
+    keys: list[str] = []
+
+    def check(pairs: list[tuple[str, object]]) -> None:
+        # The outermost object ends last.
+        keys[:] = (key for key, _ in pairs)
+        if len(set(keys)) < len(keys):
+            raise _RepeatedKeyError
+
+    try:
+        # Not `int`, which refuses thousands of digits.
+        json.loads(
+            text, object_pairs_hook=check, parse_int=len, parse_float=len, parse_constant=len
+        )
+    except _RepeatedKeyError:
+        return None
+    return keys
 
 
 def count_keys(json_value: object) -> int:

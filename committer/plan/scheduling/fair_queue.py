@@ -1,4 +1,4 @@
-"""Fair turns for producers: a producer with a long queue delays itself alone. Pure.
+"""Fair turns for producers, and for tables: one with a long queue delays itself alone. Pure.
 
 Self-clocked fair queueing: work is tagged with the virtual time at which it would end if all
 producers shared one server evenly, and is taken in the order of these tags. Small work passes large
@@ -96,3 +96,38 @@ class FairQueue(Generic[T]):
             self._now, _, piece = heappop(self._heap)
             if not piece.is_taken:
                 return piece
+
+
+@dataclass(slots=True)
+class TableFairQueue(Generic[T]):
+    """Work of the producers of many tables: turns go round the tables, and those of a table round
+    its producers. So a table with a thousand producers delays itself alone, too.
+    """
+
+    overtaken_max: int = OVERTAKEN_MAX
+    _tables: FairQueue[str] = field(init=False)
+    _producers: dict[str, FairQueue[T]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._tables = FairQueue(self.overtaken_max)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    def add(self, table: str, producer: str, cost: int, work: T) -> None:
+        """Queue work after the producer's waiting work for the table."""
+        queue = self._producers.get(table)
+        if queue is None:
+            queue = self._producers[table] = FairQueue(self.overtaken_max)
+        # A turn of the table, which any of its producers may get: together they cost as much.
+        self._tables.add(table, cost, table)
+        queue.add(producer, cost, work)
+
+    def take(self) -> T:
+        """Return the work whose turn it is. Errors: `IndexError` where there is none."""
+        table = self._tables.take()
+        queue = self._producers[table]
+        work = queue.take()
+        if not len(queue):
+            del self._producers[table]
+        return work

@@ -1,7 +1,7 @@
 """The process that reads and checks large requests: frames of pickled jobs in, answers out.
 
-It knows no storage and no loop. A job that needs too much memory or processor time ends the
-process, and the parent turns that into a verdict. The answer is no larger than the request itself.
+It knows no storage and no loop. A job that takes too much time or memory ends the process, most
+often by its parent, which turns that into a verdict. The answer is no larger than the request.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ from committer.plan.batch.request_check import (
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import parse_request, read_request
 
-# Beyond what the process has once its modules are loaded.
-MEMORY_BYTES_MAX = 192 * 1024 * 1024
-CPU_S_MAX = 60
 _SIZE_BYTES = 8
+# The process's own limit of memory, as a multiple of a job's: its parent ends it before.
+_LAST_RESORT = 4
 _CHECKERS_MAX = 4
 
 
@@ -49,6 +48,24 @@ def _reduced(mapping: MappingProxyType[Any, Any]) -> tuple[Any, ...]:
 
 
 copyreg.pickle(MappingProxyType, _reduced)
+
+
+@dataclass(frozen=True, slots=True)
+class JobLimits:
+    """The most that one job may take. `wall_clock_s`: since the process could begin with it.
+    `memory_bytes`: beyond what the process has once its modules are loaded.
+
+    The largest valid requests take some 5 s of processor time: 300,000 entries in 64 MiB.
+    """
+
+    wall_clock_s: float = 60.0
+    processor_s: int = 30
+    memory_bytes: int = 192 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The process has loaded its modules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +121,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class TooMuchMemory:
-    """The job was given up."""
+    """The process has met its own limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,19 +244,20 @@ def _parts(checked: CheckedRequest) -> CheckAnswer:
     )
 
 
-def main() -> None:
+def main(limits: JobLimits) -> None:
     """Answer until there are no more jobs."""
     # The parent ends this process; Ctrl-C and systemd's stop signal reach the whole group.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     jobs, answers = os.fdopen(0, "rb", buffering=0), os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    _limit_memory()
+    _limit_memory(_LAST_RESORT * limits.memory_bytes)
     worker = Worker()
     with suppress(EOFError, BrokenPipeError):
+        send(cast("BinaryIO", answers), Ready())
         while True:
             job, buffers = receive(cast("BinaryIO", jobs))
-            _limit_time()
+            _limit_time(limits.processor_s)
             answer = worker.do(job, buffers)
             del job, buffers
             send(cast("BinaryIO", answers), answer)
@@ -247,17 +265,17 @@ def main() -> None:
             _give_back()
 
 
-def _limit_memory() -> None:
+def _limit_memory(size_bytes: int) -> None:
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[5])
-        limit = pages * resource.getpagesize() + MEMORY_BYTES_MAX
+        limit = pages * resource.getpagesize() + size_bytes
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def _limit_time() -> None:
+def _limit_time(processor_s: int) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    limit = int(used.ru_utime + used.ru_stime) + CPU_S_MAX
+    limit = int(used.ru_utime + used.ru_stime) + processor_s
     resource.setrlimit(resource.RLIMIT_CPU, (limit, hard))
 
 

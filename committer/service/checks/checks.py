@@ -29,23 +29,28 @@ from committer.request.request_format import (
     check_hashes,
     parse_request,
 )
-from committer.service.checks.check_process import CheckProcess, JobLostError, ProcessEndedError
+from committer.service.checks.check_process import (
+    CheckProcess,
+    JobLostError,
+    Limit,
+    NotStartedError,
+    ProcessEndedError,
+)
 from committer.service.checks.check_worker import (
-    CPU_S_MAX,
-    MEMORY_BYTES_MAX,
     Answer,
     CheckAnswer,
     CheckJob,
     Crashed,
     Job,
+    JobLimits,
     ReadAnswer,
     ReadJob,
     Refused,
-    TooMuchMemory,
     has_files,
     pickled_basis,
     without_files,
 )
+from committer.service.checks.process_reports import ProcessReports
 from committer.service.checks.turns import Turns
 from committer.service.telemetry.log import log
 
@@ -55,7 +60,6 @@ LINE_HERE_BYTES_MAX = 64 * 1024
 # A request of so many bytes is checked in the loop, in less time than its exchange with a worker
 # process takes: 1,000 entries in 7 ms. Hashing it takes 0.3 ms.
 REQUEST_HERE_BYTES_MAX = 256 * 1024
-_TRIES_MAX = 3
 _MIB = 1024 * 1024
 
 
@@ -67,17 +71,27 @@ def work_here() -> WorkLeft:
 class Checks:
     """Reads and checks large requests in worker processes, as many as are worth it, started on
     demand. Requests that take no more than `work_here` are checked in the loop, one between two of
-    its other steps. Errors: `InvalidRequestError`, also after `_TRIES_MAX` tries.
+    its other steps. `apart`: the process for requests that have ended one of the others: so each
+    of them costs its neighbors one process once. Errors: `InvalidRequestError`, also for a request
+    that has ended both.
     """
 
     def __init__(
-        self, processes: Sequence[CheckProcess], here_bytes_max: int = REQUEST_HERE_BYTES_MAX
+        self,
+        processes: Sequence[CheckProcess],
+        apart: CheckProcess,
+        reports: ProcessReports,
+        here_bytes_max: int = REQUEST_HERE_BYTES_MAX,
     ) -> None:
         # Each has a second job waiting, so that it never idles between two.
         self._processes = Turns((*processes, *processes))
+        # No second one: its job is alone there.
+        self._apart = Turns((apart,))
+        self._apart_process = apart
+        self._reports = reports
         self._here = Turns((None,))
         self._here_bytes_max = here_bytes_max
-        self._all = tuple(processes)
+        self._all = (*processes, apart)
         # Of the checker that was used last: pickling it takes some hundred microseconds.
         self._basis: tuple[Checker, bytes] | None = None
 
@@ -93,7 +107,7 @@ class Checks:
             if not has_files(sealed.request):
                 return sealed
             return replace(sealed, request=without_files(sealed.request), is_whole=False)
-        answer = await self._answer(ReadJob(key), (content,), producer)
+        answer = await self._answer(key, ReadJob(key), (content,), producer)
         if not isinstance(answer, ReadAnswer):
             raise InvariantError(f"a worker process read a request, and said {answer!r}")
         return EncodedRequest(answer.request, content, answer.body, is_whole=False, object_key=key)
@@ -115,7 +129,8 @@ class Checks:
         paths = None if read is None else tuple(read)
         named = () if read is None else tuple(read.values())
         buffers = (sealed.content, self._pickled_basis(checker), *named)
-        answer = await self._answer(CheckJob(paths, inflated_bytes_max), buffers, producer)
+        job = CheckJob(paths, inflated_bytes_max)
+        answer = await self._answer(sealed.key, job, buffers, producer)
         if isinstance(answer, NeedsManifests | Inflates):
             return answer
         if not isinstance(answer, CheckAnswer):
@@ -143,52 +158,82 @@ class Checks:
         for process in self._all:
             await process.close()
 
-    async def _answer(self, job: Job, buffers: Sequence[bytes], producer: str) -> Answer:
-        """Have a process do the job.
-        Errors: `InvalidRequestError` for a refused request, or one that no process survives."""
-        ended = list[ProcessEndedError]()
-        while len(ended) < _TRIES_MAX:
-            cost = sum(map(len, buffers))
-            async with self._processes.turn(producer, cost) as process:
-                try:
+    async def _answer(self, key: str, job: Job, buffers: Sequence[bytes], producer: str) -> Answer:
+        """Have a process do the job of the request with this inbox key. Errors:
+        `InvalidRequestError` for a refused request, or one that no process survives.
+        """
+        try:
+            return await self._ask(self._processes, key, job, buffers, producer)
+        except ProcessEndedError as error:
+            if error.limit is Limit.PROCESSOR_TIME:
+                # Others take none of it.
+                raise self._no_answer(error) from error
+        try:
+            return await self._ask(self._apart, key, job, buffers, producer)
+        except ProcessEndedError as error:
+            raise self._no_answer(error) from error
+        finally:
+            # Mostly nothing needs it.
+            await self._apart_process.end()
+
+    async def _ask(
+        self,
+        processes: Turns[CheckProcess],
+        key: str,
+        job: Job,
+        buffers: Sequence[bytes],
+        producer: str,
+    ) -> Answer:
+        """Ask until a process has begun with the job. Errors: `ProcessEndedError`, and those of
+        `_accepted`."""
+        while True:
+            try:
+                async with processes.turn(producer, sum(map(len, buffers))) as process:
                     answer = await process.ask(job, buffers)
-                except JobLostError:
-                    continue
-                except ProcessEndedError as error:
-                    ended.append(error)
-                    if error.is_out_of_time:
-                        raise _out_of_time() from error
-                else:
-                    return _accepted(answer)
-        raise InvalidRequestError(
-            Reason.PLAN_FAILED,
-            f"the process that checked it ended each time that it was tried ({ended[-1]})",
-        ) from ended[-1]
+            except JobLostError:
+                continue
+            except NotStartedError as error:
+                await self._reports.not_started(error)
+            except ProcessEndedError as error:
+                self._reports.ended(error, key, is_apart=processes is self._apart)
+                raise
+            else:
+                self._reports.answered()
+                return _accepted(answer)
+
+    def _no_answer(self, error: ProcessEndedError) -> InvalidRequestError:
+        limits = self._apart_process.limits
+        if error.limit is None:
+            return InvalidRequestError(
+                Reason.PLAN_FAILED,
+                f"each process that checked it ended, the last one with {error}",
+            )
+        return InvalidRequestError(
+            Reason.REQUEST_TOO_LARGE,
+            f"its check takes more than {_text_of(error.limit, limits)}: publish its files in"
+            " several requests",
+        )
+
+
+def _text_of(limit: Limit, limits: JobLimits) -> str:
+    match limit:
+        case Limit.WALL_CLOCK:
+            return f"{limits.wall_clock_s:g} s of time"
+        case Limit.PROCESSOR_TIME:
+            return f"{limits.processor_s} s of processor time"
+        case Limit.MEMORY:
+            return f"{limits.memory_bytes // _MIB} MiB of memory"
 
 
 def _accepted(answer: Answer) -> Answer:
     match answer:
         case Refused(reason, message):
             raise InvalidRequestError(Reason(reason), message)
-        case TooMuchMemory():
-            raise InvalidRequestError(
-                Reason.REQUEST_TOO_LARGE,
-                f"reading it takes more than {MEMORY_BYTES_MAX // _MIB} MiB of memory: publish its"
-                " files in several requests",
-            )
         case Crashed(problem):
             log.error("check.crashed", error=problem)
             raise InvalidRequestError(Reason.PLAN_FAILED, f"the check itself failed: {problem}")
         case _:
             return answer
-
-
-def _out_of_time() -> InvalidRequestError:
-    return InvalidRequestError(
-        Reason.REQUEST_TOO_LARGE,
-        f"its check takes more than {CPU_S_MAX} s of processor time: publish its files in several"
-        " requests",
-    )
 
 
 def _manifests(

@@ -1,4 +1,4 @@
-"""Turns of what few may use at once, in the order of fair queueing by producer."""
+"""Turns of what few may use at once, in the order of fair queueing by table and producer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Generic, TypeVar
 
-from committer.plan.scheduling.fair_queue import FairQueue
+from committer.plan.scheduling.fair_queue import TableFairQueue
+from committer.service.requests.inbox_keys import table_folder_of
 
 T = TypeVar("T")
 
@@ -18,25 +19,25 @@ class Turns(Generic[T]):
 
     def __init__(self, free: Iterable[T]) -> None:
         self._free = deque(free)
-        self._turns = FairQueue[asyncio.Future[T]]()
+        self._turns = TableFairQueue[asyncio.Future[T]]()
 
     @asynccontextmanager
-    async def turn(self, producer: str, cost: int) -> AsyncIterator[T]:
-        """Wait for a place and have it inside."""
-        place = await self._take(producer, cost)
+    async def turn(self, folder: str, cost: int) -> AsyncIterator[T]:
+        """Wait for a place and have it inside. `folder`: that of the producer's inbox keys."""
+        place = await self._take(folder, cost)
         try:
             yield place
         finally:
             self._hand_on(place)
 
-    async def _take(self, producer: str, cost: int) -> T:
+    async def _take(self, folder: str, cost: int) -> T:
         if self._free:
             # One that is idle, if there is one.
             place = max(self._free, key=self._free.count)
             self._free.remove(place)
             return place
         turn: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._turns.add(producer, cost, turn)
+        self._turns.add(table_folder_of(folder), folder, cost, turn)
         try:
             return await turn
         except asyncio.CancelledError:

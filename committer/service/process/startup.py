@@ -15,6 +15,7 @@ from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.service.checks.check_process import CheckProcess
 from committer.service.checks.checks import Checks
+from committer.service.checks.process_reports import ProcessReports
 from committer.service.process.composition import (
     RequestParts,
     open_known_catalog,
@@ -105,7 +106,8 @@ async def serve_parts(
         catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
         if catalog is None:
             return
-        checks = Checks([CheckProcess() for _ in range(_processes())])
+        processes = [CheckProcess() for _ in range(_processes())]
+        checks = Checks(processes, CheckProcess(), ProcessReports(health, metrics))
         try:
             opened()
             counted = instrumented(catalog, Catalog, metrics.meter("catalog", parts.world))

@@ -1,7 +1,7 @@
 """Requests that are too large to be read at once: they wait for room in memory, in fair turns.
 
 A large request waits in the inbox, known here by its key and size alone, until the large ones in
-hand leave room for it. Turns go round the producers, not by order of arrival.
+hand leave room for it. Turns go round the tables and their producers, not by order of arrival.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from committer.plan.scheduling.fair_queue import FairQueue
+from committer.plan.scheduling.fair_queue import TableFairQueue
 from committer.ports.world import World
 from committer.request.request_format import EncodedRequest
 from committer.service.requests.deferred_doorbells import Waiters
-from committer.service.requests.inbox_keys import InboxKey
+from committer.service.requests.inbox_keys import InboxKey, table_folder_of
 
 # Requests that no doorbell can carry are read one by one, and checked by worker processes.
 LARGE_BYTES_MIN = 64 * 1024
@@ -69,7 +69,7 @@ class LargeRequests:
     def __init__(self, world: World, in_hand_bytes: Callable[[], int]) -> None:
         self._world = world
         self._in_hand_bytes = in_hand_bytes
-        self._turns = FairQueue[Arrival]()
+        self._turns = TableFairQueue[Arrival]()
         self._known: dict[str, Arrival] = {}
         self._reading_bytes = 0
         self._has_some = asyncio.Event()
@@ -100,7 +100,8 @@ class LargeRequests:
             known.is_shared = known.is_shared or request.is_shared
             return
         self._known[request.key] = request
-        self._turns.add(request.key.folder, request.size_bytes, request)
+        table = table_folder_of(request.key)
+        self._turns.add(table, request.key.folder, request.size_bytes, request)
         self._has_some.set()
 
     @asynccontextmanager

@@ -116,6 +116,12 @@ class Instruments:
             "Unexpected exceptions that the committer survived. The log has the trace.",
             "where",
         )
+        self.worker_ends = self._counter(
+            "frazil_worker_process_ends_total",
+            "Worker processes that ended in a job. The request that was in it is tried once more,"
+            " alone, and then quarantined.",
+            "cause",
+        )
         self.loop_lag = self._histogram(
             "frazil_loop_lag_seconds",
             "How late the event loop woke up its heartbeat, each second. High: CPU starvation.",

@@ -30,6 +30,8 @@ _ANSWERS: Mapping[type[SwapAnswer], str] = {
 }
 # Where an internal error is survived. A rate needs the zero that a first one counts up from.
 PLACES = ("check", "intake", "plan", "swap", "table", "transaction", "upkeep")
+# The limits that a worker process's job may meet, and everything else that ends one.
+WORKER_ENDS = ("memory", "processor_time", "wall_clock", "other")
 _NOT_KNOWN = float("nan")
 
 
@@ -86,6 +88,8 @@ class Metrics:
         self._foreign: dict[str, set[str]] = {}
         for where in PLACES:
             self.instruments.internal_errors.labels(where)
+        for cause in WORKER_ENDS:
+            self.instruments.worker_ends.labels(cause)
 
     # --- Commits ---------------------------------------------------------------------------------
 
@@ -153,6 +157,10 @@ class Metrics:
     def crashed(self, where: str) -> None:
         """Count an internal error that was survived. `where`: a fixed word."""
         self.instruments.internal_errors.labels(where).inc()
+
+    def worker_process_ended(self, cause: str) -> None:
+        """Count a worker process that has ended in a job. `cause`: one of `WORKER_ENDS`."""
+        self.instruments.worker_ends.labels(cause).inc()
 
     # --- Upkeep ----------------------------------------------------------------------------------
 

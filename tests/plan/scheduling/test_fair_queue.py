@@ -1,10 +1,10 @@
-"""Turns of producers of unlike appetite."""
+"""Turns of producers and tables of unlike appetite."""
 
 from __future__ import annotations
 
 import pytest
 
-from committer.plan.scheduling.fair_queue import FairQueue
+from committer.plan.scheduling.fair_queue import FairQueue, TableFairQueue
 
 
 def _taken(queue: FairQueue[str], turns: int) -> list[str]:
@@ -116,3 +116,64 @@ def test_a_producers_own_work_keeps_its_order_when_its_age_decides() -> None:
     assert len(queue) == 0 and queue._last == {}
     with pytest.raises(IndexError):
         queue.take()
+
+
+# --- Tables --------------------------------------------------------------------------------------
+
+
+def _taken_of_tables(queue: TableFairQueue[str], turns: int) -> list[str]:
+    return [queue.take() for _ in range(turns)]
+
+
+def test_the_many_producers_of_one_table_do_not_delay_another_table() -> None:
+    queue = TableFairQueue[str]()
+    for number in range(1_000):
+        queue.add("crowded", f"query-{number}", 100, f"crowded-{number}")
+    queue.take()
+    for number in range(20):
+        queue.add("quiet", "query", 100, f"quiet-{number}")
+    taken = _taken_of_tables(queue, 42)
+    assert sum(work.startswith("quiet") for work in taken) == 20
+
+
+def test_producers_of_one_table_take_turns_in_those_of_their_table() -> None:
+    queue = TableFairQueue[str]()
+    for number in range(100):
+        queue.add("a", "greedy", 100, f"greedy-{number}")
+        queue.add("b", "other", 100, "other")
+    queue.add("a", "modest", 10, "modest")
+    assert "modest" in _taken_of_tables(queue, 3)
+
+
+def test_two_tables_that_always_have_work_get_as_much_each() -> None:
+    queue = TableFairQueue[tuple[str, int]]()
+    for number in range(1_000):
+        queue.add("fine", f"query-{number % 7}", 10, ("fine", 10))
+        queue.add("coarse", f"query-{number % 3}", 70, ("coarse", 70))
+    served = {"fine": 0, "coarse": 0}
+    for _ in range(800):
+        table, cost = queue.take()
+        served[table] += cost
+    assert abs(served["fine"] - served["coarse"]) <= 70
+
+
+def test_what_it_remembers_of_tables_goes_with_their_work() -> None:
+    queue = TableFairQueue[int]()
+    for number in range(100):
+        queue.add(f"table-{number}", "query", 5, number)
+    assert len(queue) == 100
+    assert sorted(queue.take() for _ in range(100)) == list(range(100))
+    assert len(queue) == 0 and queue._producers == {}
+    with pytest.raises(IndexError):
+        queue.take()
+
+
+def test_large_work_of_a_table_is_taken_in_the_end_while_ever_more_tables_come() -> None:
+    queue = TableFairQueue[str](overtaken_max=2_000)
+    queue.add("large", "query", 1_000, "large")
+    taken = []
+    for number in range(1_000):
+        queue.add(f"a{number}", "query", 10, "small")
+        queue.add(f"b{number}", "query", 10, "small")
+        taken.append(queue.take())
+    assert taken.index("large") == 200

@@ -17,7 +17,6 @@ from uuid import UUID
 
 import pytest
 
-from bench.hostile_kinds import KINDS, hostile_request
 from committer.errors import InvalidRequestError
 from committer.plan.batch.request_check import (
     CheckBasis,
@@ -27,10 +26,10 @@ from committer.plan.batch.request_check import (
     NeedsManifests,
 )
 from committer.ports.pointer_swap import LoadedTable
+from committer.real_world import RealWorld
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest, read_request
-from committer.request.table_identifier import TableIdentifier
-from committer.service.checks.check_process import PROGRAM, CheckProcess
+from committer.service.checks.check_process import CheckProcess
 from committer.service.checks.check_worker import Job, has_files
 from committer.service.checks.checks import (
     LINE_HERE_BYTES_MAX,
@@ -38,13 +37,15 @@ from committer.service.checks.checks import (
     Checks,
     work_here,
 )
+from committer.service.checks.process_reports import ProcessReports
+from committer.service.telemetry.health import Health
+from committer.service.telemetry.metrics import Metrics
 from tests.support.builders.bad_requests import ASKED, CHECKED, good, inline_files, naming
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_file, build_line, build_manifest, seal
-from tests.support.integration.real_harness import ROOT, flights, until
+from tests.support.integration.real_harness import ROOT, until
 from tests.support.service.checks_here import ChecksHere
 
-DIES = "import os, signal; os.kill(os.getpid(), signal.{})"
 TABLE = build_flights(table_uuid=UUID(int=7))
 GOOD = good(TABLE, "query-1")
 # Its line is so long that a process reads it.
@@ -55,9 +56,14 @@ def checker_of(table: LoadedTable) -> Checker:
     return Checker(CheckBasis.of("frazil", table.metadata), table.metadata.current_schema)
 
 
+def checks_by(*processes: CheckProcess, here_bytes_max: int = REQUEST_HERE_BYTES_MAX) -> Checks:
+    reports = ProcessReports(Health(RealWorld()), Metrics())
+    return Checks(processes, CheckProcess(), reports, here_bytes_max)
+
+
 @asynccontextmanager
-async def processes(program: str = PROGRAM, here_bytes_max: int = 0) -> AsyncIterator[Checks]:
-    checks = Checks([CheckProcess(program)], here_bytes_max)
+async def processes(here_bytes_max: int = 0) -> AsyncIterator[Checks]:
+    checks = checks_by(CheckProcess(), here_bytes_max=here_bytes_max)
     try:
         yield checks
     finally:
@@ -145,7 +151,7 @@ async def test_what_a_process_has_read_holds_no_files_and_is_checked_with_them()
 
 async def test_a_request_with_a_short_line_is_read_without_a_process() -> None:
     process = CheckProcess()
-    checks = Checks([process])
+    checks = checks_by(process)
     read = await checks.read(GOOD.content, GOOD.request.inbox_key, "producer")
     assert (read.request, read.body) == (GOOD.request, GOOD.body)
     assert process.pid is None
@@ -167,7 +173,7 @@ def many(count: int) -> EncodedRequest:
 
 async def test_a_request_of_medium_size_is_checked_without_a_process() -> None:
     process = CheckProcess()
-    checks = Checks([process])
+    checks = checks_by(process)
     checker = checker_of(TABLE)
     for one in (GOOD, *(each.make(TABLE, "bad") for each in CHECKED)):
         if not has_files(one.request):
@@ -182,14 +188,14 @@ async def test_a_request_that_is_larger_or_too_much_work_is_checked_by_a_process
     sealed = many(work_here().entries + 1)
     for one, here_bytes_max in ((GOOD, len(GOOD.content) - 1), (sealed, len(sealed.content))):
         process = CheckProcess()
-        checks = Checks([process], here_bytes_max)
+        checks = checks_by(process, here_bytes_max=here_bytes_max)
         assert await found(checks, checker, one) == await found(ChecksHere(), checker, one)
         assert process.pid is not None
         await checks.close()
 
 
 async def test_the_loop_takes_its_other_steps_between_two_checks() -> None:
-    checks = Checks([])
+    checks = checks_by()
     checker = checker_of(TABLE)
     done: list[str] = []
 
@@ -209,58 +215,6 @@ async def test_the_loop_takes_its_other_steps_between_two_checks() -> None:
 # --- Its end -------------------------------------------------------------------------------------
 
 
-async def test_a_request_that_no_process_survives_gets_a_verdict() -> None:
-    async with processes(DIES.format("SIGKILL")) as checks:
-        with pytest.raises(InvalidRequestError, match="SIGKILL") as refused:
-            await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
-    assert refused.value.reason == Reason.PLAN_FAILED
-
-
-async def test_a_request_that_takes_too_long_gets_a_verdict_at_once() -> None:
-    async with processes(DIES.format("SIGXCPU")) as checks:
-        with pytest.raises(InvalidRequestError, match="processor time") as refused:
-            await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
-    assert refused.value.reason == Reason.REQUEST_TOO_LARGE
-
-
-async def test_a_request_whose_process_was_killed_by_chance_is_read_by_the_next(
-    tmp_path: Path,
-) -> None:
-    mark = tmp_path / "was-here"
-    once = (
-        f"import os, signal\nif not os.path.exists({str(mark)!r}):\n    open({str(mark)!r}, 'w')\n"
-    )
-    async with processes(f"{once}    {DIES.format('SIGKILL')}\n{PROGRAM}") as checks:
-        read = await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
-    assert mark.exists()
-    assert read.request == GOOD.request
-
-
-DIES_OF_ONE = """
-import os, signal
-from committer.service.checks import check_worker
-do = check_worker.Worker.do
-def dies(self, job, buffers):
-    if job.key == "deadly":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return do(self, job, buffers)
-check_worker.Worker.do = dies
-main()
-"""
-
-
-@pytest.mark.thorough
-async def test_a_request_behind_one_that_no_process_survives_is_read_all_the_same() -> None:
-    async with processes(PROGRAM.replace("main()\n", DIES_OF_ONE)) as checks:
-        deadly, good = await asyncio.gather(
-            checks.read(LONG.content, "deadly", "producer"),
-            checks.read(LONG.content, GOOD.request.inbox_key, "producer"),
-            return_exceptions=True,
-        )
-    assert isinstance(deadly, InvalidRequestError) and deadly.reason == Reason.PLAN_FAILED
-    assert isinstance(good, EncodedRequest) and good.request == GOOD.request
-
-
 async def test_after_a_request_that_was_given_up_each_gets_its_own_answer() -> None:
     other = good(TABLE, "query-2")
     long = b" " * LINE_HERE_BYTES_MAX + other.content
@@ -275,25 +229,9 @@ async def test_after_a_request_that_was_given_up_each_gets_its_own_answer() -> N
         assert (third.request, (await first).request) == (other.request, GOOD.request)
 
 
-@pytest.mark.thorough
-async def test_what_wants_more_memory_than_there_is_for_it_is_refused() -> None:
-    metadata = flights("memory://warehouse/db/t", format_version=2)
-    table = LoadedTable(TableIdentifier.parse("db.t"), metadata, "memory://warehouse/db/t/v1")
-    assert "a bomb" in KINDS
-    bomb = hostile_request("a bomb", table, "hostile", 3)
-    async with processes() as checks:
-        read = await checks.read(bomb.content, bomb.key, "producer")
-        with pytest.raises(InvalidRequestError, match="memory") as refused:
-            await checks.check(checker_of(table), read, "producer", None, 2**30)
-        assert refused.value.reason == Reason.REQUEST_TOO_LARGE
-        # The same process goes on.
-        again = await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
-    assert again.request == GOOD.request
-
-
 async def test_a_stop_of_the_whole_group_leaves_the_end_to_the_service() -> None:
     process = CheckProcess()
-    checks = Checks([process])
+    checks = checks_by(process)
     await checks.read(LONG.content, GOOD.request.inbox_key, "producer")
     pid = process.pid
     assert pid is not None
@@ -348,7 +286,7 @@ class Slow(CheckProcess):
 
 async def test_a_greedy_producer_does_not_keep_another_from_its_turn() -> None:
     slow = Slow()
-    checks = Checks([slow])
+    checks = checks_by(slow)
     contents = [("greedy", bytes(100)) for _ in range(50)]
     waiting = [
         asyncio.ensure_future(checks.read(content, "key", producer))
@@ -363,9 +301,25 @@ async def test_a_greedy_producer_does_not_keep_another_from_its_turn() -> None:
     await checks.close()
 
 
+async def test_many_producers_of_one_table_do_not_keep_another_table_from_its_turn() -> None:
+    slow = Slow()
+    checks = checks_by(slow)
+    folders = [(f"crowded/query-{number}", 100) for number in range(50)]
+    waiting = [
+        asyncio.ensure_future(checks.read(bytes(size), "key", folder))
+        for folder, size in (*folders, ("quiet/query", 101))
+    ]
+    await asyncio.sleep(0)
+    for _ in waiting:
+        slow.may.release()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    assert slow.asked.index(101) <= 3
+    await checks.close()
+
+
 async def test_whoever_gives_up_while_waiting_costs_no_turn() -> None:
     slow = Slow()
-    checks = Checks([slow])
+    checks = checks_by(slow)
     reads = [
         asyncio.ensure_future(checks.read(bytes(size), "key", "producer")) for size in range(1, 6)
     ]
@@ -384,7 +338,7 @@ async def test_whoever_gives_up_while_waiting_costs_no_turn() -> None:
 
 async def test_a_request_goes_to_a_process_that_is_idle() -> None:
     busy, idle = Slow(), Slow()
-    checks = Checks([busy, idle])
+    checks = checks_by(busy, idle)
     reads = []
     for size in (1, 2, 3):
         reads.append(asyncio.ensure_future(checks.read(bytes(size), "key", "producer")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
 
@@ -220,8 +221,8 @@ class Taking:
         self.taken.append(request.key)
 
 
-def waiting(producer: str, number: int, size_bytes: int) -> Arrival:
-    key = f"00000000-0000-0000-0000-000000000000/{producer}/{number:020d}/a"
+def waiting(producer: str, number: int, size_bytes: int, *, table: int = 0) -> Arrival:
+    key = f"{UUID(int=table)}/{producer}/{number:020d}/a"
     return Arrival(InboxKey(key), Waiters(), 0, size_bytes=size_bytes)
 
 
@@ -266,6 +267,15 @@ async def test_one_producers_backlog_does_not_delay_another_producers_request() 
     taking = Taking()
     await take_all([*greedy, modest], taking)
     assert taking.taken.index(modest.key) < 8
+
+
+async def test_one_tables_many_producers_do_not_delay_another_tables_request() -> None:
+    room = large_requests.IN_HAND_BYTES_MAX
+    crowd = [waiting(f"query-{n}", 0, room // 2) for n in range(100)]
+    quiet = waiting("query", 0, room // 2, table=1)
+    taking = Taking()
+    await take_all([*crowd, quiet], taking)
+    assert taking.taken.index(quiet.key) < 8
 
 
 async def test_a_table_that_gets_nowhere_holds_no_large_request_in_memory() -> None:
