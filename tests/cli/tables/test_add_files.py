@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import orjson
@@ -16,7 +17,8 @@ from committer.request.request_format import read_request
 from committer.service.process.composition import Parts
 from committer.storage.inbox.inbox import skips_of
 from tests.support.cli.commands import Frazil
-from tests.support.workers.parquet_files import with_ids, write_encrypted
+from tests.support.workers.footer_bytes import BINARY, Struct, statistics_of, with_footer
+from tests.support.workers.parquet_files import parquet_bytes, with_ids, write_encrypted
 
 ROWS = pa.table({"id": [1, 2], "day": pa.array([20513, 20513], pa.date32())})
 
@@ -157,3 +159,36 @@ def test_extra_columns_are_added_only_if_that_is_asked_for(frazil: Frazil, folde
         *("table", "add-files", "db.flights", str(folder), "--dry-run", "--allow-extra-columns")
     )
     assert asked.code == 0
+
+
+def test_the_dry_run_says_what_the_committer_would_refuse(frazil: Frazil, folder: Path) -> None:
+    """The lowest value, truncated, has a digit more than its column."""
+    made = frazil(
+        *("table", "create", "db.prices", "--schema", "price decimal(4,2)"),
+        *("--partition", "truncate(50, price)"),
+        *("--property", f"{ADOPT_LOCATIONS_PROPERTY}=file://{folder}"),
+    )
+    assert made.code == 0, made.err
+    for name, price in (("a", "1.00"), ("b", "-99.99")):
+        column = pa.array([Decimal(price)], pa.decimal128(4, 2))
+        pq.write_table(pa.table({"price": column}), folder / f"{name}.parquet")
+    command = ("table", "add-files", "db.prices")
+    for options in ((), ("--dry-run",)):
+        answer = frazil(*command, str(folder), *options)
+        assert answer.code == 1 and "1 of 2 files cannot be added" in answer.err, answer
+        assert "b.parquet\n  " in answer.err and "a.parquet" not in answer.err
+    assert published(frazil) == []
+    assert NAME_MAPPING_PROPERTY not in frazil.load("db.prices").metadata.properties
+    assert frazil(*command, str(folder / "a.parquet"), "--dry-run").code == 0
+
+
+def test_a_rare_footer_is_one_of_the_files_that_do_not_fit(frazil: Frazil, folder: Path) -> None:
+    """pyarrow would end the process that looks at these statistics."""
+
+    def change(footer: Struct) -> None:
+        statistics_of(footer)[5] = BINARY, b"\1"
+
+    (folder / "a.parquet").write_bytes(with_footer(parquet_bytes(ROWS), change))
+    for options in ((), ("--dry-run",)):
+        said = refused(frazil, str(folder), *options)
+        assert "a.parquet\n  row group 0, column id: a minimum or maximum of 1 bytes" in said
