@@ -173,7 +173,7 @@ def test_the_dry_run_says_what_the_committer_would_refuse(frazil: Frazil, folder
         column = pa.array([Decimal(price)], pa.decimal128(4, 2))
         pq.write_table(pa.table({"price": column}), folder / f"{name}.parquet")
     command = ("table", "add-files", "db.prices")
-    for options in ((), ("--dry-run",)):
+    for options in (("--dry-run",), ()):
         answer = frazil(*command, str(folder), *options)
         assert answer.code == 1 and "1 of 2 files cannot be added" in answer.err, answer
         assert "b.parquet\n  " in answer.err and "a.parquet" not in answer.err
@@ -189,6 +189,6 @@ def test_a_rare_footer_is_one_of_the_files_that_do_not_fit(frazil: Frazil, folde
         statistics_of(footer)[5] = BINARY, b"\1"
 
     (folder / "a.parquet").write_bytes(with_footer(parquet_bytes(ROWS), change))
-    for options in ((), ("--dry-run",)):
+    for options in (("--dry-run",), ()):
         said = refused(frazil, str(folder), *options)
         assert "a.parquet\n  row group 0, column id: a minimum or maximum of 1 bytes" in said

@@ -32,7 +32,7 @@ def with_footer(content: bytes, change: Callable[[Struct], None]) -> bytes:
     change(footer)
     buffer = TMemoryBuffer()
     _write(TCompactProtocol(buffer), STRUCT, footer)
-    changed = buffer.getvalue()
+    changed: bytes = buffer.getvalue()
     return body + changed + len(changed).to_bytes(4, "little") + content[-4:]
 
 

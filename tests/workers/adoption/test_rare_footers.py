@@ -132,15 +132,14 @@ def test_a_file_without_statistics_lands_without_bounds() -> None:
     assert (file.lower_bounds, file.upper_bounds) == ({}, {})
 
 
-def old_statistics(created_by: bytes | None) -> Change:
-    """Return the change to `min` and `max`, of signed bytes and without an order of columns."""
+def old_statistics(created_by: bytes | None, low: bytes, high: bytes) -> Change:
+    """Return the change to `min` and `max` alone, without an order of columns."""
 
     def change(footer: Struct) -> None:
         found = statistics_of(footer)
-        low, high = found[6], found[5]
-        for field in (1, 2, 5, 6, 7, 8):
+        for field in (5, 6, 7, 8):
             found.pop(field, None)
-        found[2], found[1] = min((low, high), key=_signed), max((low, high), key=_signed)
+        found[2], found[1] = (BINARY, low), (BINARY, high)
         footer.pop(7)
         footer.pop(6)
         if created_by is not None:
@@ -149,21 +148,22 @@ def old_statistics(created_by: bytes | None) -> Change:
     return change
 
 
-def _signed(field: tuple[int, bytes]) -> list[int]:
-    return [byte - 256 if byte > 127 else byte for byte in field[1]]
-
-
 WRITERS = [b"parquet-mr version 1.8.1 (build 4a)", b"parquet-mr version 1.10.0", b"x", None]
-DECIMALS = pa.array([Decimal("0.01"), Decimal("1.28")], pa.decimal128(20, 2))
+# As signed bytes `é` is below `z`, and 1.28 below 0.01.
+TEXTS = pa.array(["aé", "az", "b"]), StringType(), "aé".encode(), b"b"
+PRICES = [Decimal("0.01"), Decimal("1.28"), Decimal("300.00")]
+DECIMALS = pa.array(PRICES, pa.decimal128(20, 2))
+OLD_DECIMALS = DECIMALS, DecimalType(20, 2), b"\0" * 8 + b"\x80", b"\0" * 7 + b"\x75\x30"
 
 
 @pytest.mark.parametrize("writer", WRITERS, ids=str)
 def test_statistics_of_old_are_believed_of_numbers_alone(writer: bytes | None) -> None:
-    ids = with_footer(parquet_bytes(pa.table({"id": [1, 8]})), old_statistics(writer))
-    assert lands(ids).lower_bounds == {1: number(1)}
-    for column, kind in ((pa.array(["z", "é"]), StringType()), (DECIMALS, DecimalType(20, 2))):
-        content = with_footer(parquet_bytes(pa.table({"id": column})), old_statistics(writer))
-        file = lands(content, kind)
+    content = parquet_bytes(pa.table({"id": [1, 8]}))
+    ids = lands(with_footer(content, old_statistics(writer, number(1), number(8))))
+    assert (ids.lower_bounds, ids.upper_bounds) == ({1: number(1)}, {1: number(8)})
+    for column, kind, low, high in (TEXTS, OLD_DECIMALS):
+        content = parquet_bytes(pa.table({"id": column}))
+        file = lands(with_footer(content, old_statistics(writer, low, high)), kind)
         assert (file.lower_bounds, file.upper_bounds, file.null_value_counts) == ({}, {}, {1: 0})
 
 
