@@ -176,6 +176,34 @@ ADOPTION = (
         "(*fitted.problems, *unproven, *lost[:0])",
         _PARTITION,
     ),
+    Mutant(
+        "folders_are_looked_up_in_one_case",
+        "workers/adoption/partition_values.py",
+        "        fitting = self._by_lower_name.get(segment.name.lower(), {})\n",
+        "        fitting = self._by_lower_name.get(segment.name, {})\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "one_of_two_columns_gets_the_folder",
+        "workers/adoption/partition_values.py",
+        "        if len(fitting) > 1:\n",
+        "        if len(fitting) > 2:\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "a_folder_of_no_column_is_passed_over",
+        "workers/adoption/partition_values.py",
+        "            unknown.append(segment)\n",
+        "            continue\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "folders_that_are_no_text_have_other_characters",
+        "workers/adoption/hive_path.py",
+        'errors="strict"',
+        'errors="replace"',
+        _PARTITION,
+    ),
     # --- Folders ---
     Mutant(
         "hidden_files_are_added",

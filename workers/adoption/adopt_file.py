@@ -57,10 +57,10 @@ def _adopted(
 ) -> Adopted | Refused:
     columns, groups = file_columns(footer.metadata), with_rows(footer.row_groups)
     said = path_values(location, target)
-    given = [field_id for field_id, value in said.items() if value is not None]
+    given = [field_id for field_id, value in said.values.items() if value is not None]
     fitted = fit_columns(columns, target, groups, given)
-    partition, unproven = partition_of(target, fitted, groups, said)
-    lost = values_lost(location, target, fitted, said)
+    partition, unproven = partition_of(target, fitted, groups, said.values)
+    lost = values_lost(target, fitted, said)
     if problems := (*fitted.problems, *unproven, *lost):
         return Refused(location, problems)
     metrics = footer_metrics(groups, fitted.leaves)

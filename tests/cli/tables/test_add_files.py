@@ -192,3 +192,34 @@ def test_a_rare_footer_is_one_of_the_files_that_do_not_fit(frazil: Frazil, folde
     for options in (("--dry-run",), ()):
         said = refused(frazil, str(folder), *options)
         assert "a.parquet\n  row group 0, column id: a minimum or maximum of 1 bytes" in said
+
+
+def test_folders_of_hive_are_of_the_tables_columns_or_refused(frazil: Frazil, folder: Path) -> None:
+    made = frazil(
+        *("table", "create", "db.events", "--schema", "id long, eventDate date, country string"),
+        *("--partition", "eventDate, country"),
+        *("--property", f"{ADOPT_LOCATIONS_PROPERTY}=file://{folder}"),
+    )
+    assert made.code == 0, made.err
+    for path in (
+        "eventdate=2026-01-01/Country=IT",
+        "year=2020/eventdate=2026-01-01/country=caf%E9",
+    ):
+        (folder / path).mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1]}), folder / path / "a.parquet")
+    command = ("table", "add-files", "db.events")
+    good = frazil(*command, str(folder / "eventdate=2026-01-01"), "--dry-run", "--json")
+    assert [one["partition_path"] for one in good.lines] == ["eventDate=2026-01-01/country=IT"]
+    bad = frazil(*command, str(folder), "--dry-run")
+    assert bad.code == 1 and "1 of 2 files cannot be added" in bad.err
+    assert "folder `country=caf%E9`" in bad.err
+    (folder / "year=2020/eventdate=2026-01-01/country=caf%E9").rename(
+        folder / "year=2020/eventdate=2026-01-01/country=caf%C3%A9"
+    )
+    said = frazil(*command, str(folder), "--dry-run").err
+    assert "folder `year=2020` of its path: the table has no column `year`" in said
+    asked = frazil(*command, str(folder), "--dry-run", "--json", "--allow-extra-columns")
+    assert {one["partition_path"] for one in asked.lines} == {
+        "eventDate=2026-01-01/country=IT",
+        "eventDate=2026-01-01/country=caf%C3%A9",
+    }
