@@ -237,8 +237,8 @@ ADOPTION = (
     Mutant(
         "a_file_is_adopted_under_two_spellings",
         "committer/plan/batch/adopted_paths.py",
-        "        seen.add(at)\n",
-        "        seen.add(path)\n",
+        "        seen[at] = path\n",
+        "        seen[path] = path\n",
         _PATHS,
     ),
     # --- Whether they are live ---

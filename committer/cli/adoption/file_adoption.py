@@ -26,7 +26,7 @@ from committer.iceberg.schema.name_mapping import (
 from committer.iceberg.schema.partition_spec import partition_path
 from committer.iceberg.updates.metadata_update import SetProperties, Update
 from committer.iceberg.values.locations import comparable_location
-from committer.plan.batch.adopted_paths import adopt_locations, adopted_refusal
+from committer.plan.batch.adopted_paths import adopt_locations, adopted_refusal, repeated_path
 from committer.plan.batch.data_locations import AllowedPlaces
 from committer.plan.batch.request_check import CheckBasis, Checker
 from committer.plan.operations.live_files import AddedFiles
@@ -168,12 +168,12 @@ class FileAdoption:
         for path in paths:
             location = location_of(path, table.metadata.location)
             found += await find_files(self._parts.storage, location)
-        seen: set[object] = set()
+        seen: dict[object, str] = {}
         for one in found:
             at = comparable_location(one.location)
             if at in seen:
-                raise PublishError(f"`{one.location}` is named twice; nothing was added")
-            seen.add(at)
+                raise PublishError(f"{repeated_path(seen[at], one.location)}. Nothing was added")
+            seen[at] = one.location
         return found
 
     def _refuse(self, refused: Sequence[Refused], count: int) -> None:

@@ -133,8 +133,23 @@ def test_what_is_not_there_is_named(frazil: Frazil, folder: Path) -> None:
 
 def test_a_file_that_is_named_twice_is_refused(frazil: Frazil, folder: Path) -> None:
     pq.write_table(ROWS, folder / "a.parquet")
-    for again in (folder, folder / "a.parquet", f"file:{folder}/a.parquet"):
-        assert "is named twice" in refused(frazil, str(folder), str(again))
+    for again in (folder, folder / "a.parquet"):
+        said = refused(frazil, str(folder), str(again))
+        assert f"`file://{folder}/a.parquet` is listed twice: name it once. Nothing was" in said
+    spelled = refused(frazil, str(folder), f"file:{folder}/a.parquet")
+    assert f"`file://{folder}/a.parquet` and `file:{folder}/a.parquet` may be one" in spelled
+
+
+@pytest.mark.parametrize("names", [("caf\u00e9", "cafe\u0301"), ("a b", "a%20b")], ids=ascii)
+def test_two_files_whose_names_some_engine_takes_for_one_are_both_named(
+    frazil: Frazil, folder: Path, names: tuple[str, str]
+) -> None:
+    for name in names:
+        pq.write_table(ROWS, folder / f"{name}.parquet")
+    said = refused(frazil, str(folder))
+    assert all(f"`file://{folder}/{name}.parquet`" in said for name in names)
+    assert "may be one file to an engine that decodes percent signs, composes letters" in said
+    assert "rename one of two files. Nothing was added" in said
 
 
 def test_a_place_outside_the_table_needs_its_property(
