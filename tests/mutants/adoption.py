@@ -49,6 +49,13 @@ ADOPTION = (
         _RARE,
     ),
     Mutant(
+        "bounds_of_old_writers_are_believed_of_decimals",
+        "workers/adoption/file_columns.py",
+        "    is_ordered = not (is_old and ",
+        "    is_ordered = not (not is_old and ",
+        _RARE,
+    ),
+    Mutant(
         "crossed_bounds_are_a_range",
         "workers/arrow/footer_metrics.py",
         "    return (low, high) if low <= high else None\n",

@@ -42,6 +42,7 @@ from tests.support.workers.parquet_files import adopt, footer_of, parquet_bytes,
 from tests.support.workers.tables import optional, schema
 from tests.support.workers.write_target import spec_of
 from workers.adoption.adopt_file import Adopted, Empty
+from workers.read.formats.parquet_rows import ParquetRows
 
 Change = Callable[[Struct], None]
 IDS = pa.table({"id": [7, 8]})
@@ -165,6 +166,20 @@ def test_statistics_of_old_are_believed_of_numbers_alone(writer: bytes | None) -
         content = parquet_bytes(pa.table({"id": column}))
         file = lands(with_footer(content, old_statistics(writer, low, high)), kind)
         assert (file.lower_bounds, file.upper_bounds, file.null_value_counts) == ({}, {}, {1: 0})
+
+
+@pytest.mark.parametrize("writer", [WRITERS[0], b"parquet-mr", None], ids=str)
+def test_readers_pass_over_no_row_group_by_decimals_of_old_writers(writer: bytes | None) -> None:
+    _, kind, low, high = OLD_DECIMALS
+    content = parquet_bytes(pa.table({"id": DECIMALS}))
+    stored = ParquetRows(pa.BufferReader(content))
+    [leaf] = stored.columns[0].leaves()
+    today = stored.facts(0, leaf, kind)
+    assert today is not None and today.bounds == (PRICES[0], PRICES[2])
+    old = ParquetRows(pa.BufferReader(with_footer(content, old_statistics(writer, low, high))))
+    [leaf] = old.columns[0].leaves()
+    found = old.facts(0, leaf, kind)
+    assert found is not None and found.bounds is None
 
 
 def bounds(low: bytes, high: bytes) -> Change:
