@@ -38,6 +38,8 @@ from committer.request.needs import Needs
 from committer.request.receipt_model import Receipt
 from committer.service.admin.live_file_search import find_live
 from committer.service.admin.table_change import change_table
+from committer.storage.disk.local_files import local_path
+from committer.storage.scheme import scheme_of
 from workers.adoption.adopt_file import Empty, Refused
 from workers.adoption.adopter import adopt_files, find_files
 from workers.adoption.adoption_target import AdoptionTarget
@@ -167,6 +169,7 @@ class FileAdoption:
         found: list[ObjectInfo] = []
         for path in paths:
             location = location_of(path, table.metadata.location)
+            _refuse_unnameable(location)
             found += await find_files(self._parts.storage, location)
         seen: dict[object, str] = {}
         for one in found:
@@ -227,6 +230,23 @@ class FileAdoption:
         except InvalidRequestError as error:
             return f"the committer would refuse it as {error.reason}: {error}"
         return None
+
+
+def _refuse_unnameable(location: str) -> None:
+    """Refuse a folder of this machine with a name that no location can hold: the storage leaves it
+    out, with all files below it. Errors: `PublishError`.
+    """
+    if scheme_of(location) != "file":
+        return
+    for path in Path(local_path(location)).rglob("*"):
+        try:
+            path.name.encode()
+        except UnicodeEncodeError as error:
+            shown = ascii(str(path))[1:-1]
+            raise PublishError(
+                f"`{shown}`: its name is no UTF-8 text, so no table can name it. Rename it;"
+                " nothing was added"
+            ) from error
 
 
 def location_of(path: str, table_location: str) -> str:

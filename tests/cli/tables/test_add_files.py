@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from decimal import Decimal
 from pathlib import Path
 
@@ -238,3 +239,15 @@ def test_folders_of_hive_are_of_the_tables_columns_or_refused(frazil: Frazil, fo
         "eventDate=2026-01-01/country=IT",
         "eventDate=2026-01-01/country=caf%C3%A9",
     }
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9.parquet", b"country=caf\xe9/a.parquet"], ids=ascii)
+def test_a_name_that_no_location_can_hold_is_refused(
+    frazil: Frazil, folder: Path, name: bytes
+) -> None:
+    """The storage does not list it: its rows would be missing without a word."""
+    (folder / "a.parquet").write_bytes(parquet_bytes(ROWS))
+    path = Path(os.fsdecode(os.fsencode(folder) + b"/" + name))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(parquet_bytes(ROWS))
+    assert "caf\\udce9" in (said := refused(frazil, str(folder))) and "no UTF-8 text" in said
