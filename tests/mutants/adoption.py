@@ -22,7 +22,7 @@ ADOPTION = (
     # --- The footer ---
     Mutant(
         "columns_that_are_encrypted_are_looked_at",
-        "workers/adoption/row_groups.py",
+        "workers/adoption/footer_decoder.py",
         "            chunk.is_encrypted |= number in (8, 9)\n",
         "            chunk.is_encrypted |= number == 9\n",
         _RARE,
@@ -43,7 +43,7 @@ ADOPTION = (
     ),
     Mutant(
         "bounds_of_old_writers_are_believed_of_text",
-        "workers/adoption/row_groups.py",
+        "workers/adoption/footer_decoder.py",
         "    is_believed = is_ordered or leaf.physical not in _BYTES\n",
         "    is_believed = True\n",
         _RARE,
@@ -64,14 +64,14 @@ ADOPTION = (
     ),
     Mutant(
         "a_file_has_the_rows_that_its_footer_says",
-        "workers/adoption/row_groups.py",
+        "workers/adoption/footer_decoder.py",
         "    if footer.num_rows != rows:\n",
         "    if footer.num_rows > rows:\n",
         _RARE,
     ),
     Mutant(
         "rows_in_other_files_are_added",
-        "workers/adoption/row_groups.py",
+        "workers/adoption/footer_decoder.py",
         "    if chunk.is_elsewhere:\n",
         "    if chunk.is_elsewhere and not chunk.values:\n",
         _RARE,

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.ports.storage import Storage
-from workers.adoption.row_groups import RowGroup, read_row_groups
+from workers.adoption.footer_decoder import RowGroup, read_row_groups
 
 # Most footers are in one read of this many bytes.
 _TAIL_BYTES = 64 * 1024
