@@ -165,8 +165,8 @@ _MEANING: Mapping[Reason, str] = {
         "A file name without the attempt, or in which another uuid follows the attempt."
     ),
     Reason.PATH_REPEATED: (
-        "Two files of one name, in whatever folders, upper and lower case alike; or one to add that"
-        " is also named to be removed."
+        "Two files of one name, in whatever folders, upper and lower case alike; two adopted files"
+        " whose paths some engine takes for one; or one to add that is also named to be removed."
     ),
     Reason.VECTOR_REPEATED: (
         "Two deletion vectors for one data file, or at one place of a Puffin file."

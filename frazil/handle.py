@@ -44,7 +44,7 @@ def find_catalog(
     found = SettingSources(given_settings(plain, properties), os.environ)
     catalog = found.catalog
     if catalog.get("uri", "type"):
-        return catalog
+        return catalog.with_folder(default_places.warehouse(found.home))
     return catalog.with_uri(default_places.catalog_uri(found.home))
 
 

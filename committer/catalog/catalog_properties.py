@@ -148,6 +148,12 @@ class CatalogProperties:
         """Return whether a property is `true`; absent counts as false."""
         return self.get(name).lower() == "true"
 
+    def with_folder(self, warehouse: str) -> CatalogProperties:
+        """Return the same catalog in this folder if it is a folder, and none is named."""
+        if self.warehouse or not self._is_one_of(CatalogKind.HADOOP):
+            return self
+        return replace(self, values={**self.values, "warehouse": warehouse})
+
     def with_uri(self, uri: str) -> CatalogProperties:
         """Return the same catalog at another place."""
         return replace(self, values={**self.values, "uri": uri})

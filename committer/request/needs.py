@@ -118,6 +118,7 @@ class Needs(Model):
         # A plain append, as most requests are, says nothing here.
         if not self.model_fields_set:
             return self
+        self._take_files_of_groups()
         _refuse_repeated("removed-data-files", self.removed_data_files)
         _refuse_repeated("referenced-data-files", self.referenced_data_files)
         _refuse_repeated("removed-delete-files", self.removed_delete_files)
@@ -136,13 +137,24 @@ class Needs(Model):
         self._check_groups()
         return self
 
+    def _take_files_of_groups(self) -> None:
+        """Let the removed files be those of the groups, where these alone name them."""
+        if self.groups and not self.removed_data_files:
+            removed = tuple(path for group in self.groups for path in group.removed_data_files)
+            if len(removed) > FILES_NAMED_MAX:
+                raise ValueError(f"expected at most {FILES_NAMED_MAX} files in all of `groups`")
+            object.__setattr__(self, "removed_data_files", removed)
+
     def _check_groups(self) -> None:
         removed = [path for group in self.groups for path in group.removed_data_files]
         added = [path for group in self.groups for path in group.added_data_files]
         _refuse_repeated("groups", removed)
         _refuse_repeated("groups", added)
         if self.groups and set(removed) != set(self.removed_data_files):
-            raise ValueError("expected each of `removed-data-files` in one of `groups`")
+            raise ValueError(
+                "expected each of `removed-data-files` in one of `groups`, or no"
+                " `removed-data-files`: then those of `groups` are removed"
+            )
         if self.groups and self.removed_delete_files:
             raise ValueError(
                 "expected no `removed-delete-files` with `groups`: those of a removed"
@@ -239,7 +251,7 @@ def _check_delete(needs: Needs, *, adds_files: bool) -> None:
 def _check_rewrite(needs: Needs) -> None:
     if not needs.removed_data_files and not needs.removed_delete_files:
         raise ValueError(
-            "expected `removed-data-files` or `removed-delete-files` with `rewrite-files`"
+            "expected `removed-data-files`, `groups` or `removed-delete-files` with `rewrite-files`"
         )
     if not needs.has_base:
         raise ValueError(f"expected {_BASE} with `rewrite-files`: deletes since then would be lost")

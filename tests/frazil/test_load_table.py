@@ -14,6 +14,7 @@ import pytest
 
 import frazil
 from tests.frazil.lake import NAME, make_table
+from tests.support.cli.commands import Frazil
 from tests.support.cli.serving import REPOSITORY
 
 
@@ -55,6 +56,23 @@ def test_the_settings_are_those_of_the_command(
     assert frazil.load_table(NAME).name() == ("db", "flights")
     with pytest.raises(frazil.NoSuchTableError, match="in catalog `mine`"):
         frazil.load_table(NAME, catalog_name="mine")
+
+
+def test_a_catalog_that_is_a_folder_has_the_commands_default_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = tmp_path / "home"
+    monkeypatch.setenv("FRAZIL_CATALOG__TYPE", "hadoop")
+    with pytest.raises(frazil.NotFoundError, match=r"no folder .*/home/warehouse"):
+        frazil.load_table(NAME, home=str(home))
+    command = Frazil(home, monkeypatch, capsys, {})
+    assert command("table", "create", NAME, "--schema", "id long").code == 0
+    table = frazil.load_table(NAME, home=str(home))
+    assert table.location() == f"file://{home}/warehouse/db/flights"
+    assert table.refresh().scan().plan_files() == []
+    elsewhere = {"warehouse": f"file://{tmp_path}/other"}
+    with pytest.raises(frazil.NotFoundError, match=r"no folder .*/other"):
+        frazil.load_table(NAME, home=str(home), properties=elsewhere)
 
 
 def test_what_is_misspelt_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _FOOTER = ("tests/workers/adoption/test_footer.py",)
+_RARE = ("tests/workers/adoption/test_rare_footers.py",)
 _FIT = ("tests/workers/adoption/test_column_fit.py",)
 _PARTITION = ("tests/workers/adoption/test_partition_values.py",)
 _METRICS = ("tests/workers/arrow/test_footer_metrics.py",)
@@ -21,10 +22,66 @@ ADOPTION = (
     # --- The footer ---
     Mutant(
         "columns_that_are_encrypted_are_looked_at",
-        "workers/adoption/footer.py",
-        "    if footer.serialized_size != length:\n",
-        "    if footer.serialized_size > length:\n",
-        _FOOTER,
+        "workers/adoption/footer_decoder.py",
+        "            chunk.is_encrypted |= number in (8, 9)\n",
+        "            chunk.is_encrypted |= number == 9\n",
+        _RARE,
+    ),
+    Mutant(
+        "a_row_group_without_rows_has_a_place",
+        "workers/arrow/footer_metrics.py",
+        "    return [group for group in groups if group.num_rows]\n",
+        "    return list(groups)\n",
+        _RARE,
+    ),
+    Mutant(
+        "row_groups_are_listed_as_the_footer_lists_them",
+        "workers/arrow/footer_metrics.py",
+        "tuple(sorted({row_group_offset(group) for group in groups if group.num_columns}))",
+        "tuple(row_group_offset(group) for group in groups if group.num_columns)",
+        _RARE,
+    ),
+    Mutant(
+        "bounds_of_old_writers_are_believed_of_text",
+        "workers/adoption/footer_decoder.py",
+        "    is_believed = is_ordered or leaf.physical not in _BYTES\n",
+        "    is_believed = True\n",
+        _RARE,
+    ),
+    Mutant(
+        "bounds_of_old_writers_are_believed_of_decimals",
+        "workers/adoption/file_columns.py",
+        "    is_ordered = not (is_old and ",
+        "    is_ordered = not (not is_old and ",
+        _RARE,
+    ),
+    Mutant(
+        "crossed_bounds_are_a_range",
+        "workers/arrow/footer_metrics.py",
+        "    return (low, high) if low <= high else None\n",
+        "    return low, high\n",
+        _RARE,
+    ),
+    Mutant(
+        "a_file_has_the_rows_that_its_footer_says",
+        "workers/adoption/footer_decoder.py",
+        "    if footer.num_rows != rows:\n",
+        "    if footer.num_rows > rows:\n",
+        _RARE,
+    ),
+    Mutant(
+        "rows_in_other_files_are_added",
+        "workers/adoption/footer_decoder.py",
+        "    if chunk.is_elsewhere:\n",
+        "    if chunk.is_elsewhere and not chunk.values:\n",
+        _RARE,
+    ),
+    Mutant(
+        "the_dry_run_does_not_ask_the_committers_check",
+        "committer/cli/adoption/file_adoption.py",
+        "        problem = await self._problem(files, table) if files else None\n",
+        "        problem = None\n",
+        ("tests/cli/tables/test_add_files.py -k committer_would_refuse",),
     ),
     Mutant(
         "a_footer_is_longer_than_its_file",
@@ -50,8 +107,8 @@ ADOPTION = (
     Mutant(
         "nulls_that_are_not_counted_are_none",
         "workers/arrow/footer_metrics.py",
-        "    return int(statistics.null_count) if known else -1\n",
-        "    return int(statistics.null_count) if known else 0\n",
+        "    if statistics is None or not statistics.has_null_count:\n        return -1\n",
+        "    if statistics is None or not statistics.has_null_count:\n        return 0\n",
         _METRICS,
     ),
     Mutant(
@@ -126,6 +183,34 @@ ADOPTION = (
         "(*fitted.problems, *unproven, *lost[:0])",
         _PARTITION,
     ),
+    Mutant(
+        "folders_are_looked_up_in_one_case",
+        "workers/adoption/partition_values.py",
+        "        fitting = self._by_lower_name.get(segment.name.lower(), {})\n",
+        "        fitting = self._by_lower_name.get(segment.name, {})\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "one_of_two_columns_gets_the_folder",
+        "workers/adoption/partition_values.py",
+        "        if len(fitting) > 1:\n",
+        "        if len(fitting) > 2:\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "a_folder_of_no_column_is_passed_over",
+        "workers/adoption/partition_values.py",
+        "            unknown.append(segment)\n",
+        "            continue\n",
+        _PARTITION,
+    ),
+    Mutant(
+        "folders_that_are_no_text_have_other_characters",
+        "workers/adoption/hive_path.py",
+        'errors="strict"',
+        'errors="replace"',
+        _PARTITION,
+    ),
     # --- Folders ---
     Mutant(
         "hidden_files_are_added",
@@ -159,8 +244,8 @@ ADOPTION = (
     Mutant(
         "a_file_is_adopted_under_two_spellings",
         "committer/plan/batch/adopted_paths.py",
-        "        seen.add(at)\n",
-        "        seen.add(path)\n",
+        "        seen[at] = path\n",
+        "        seen[path] = path\n",
         _PATHS,
     ),
     # --- Whether they are live ---

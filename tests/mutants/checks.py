@@ -385,6 +385,13 @@ CHECKS = (
         _CHECK,
     ),
     Mutant(
+        "groups_name_more_files_than_a_request_may",
+        "committer/request/needs.py",
+        "            if len(removed) > FILES_NAMED_MAX:\n",
+        "            if len(self.groups) > FILES_NAMED_MAX:\n",
+        ("tests/request/test_needs.py",),
+    ),
+    Mutant(
         "needs_of_other_operations_are_taken",
         "committer/request/needs.py",
         "needs.said() - _OF_OPERATION[operation] - _OF_ALL",

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from committer.errors import InvalidRequestError
 from committer.request.commit_request import CommitRequest
-from committer.request.needs import FILES_NAMED_MAX, Needs
+from committer.request.needs import FILES_NAMED_MAX, Needs, check_needs
 from committer.request.request_format import read_request, seal_request
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_line, changed_line
@@ -277,3 +277,19 @@ def test_a_key_that_is_given_twice_in_a_named_file_is_refused() -> None:
     assert twice != content
     with pytest.raises(Exception, match="keys stand twice"):
         read_request(twice)
+
+
+def test_groups_alone_say_which_files_a_rewrite_removes() -> None:
+    groups = [{"removed-data-files": ["a", "b"]}, {"removed-data-files": ["c"]}]
+    needs = Needs.model_validate({**BASE, "groups": groups})
+    check_needs("rewrite-files", needs, adds_files=True)
+    assert needs.removed_data_files == needs.named_files == ("a", "b", "c")
+    assert "removed_data_files" not in needs.said()
+    many = [{"removed-data-files": [f"{at}/{n}" for n in range(15_000)]} for at in range(2)]
+    with pytest.raises(ValidationError, match="at most 20000 files in all of `groups`"):
+        Needs.model_validate({**BASE, "groups": many})
+    with pytest.raises(ValidationError, match="names a file twice"):
+        Needs.model_validate({**BASE, "groups": [groups[0], groups[0]]})
+    referred = {"referenced-data-files": ["c"], "groups": groups}
+    with pytest.raises(ValidationError, match="`removed-data-files` and `referenced-data-files`"):
+        Needs.model_validate({**BASE, **referred})

@@ -27,9 +27,12 @@ from committer.iceberg.manifest.manifest_writer import (
 )
 from committer.iceberg.schema.partition_spec import print_partition_spec
 from committer.iceberg.schema.schema import Schema, print_schema
-from committer.iceberg.values.types import UUIDType
+from committer.iceberg.values.transforms import parse_transform
+from committer.iceberg.values.types import LongType, StringType, UUIDType
 from tests.support.iceberg.manifest_builders import added_entry
-from tests.support.workers.tables import nested
+from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.written_table import WrittenTable
+from tests.support.workers.tables import nested, optional, schema
 from tests.support.workers.write_target import Target, spec_of, write_rows
 from tests.workers.edge_rows import edge_rows, v2_primitives, whole_seconds
 from workers.arrow.arrow_schema import arrow_schema
@@ -247,3 +250,28 @@ def test_uuids_are_written_with_their_own_parquet_type(tmp_path: Path) -> None:
     query = 'SELECT "uuid" FROM read_parquet(?) WHERE "uuid" IS NOT NULL'
     found = duckdb.execute(query, [file.file_path.removeprefix("file:")]).fetchall()
     assert {value for (value,) in found} == {UUID(int=0), UUID(int=1), UUID(int=2**128 - 1)}
+
+
+@pytest.mark.parametrize(
+    ("source", "transform", "seen"),
+    [(2, "identity", [(2, "a")]), (1, "bucket[4]", [(2, "a")])],
+    ids=["by another column", "by the key"],
+)
+def test_duckdb_applies_equality_deletes_to_all_partitions(
+    tmp_path: Path, source: int, transform: str, seen: list[tuple[object, ...]]
+) -> None:
+    """`docs/how-to/upsert-a-stream.md` says so: change it once DuckDB keeps `(1, "b")`, which is in
+    another partition than the delete."""
+    columns = schema(optional(1, "id", LongType()), optional(2, "name", StringType()))
+    table = WrittenTable.create(tmp_path / "t", columns, spec=spec_of((source, "p", transform)))
+    rows = [{"id": 1, "name": "a"}, {"id": 2, "name": "a"}, {"id": 1, "name": "b"}]
+    files = table.append(rows)
+    [first] = [each for each in files if each.partition in (("a",), (_bucket_of_1(),))]
+    table.commit([table.equality_deletes([{"id": 1}], [1], first)], operation="delete")
+    with duckdb_with_iceberg() as connection:
+        place = local(table.metadata_location)
+        assert connection.execute("SELECT * FROM iceberg_scan(?)", [place]).fetchall() == seen
+
+
+def _bucket_of_1() -> object:
+    return parse_transform("bucket[4]").apply(LongType(), 1)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow.parquet as pq
-
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.entry.data_file import DataFile
 from workers.adoption.adoption_target import AdoptionTarget
 from workers.adoption.column_fit import fit_columns
 from workers.adoption.file_columns import file_columns
+from workers.adoption.footer import Footer
 from workers.adoption.partition_values import partition_of, path_values, values_lost
-from workers.arrow.footer_metrics import footer_metrics, row_groups
+from workers.arrow.footer_metrics import footer_metrics, with_rows
 
 # No order is claimed for rows that others wrote. Source: docs/reference/iceberg-notes.md 2.2.
 _UNSORTED = 0
@@ -42,10 +41,10 @@ class Refused:
 
 
 def adopt_file(
-    location: str, size_bytes: int, footer: pq.FileMetaData, target: AdoptionTarget
+    location: str, size_bytes: int, footer: Footer, target: AdoptionTarget
 ) -> Adopted | Empty | Refused:
     """Describe a file as the table's manifests would. `location`: as they are to spell it."""
-    if not footer.num_rows:
+    if not footer.metadata.num_rows:
         return Empty(location)
     try:
         return _adopted(location, size_bytes, footer, target)
@@ -54,17 +53,17 @@ def adopt_file(
 
 
 def _adopted(
-    location: str, size_bytes: int, footer: pq.FileMetaData, target: AdoptionTarget
+    location: str, size_bytes: int, footer: Footer, target: AdoptionTarget
 ) -> Adopted | Refused:
-    columns, groups = file_columns(footer), row_groups(footer)
+    columns, groups = file_columns(footer.metadata), with_rows(footer.row_groups)
     said = path_values(location, target)
-    given = [field_id for field_id, value in said.items() if value is not None]
+    given = [field_id for field_id, value in said.values.items() if value is not None]
     fitted = fit_columns(columns, target, groups, given)
-    partition, unproven = partition_of(target, fitted, groups, said)
-    lost = values_lost(location, target, fitted, said)
+    partition, unproven = partition_of(target, fitted, groups, said.values)
+    lost = values_lost(target, fitted, said)
     if problems := (*fitted.problems, *unproven, *lost):
         return Refused(location, problems)
-    metrics = footer_metrics(footer, fitted.leaves)
+    metrics = footer_metrics(groups, fitted.leaves)
     file = DataFile(
         file_path=location,
         partition=partition,

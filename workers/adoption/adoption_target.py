@@ -18,6 +18,7 @@ from committer.iceberg.schema.name_mapping import (
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import SortOrder
+from committer.iceberg.values.locations import data_folder
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class AdoptionTarget:
     default sort order.
 
     `schemas`: the current one and all before it. `allows_extra_columns`: whether a file may have
-    columns that the table never had; readers do not see them.
+    columns that the table never had, also in its path; readers do not see them. `older_specs`: the
+    table's other specs. `own_folders`: the table's, whose paths say nothing of the rows below.
     """
 
     schema: Schema
@@ -35,6 +37,8 @@ class AdoptionTarget:
     sort_order: SortOrder
     properties: Mapping[str, str]
     allows_extra_columns: bool = False
+    older_specs: tuple[PartitionSpec, ...] = ()
+    own_folders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, metadata: TableMetadata, *, allows_extra_columns: bool = False) -> AdoptionTarget:
@@ -45,6 +49,8 @@ class AdoptionTarget:
             metadata.default_sort_order,
             metadata.properties,
             allows_extra_columns,
+            tuple(s for s in metadata.partition_specs if s.spec_id != metadata.default_spec_id),
+            (metadata.location, data_folder(metadata.location, metadata.properties)),
         )
 
     @cached_property

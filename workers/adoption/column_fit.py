@@ -147,9 +147,8 @@ class _Fit:
             case _, Shape.VALUE if column.stored is not None and _fits(column.stored, kind):
                 mode = self.target.modes[wanted.field_id]
                 stored = column.stored
-                self.leaves.append(
-                    Leaf(wanted.field_id, kind, (), repeated, mode, stored.position, stored.units)
-                )
+                place = stored.position, stored.units, stored.is_ordered
+                self.leaves.append(Leaf(wanted.field_id, kind, (), repeated, mode, *place))
             case _:
                 self._report(at, _described(column), describe(kind))
 

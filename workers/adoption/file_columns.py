@@ -6,6 +6,7 @@ Iceberg's readers see.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -53,13 +54,14 @@ class Stored:
     """The stored form of a Parquet column's values.
 
     `kinds`: the Iceberg types that it may be, none for what Iceberg does not read. `units`: units
-    of that type in one of the file's. `text`: Parquet's own words.
+    of that type in one of the file's. `text`: Parquet's own words. `is_ordered`: as in `Leaf`.
     """
 
     position: int
     kinds: tuple[IcebergType, ...]
     text: str
     units: int = 1
+    is_ordered: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,8 @@ def file_columns(footer: pq.FileMetaData) -> tuple[FileColumn, ...]:
         fields = list(footer.schema.to_arrow_schema())
     except (OSError, pa.ArrowException) as error:
         raise InvalidMetadataError(f"its columns cannot be read: {error}") from error
-    stored = [_stored(footer.schema.column(at), at) for at in range(footer.num_columns)]
+    is_old = _is_of_old_writer(footer)
+    stored = [_stored(footer.schema.column(at), at, is_old) for at in range(footer.num_columns)]
     left = iter(stored)
     columns = tuple(_column(one, left) for one in fields)
     walked = [leaf for column in columns for leaf in column.leaves()]
@@ -147,9 +150,21 @@ _TIMESTAMPS: dict[tuple[str, bool], tuple[IcebergType, int]] = {
     ("nanoseconds", True): (TimestamptzNanoType(), 1),
 }
 _TIMES = {"milliseconds": _MILLIS, "microseconds": 1}
+_INTEGERS = ("INT32", "INT64")
+_PARQUET_MR = re.compile(r"parquet-mr(?: version (\d+)\.(\d+))?", re.ASCII)
 
 
-def _stored(column: pq.ColumnSchema, position: int) -> Stored:
+def _is_of_old_writer(footer: pq.FileMetaData) -> bool:
+    """Return whether a file may be one of parquet-mr before 1.10, or of a writer without a name."""
+    try:
+        name = footer.created_by
+    except UnicodeDecodeError:
+        return True
+    version = _PARQUET_MR.match(name or "parquet-mr")
+    return version is not None and tuple(int(part or 0) for part in version.groups()) < (1, 10)
+
+
+def _stored(column: pq.ColumnSchema, position: int, is_old: bool) -> Stored:
     logical = orjson.loads(column.logical_type.to_json())
     physical, kind = column.physical_type, logical["Type"]
     text = physical if kind == "None" else f"{physical} {kind}"
@@ -157,7 +172,10 @@ def _stored(column: pq.ColumnSchema, position: int) -> Stored:
         # Spark's and Impala's timestamps of old; the file does not say which of both they are.
         return Stored(position, (TimestamptzType(), TimestampType()), text)
     found, units = _logical(physical, logical, column.length)
-    return Stored(position, () if found is None else (found,), text, units)
+    # Old writers compared the bytes of decimals one by one, as signed numbers; pyarrow believes
+    # them. Source: the Parquet format, `Statistics`.
+    is_ordered = not (is_old and kind == "Decimal" and physical not in _INTEGERS)
+    return Stored(position, () if found is None else (found,), text, units, is_ordered)
 
 
 def _logical(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.ports.storage import Storage
+from workers.adoption.footer_decoder import RowGroup, read_row_groups
 
 # Most footers are in one read of this many bytes.
 _TAIL_BYTES = 64 * 1024
@@ -16,7 +19,16 @@ _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _END_BYTES = 8
 
 
-async def read_footer(storage: Storage, location: str, size_bytes: int) -> pq.FileMetaData:
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """A footer. `metadata`: of which only the schema is asked for, and what concerns the file as a
+    whole; `row_groups`: also those without rows."""
+
+    metadata: pq.FileMetaData
+    row_groups: tuple[RowGroup, ...]
+
+
+async def read_footer(storage: Storage, location: str, size_bytes: int) -> Footer:
     """Read the footer of an object of this size.
 
     Errors: `InvalidMetadataError` for an object that is no Parquet file, `UnsupportedError` for an
@@ -26,7 +38,7 @@ async def read_footer(storage: Storage, location: str, size_bytes: int) -> pq.Fi
     length = footer_bytes(tail, size_bytes)
     if length + _END_BYTES > len(tail):
         tail = await _tail(storage, location, size_bytes, length + _END_BYTES)
-    return parse_footer(tail, length)
+    return parse_footer(tail, length, size_bytes)
 
 
 async def _tail(storage: Storage, location: str, size_bytes: int, wanted_bytes: int) -> bytes:
@@ -52,14 +64,14 @@ def footer_bytes(tail: bytes, size_bytes: int) -> int:
     return length
 
 
-def parse_footer(tail: bytes, length: int) -> pq.FileMetaData:
-    """Parse a footer of so many bytes. Errors: as `footer_bytes`."""
+def parse_footer(tail: bytes, length: int, size_bytes: int) -> Footer:
+    """Parse a footer of so many bytes, of an object of `size_bytes`. Errors: as `footer_bytes`."""
+    content = tail[-_END_BYTES - length : -_END_BYTES]
     try:
         # A footer names offsets, and needs none of what it names.
-        footer = pq.read_metadata(pa.BufferReader(_MAGIC + tail[-_END_BYTES - length :]))
+        footer = pq.read_metadata(pa.BufferReader(_MAGIC + content + tail[-_END_BYTES:]))
     except (OSError, pa.ArrowException) as error:
         raise InvalidMetadataError(f"its Parquet footer cannot be read: {error}") from error
-    if footer.serialized_size != length:
-        # A signature follows the footer. pyarrow ends the process that looks at such columns.
-        raise UnsupportedError("its columns are encrypted: expected a file that readers can open")
-    return footer
+    except UnicodeDecodeError as error:
+        raise InvalidMetadataError("the name of one of its columns is no UTF-8 text") from error
+    return Footer(footer, read_row_groups(content, footer, size_bytes))

@@ -1,13 +1,13 @@
 """Partition values in a path, as Hive and Spark write them: `…/country=DE/day=2026-03-01/a.parquet`
 
-The folder's name is that of the column. Values of types whose text has more than one reading
-(floating-point numbers, times) are not taken from paths.
+The folder's name is that of the column, perhaps in lower case, as Hive has it. Values of types
+whose text has more than one reading (floating-point numbers, times) are not taken from paths.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from committer.errors import UnsupportedError
@@ -29,16 +29,36 @@ _WORDS = {"true": True, "false": False}
 _BITS = {IntegerType: 32, LongType: 64}
 
 
-def path_segments(location: str) -> Mapping[str, str]:
-    """Return the `name=value` folders of a path, decoded.
-    Errors: `UnsupportedError` for a name with two values."""
-    found: dict[str, str] = {}
-    for folder in location.split("/")[:-1]:
-        name, equals, text = folder.partition("=")
-        name = unquote(name)
-        if equals and found.setdefault(name, unquote(text)) != unquote(text):
-            raise UnsupportedError(f"its path has two values of `{name}`: expected one")
-    return found
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A folder `name=text` of a path. `name` and `text` are decoded, `folder` is not."""
+
+    folder: str
+    name: str
+    text: str
+
+
+def path_segments(location: str) -> tuple[Segment, ...]:
+    """Return the `name=value` folders of a path.
+
+    Errors: `UnsupportedError` for a folder that is no UTF-8 text, with its percent signs decoded.
+    """
+    folders = location.split("/")[:-1]
+    return tuple(_segment(folder) for folder in folders if "=" in folder)
+
+
+def _segment(folder: str) -> Segment:
+    name, _, text = folder.partition("=")
+    try:
+        decoded = Segment(folder, *(unquote(part, errors="strict") for part in (name, text)))
+        # A name on a disk that is no UTF-8 has other characters for its bytes.
+        f"{decoded.name}{decoded.text}".encode()
+    except UnicodeError as error:
+        raise UnsupportedError(
+            f"folder `{ascii(folder)[1:-1]}` of its path is no UTF-8 text: rename it, with each"
+            " character that is not ASCII as it is, or percent-encoded in UTF-8"
+        ) from error
+    return decoded
 
 
 def parse_segment(name: str, text: str, kind: IcebergType) -> object:

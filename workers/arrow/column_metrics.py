@@ -25,7 +25,14 @@ from committer.iceberg.values.types import (
     StringType,
 )
 from workers.arrow.arrow_types import VARIANT, children, field_id
-from workers.arrow.footer_metrics import FileMetrics, Leaf, RawRange, SeenRows, footer_metrics
+from workers.arrow.footer_metrics import (
+    FileMetrics,
+    Leaf,
+    RawRange,
+    SeenRows,
+    footer_metrics,
+    row_groups,
+)
 from workers.arrow.partitioning import column_at
 
 # Parquet keeps no minimum or maximum of a row group above this. Source:
@@ -53,7 +60,7 @@ class MetricsCollector:
         )
 
     def finish(self, footer: pq.FileMetaData) -> FileMetrics:
-        return footer_metrics(footer, self.leaves, self._seen)
+        return footer_metrics(row_groups(footer), self.leaves, self._seen)
 
 
 def metrics_leaves(

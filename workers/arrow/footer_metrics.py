@@ -29,12 +29,14 @@ from committer.iceberg.values.types import (
 # A bound in a footer: int, float, bool or bytes, of one kind per column.
 RawValue = Any
 RawRange = tuple[RawValue, RawValue]
+_LONG_LIMIT = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
     """A Parquet column. `position`: in the footer. `path` leads to it: child positions from the
     top; `repeated`: in a list or map. `units`: units of the table's type in one of the file's.
+    `is_ordered`: whether the footer's bounds are by the order of the type, as its values are.
     """
 
     field_id: int
@@ -44,6 +46,7 @@ class Leaf:
     mode: MetricsMode
     position: int
     units: int = 1
+    is_ordered: bool = True
 
     @property
     def has_counts(self) -> bool:
@@ -90,14 +93,14 @@ class ColumnFacts:
 
 
 def footer_metrics(
-    footer: pq.FileMetaData, leaves: Sequence[Leaf], seen: Sequence[SeenRows] = ()
+    groups: Sequence[pq.RowGroupMetaData], leaves: Sequence[Leaf], seen: Sequence[SeenRows] = ()
 ) -> FileMetrics:
-    """Gather the metrics of a file. `seen`: of each row group, in order; none without rows."""
-    groups = row_groups(footer)
+    """Gather the metrics of a file from its row groups, each of which has rows. `seen`: of each, in
+    order; nothing where its writer is another one."""
     counted = [(leaf, column_facts(groups, leaf, seen)) for leaf in leaves if leaf.has_counts]
     bounded = [(leaf, facts.bounds) for leaf, facts in counted if leaf.has_bounds and facts.bounds]
     return FileMetrics(
-        record_count=footer.num_rows,
+        record_count=sum(group.num_rows for group in groups),
         column_sizes={
             leaf.field_id: sum(g.column(leaf.position).total_compressed_size for g in groups)
             for leaf in leaves
@@ -112,12 +115,24 @@ def footer_metrics(
         nan_value_counts=_nan_totals(seen),
         lower_bounds=encoded_bounds(bounded, 0),
         upper_bounds=encoded_bounds(bounded, 1),
-        split_offsets=tuple(row_group_offset(group) for group in groups if group.num_columns),
+        split_offsets=_split_offsets(groups),
     )
 
 
 def row_groups(footer: pq.FileMetaData) -> list[pq.RowGroupMetaData]:
     return [footer.row_group(number) for number in range(footer.num_row_groups)]
+
+
+def with_rows(groups: Iterable[pq.RowGroupMetaData]) -> list[pq.RowGroupMetaData]:
+    """Return the row groups that have rows. Of others, footers have neither counts nor bounds, and
+    any offset."""
+    return [group for group in groups if group.num_rows]
+
+
+def _split_offsets(groups: Sequence[pq.RowGroupMetaData]) -> tuple[int, ...]:
+    """Return where row groups start, each place once, in the order of the file. spec: field 132,
+    sorted ascending; a footer may list them in another order."""
+    return tuple(sorted({row_group_offset(group) for group in groups if group.num_columns}))
 
 
 def column_facts(
@@ -140,10 +155,13 @@ def column_facts(
 
 
 def _null_count(chunk: pq.ColumnChunkMetaData) -> int:
-    """Return how many nulls a row group has; -1 if its footer does not say."""
+    """Return how many nulls a row group has; -1 if its footer does not say, or says more than it
+    has values."""
     statistics = chunk.statistics
-    known = statistics is not None and statistics.has_null_count
-    return int(statistics.null_count) if known else -1
+    if statistics is None or not statistics.has_null_count:
+        return -1
+    count = int(statistics.null_count)
+    return count if 0 <= count <= chunk.num_values else -1
 
 
 def _range(leaf: Leaf, chunk: pq.ColumnChunkMetaData, rows: SeenRows) -> RawRange | None:
@@ -151,7 +169,9 @@ def _range(leaf: Leaf, chunk: pq.ColumnChunkMetaData, rows: SeenRows) -> RawRang
     None if its footer hides them."""
     statistics = chunk.statistics
     if statistics is not None and statistics.has_min_max:
-        return _raw_range(leaf, statistics.min_raw, statistics.max_raw)
+        low, high = statistics.min_raw, statistics.max_raw
+        # Equal ones are bounds in every order.
+        return _raw_range(leaf, low, high) if leaf.is_ordered or low == high else None
     return rows.long_bounds.get(leaf.field_id)
 
 
@@ -161,11 +181,11 @@ def _raw_range(leaf: Leaf, low: RawValue, high: RawValue) -> RawRange | None:
         # `ColumnOrder`.
         if math.isnan(low) or math.isnan(high):
             return None
-        return low or -0.0, high or 0.0
-    if isinstance(leaf.kind, DecimalType) and isinstance(low, bytes):
+        low, high = low or -0.0, high or 0.0
+    elif isinstance(leaf.kind, DecimalType) and isinstance(low, bytes):
         # Wide decimals as integers: their big-endian bytes do not compare as numbers do.
-        return tuple(int.from_bytes(one, "big", signed=True) for one in (low, high))  # type: ignore[return-value]
-    return low, high
+        low, high = (int.from_bytes(one, "big", signed=True) for one in (low, high))
+    return (low, high) if low <= high else None
 
 
 def _union(ranges: Sequence[RawRange | None]) -> RawRange | None:
@@ -177,10 +197,20 @@ def _union(ranges: Sequence[RawRange | None]) -> RawRange | None:
 
 
 def _values(leaf: Leaf, raw: RawRange) -> tuple[object, object] | None:
+    if not all(_is_in_type(leaf, one) for one in raw):
+        return None
     try:
         return _value(leaf, raw[0]), _value(leaf, raw[1])
     except UnicodeDecodeError:
         return None  # cut within a character
+
+
+def _is_in_type(leaf: Leaf, raw: RawValue) -> bool:
+    """Return whether a bound is a value of the table's type: no decimal of more digits, no time
+    that is out of range in the table's units."""
+    if isinstance(leaf.kind, DecimalType):
+        return bool(abs(raw) < 10**leaf.kind.precision)
+    return leaf.units == 1 or -_LONG_LIMIT <= raw * leaf.units < _LONG_LIMIT
 
 
 def _value(leaf: Leaf, raw: RawValue) -> object:
@@ -223,6 +253,6 @@ def row_group_offset(group: pq.RowGroupMetaData) -> int:
     """Return where a row group starts: at its first column's dictionary, or data."""
     first = group.column(0)
     offset: int = first.data_page_offset
-    if first.dictionary_page_offset:  # writers of old say 0 for none
+    if (first.dictionary_page_offset or 0) > 0:  # writers of old say 0 for none
         offset = min(offset, first.dictionary_page_offset)
     return offset

@@ -125,7 +125,7 @@ class Publisher:
         """
         table = await self._table_of(written)
         await self._check_quarantine(written, policy)
-        sealed = await self._make_durable(written, await self._sealed(table, written))
+        sealed = await self._make_durable(written, await self.encode(table, written))
         waits = policy.wait == "committed"
         mailbox = self._open_mailbox() if waits else None
         told = await self._announce(sealed, mailbox)
@@ -135,6 +135,19 @@ class Publisher:
         receipt = await self._wait(target, policy)
         self._note(written, receipt)
         return receipt
+
+    async def encode(self, table: RequestedTable, written: WrittenEpoch) -> EncodedRequest:
+        """Encode one request, which is never split, so that it lands whole or not at all. Errors:
+        `PublishError` if the committer would not take it for its size.
+        """
+        try:
+            return await self._seal(table, written)
+        except InvalidRequestError as error:
+            raise PublishError(
+                f"epoch {written.epoch} of producer `{written.producer.id}` of table"
+                f" `{written.identifier}` is not published, with {len(written.files)} data files:"
+                f" {error}. {_FEWER_FILES if written.adopt_existing else _FEWER_BYTES}"
+            ) from None
 
     # --- Before it is durable --------------------------------------------------------------------
 
@@ -198,19 +211,6 @@ class Publisher:
         durable = await self._attempts.find(sealed.request) or await self._put(sealed)
         self._attempts.remember(durable.request)
         return durable
-
-    async def _sealed(self, table: RequestedTable, written: WrittenEpoch) -> EncodedRequest:
-        """Encode one request, which is never split, so that it lands whole or not at all. Errors:
-        `PublishError` if the committer would not take it for its size.
-        """
-        try:
-            return await self._seal(table, written)
-        except InvalidRequestError as error:
-            raise PublishError(
-                f"epoch {written.epoch} of producer `{written.producer.id}` of table"
-                f" `{written.identifier}` is not published, with {len(written.files)} data files:"
-                f" {error}. {_FEWER_FILES if written.adopt_existing else _FEWER_BYTES}"
-            ) from None
 
     async def _seal(self, table: RequestedTable, written: WrittenEpoch) -> EncodedRequest:
         identifier = written.identifier

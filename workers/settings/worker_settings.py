@@ -90,13 +90,13 @@ def _sources(options: Mapping[str, str], environment: Mapping[str, str] | None) 
 
 
 def _read_settings(found: SettingSources) -> ReadSettings:
-    catalog = _with_default_uri(found.catalog, found.home)
+    catalog = _with_defaults(found.catalog, found.home)
     return ReadSettings(catalog, access_of_driver(catalog, found.environment))
 
 
-def _with_default_uri(properties: CatalogProperties, home: Path) -> CatalogProperties:
+def _with_defaults(properties: CatalogProperties, home: Path) -> CatalogProperties:
     if properties.get("uri", "type"):
-        return properties
+        return properties.with_folder(default_places.warehouse(home))
     path = default_places.catalog_file(home)
     if not path.is_file():
         raise _missing("catalog.uri", "the catalog's SQLAlchemy URL", f"`{path}`, does not exist")

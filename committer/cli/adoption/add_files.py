@@ -37,7 +37,8 @@ def add_files(
         bool,
         typer.Option(
             "--allow-extra-columns",
-            help="Add files with columns that the table does not have: readers do not see them.",
+            help="Add files with columns that the table does not have, in the files or as folders"
+            " `name=value`: readers do not see them.",
         ),
     ] = False,
     timeout: Timeout = "5min",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from committer.cli.context.command_session import require_branch
 from committer.cli.output.printing import say
-from committer.errors import PublishError
+from committer.errors import InvalidRequestError, PublishError
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.schema.name_mapping import (
@@ -26,8 +26,9 @@ from committer.iceberg.schema.name_mapping import (
 from committer.iceberg.schema.partition_spec import partition_path
 from committer.iceberg.updates.metadata_update import SetProperties, Update
 from committer.iceberg.values.locations import comparable_location
-from committer.plan.batch.adopted_paths import adopt_locations, adopted_refusal
+from committer.plan.batch.adopted_paths import adopt_locations, adopted_refusal, repeated_path
 from committer.plan.batch.data_locations import AllowedPlaces
+from committer.plan.batch.request_check import CheckBasis, Checker
 from committer.plan.operations.live_files import AddedFiles
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import ObjectInfo
@@ -37,6 +38,8 @@ from committer.request.needs import Needs
 from committer.request.receipt_model import Receipt
 from committer.service.admin.live_file_search import find_live
 from committer.service.admin.table_change import change_table
+from committer.storage.disk.local_files import local_path
+from committer.storage.scheme import scheme_of
 from workers.adoption.adopt_file import Empty, Refused
 from workers.adoption.adopter import adopt_files, find_files
 from workers.adoption.adoption_target import AdoptionTarget
@@ -105,6 +108,7 @@ class FileAdoption:
         files = tuple(one.file for one in found.adopted)
         self._refuse((*found.refused, *_misplaced(files, table)), len(objects))
         await self._refuse_live(files, table)
+        await self._refuse_unfit(files, table)
         needs_mapping = not target.has_mapping and any(one.is_mapped for one in found.adopted)
         return PlannedAdoption(table, files, found.empty, needs_mapping)
 
@@ -127,22 +131,24 @@ class FileAdoption:
 
     async def publish(self, planned: PlannedAdoption, *, timeout_s: float) -> Receipt:
         """Publish one request, and wait until it has landed. Errors: `PublishError`."""
-        world, metadata = self._parts.world, planned.table.metadata
-        written = WrittenEpoch(
+        policy = PublishPolicy(wait="committed", wait_timeout_s=timeout_s)
+        return await self._publisher().publish(self._written(planned.table, planned.files), policy)
+
+    def _written(self, table: LoadedTable, files: Sequence[DataFile]) -> WrittenEpoch:
+        world, metadata = self._parts.world, table.metadata
+        return WrittenEpoch(
             identifier=self._identifier,
             table_uuid=metadata.require_uuid(),
             schema_id=metadata.current_schema_id,
             producer=Producer(id=f"add-files-{world.uuid()}", name="add-files", one_shot=True),
             epoch=0,
             nonce=timed_nonce(world.now_ms(), world.uuid()),
-            fingerprint=_fingerprint(planned.files),
-            files=planned.files,
+            fingerprint=_fingerprint(files),
+            files=files,
             needs=Needs(on_conflict="fail"),
             branch=self._branch,
             adopt_existing=True,
         )
-        policy = PublishPolicy(wait="committed", wait_timeout_s=timeout_s)
-        return await self._publisher().publish(written, policy)
 
     def _publisher(self) -> Publisher:
         parts = self._parts
@@ -163,13 +169,14 @@ class FileAdoption:
         found: list[ObjectInfo] = []
         for path in paths:
             location = location_of(path, table.metadata.location)
+            _refuse_unnameable(location)
             found += await find_files(self._parts.storage, location)
-        seen: set[object] = set()
+        seen: dict[object, str] = {}
         for one in found:
             at = comparable_location(one.location)
             if at in seen:
-                raise PublishError(f"`{one.location}` is named twice; nothing was added")
-            seen.add(at)
+                raise PublishError(f"{repeated_path(seen[at], one.location)}. Nothing was added")
+            seen[at] = one.location
         return found
 
     def _refuse(self, refused: Sequence[Refused], count: int) -> None:
@@ -196,6 +203,50 @@ class FileAdoption:
         conflict = await find_live(self._parts.storage, table, self._branch, added)
         if conflict is not None:
             raise PublishError(f"table `{self._identifier}`: {conflict.message}. Nothing was added")
+
+    async def _refuse_unfit(self, files: Sequence[DataFile], table: LoadedTable) -> None:
+        """Refuse what the committer would put into quarantine, by its own check of the request.
+
+        Errors: `PublishError`, after each file that is refused by itself was named.
+        """
+        problem = await self._problem(files, table) if files else None
+        if problem is None:
+            return
+        each = [(file.file_path, await self._problem((file,), table)) for file in files]
+        self._refuse([Refused(path, (why,)) for path, why in each if why is not None], len(files))
+        raise PublishError(f"table `{self._identifier}`: {problem}. Nothing was added")
+
+    async def _problem(self, files: Sequence[DataFile], table: LoadedTable) -> str | None:
+        """Return why a request of these files would not be taken; None if it would.
+
+        Errors: `PublishError` for one that is too large.
+        """
+        parts, metadata = self._parts, table.metadata
+        key_chars_max = parts.catalog.capabilities.property_key_chars_max
+        basis = CheckBasis.of(parts.settings.catalog.name, metadata, key_chars_max)
+        sealed = await self._publisher().encode(metadata, self._written(table, files))
+        try:
+            Checker(basis, metadata.current_schema).check(sealed)
+        except InvalidRequestError as error:
+            return f"the committer would refuse it as {error.reason}: {error}"
+        return None
+
+
+def _refuse_unnameable(location: str) -> None:
+    """Refuse a folder of this machine with a name that no location can hold: the storage leaves it
+    out, with all files below it. Errors: `PublishError`.
+    """
+    if scheme_of(location) != "file":
+        return
+    for path in Path(local_path(location)).rglob("*"):
+        try:
+            path.name.encode()
+        except UnicodeEncodeError as error:
+            shown = ascii(str(path))[1:-1]
+            raise PublishError(
+                f"`{shown}`: its name is no UTF-8 text, so no table can name it. Rename it;"
+                " nothing was added"
+            ) from error
 
 
 def location_of(path: str, table_location: str) -> str:

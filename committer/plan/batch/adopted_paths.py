@@ -66,13 +66,22 @@ def check_adopted_paths(
     paths: Iterable[str], places: AllowedPlaces, locations: tuple[str, ...]
 ) -> None:
     """Check the paths of a request that adopts them. Errors: `InvalidRequestError`."""
-    seen: set[object] = set()
+    seen: dict[object, str] = {}
     for path in paths:
         check_place(path, "data file", adopted_refusal(path, places, locations))
         at = comparable_location(path)
         if at in seen:
-            raise InvalidRequestError(
-                Reason.PATH_REPEATED,
-                f"data file `{path[:PATH_SHOWN_MAX]}` is listed twice, in any spelling",
-            )
-        seen.add(at)
+            shown = (seen[at][:PATH_SHOWN_MAX], path[:PATH_SHOWN_MAX])
+            raise InvalidRequestError(Reason.PATH_REPEATED, repeated_path(*shown))
+        seen[at] = path
+
+
+def repeated_path(first: str, second: str) -> str:
+    """Say of two paths that count as one file why they do, and what to do."""
+    if first == second:
+        return f"`{first}` is listed twice: name it once"
+    return (
+        f"`{first}` and `{second}` may be one file to an engine that decodes percent signs,"
+        " composes letters with their accents, or knows several spellings of a scheme: name a file"
+        " in one spelling, or rename one of two files"
+    )

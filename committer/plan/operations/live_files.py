@@ -60,12 +60,15 @@ def check_not_live(added: Sequence[AddedFiles], head: Head) -> Conflict | None:
         for file in iter_named_files(content, row)
         if file.is_live and file.path in wanted
     ]
-    return _conflict(found) if found else None
+    return _conflict(found, added) if found else None
 
 
-def _conflict(found: Sequence[NamedFile]) -> Conflict:
+def _conflict(found: Sequence[NamedFile], added: Sequence[AddedFiles]) -> Conflict:
     paths = tuple(file.path for file in found[:PATHS_MAX])
-    shown = ", ".join(f"`{path}`" for path in paths)
+    spelled = {path for files in added for path in files.paths}
+    shown = ", ".join(
+        f"`{path}`" if path in spelled else f"`{path}` (in another spelling)" for path in paths
+    )
     more = f" and {len(found) - len(paths)} more" if len(found) > len(paths) else ""
     return Conflict(
         ConflictCode.ALREADY_LIVE,

@@ -17,7 +17,8 @@ from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
 from tests.support.cli.commands import Frazil
 from tests.support.cli.serving import serving
 from tests.support.integration.readers import duckdb_with_iceberg, local
-from tests.support.workers.parquet_files import with_ids
+from tests.support.workers.footer_bytes import with_footer
+from tests.support.workers.parquet_files import parquet_bytes, with_ids
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 
@@ -156,3 +157,21 @@ def test_a_file_that_pyiceberg_has_added_is_refused_and_so_the_other_way(
     rows = [(1, "a"), (1, "b")]
     assert by_pyiceberg(frazil, "db.beside") == rows
     assert by_duckdb(frazil, "db.beside") == rows
+
+
+def test_files_with_rare_footers_land_as_the_dry_run_says(frazil: Frazil, tmp_path: Path) -> None:
+    create(frazil, "db.rare", tmp_path, "id long")
+    rows = pa.table({"id": [1, 2]})
+    with pq.ParquetWriter(tmp_path / "without-rows.parquet", rows.schema) as writer:
+        for group in (rows, rows.slice(0, 0), rows):
+            writer.write_table(group)
+    ordered = parquet_bytes(pa.table({"id": [3, 4, 5]}), row_group_size=1)
+    turned = with_footer(ordered, lambda footer: footer[4][1][1].reverse())
+    (tmp_path / "turned.parquet").write_bytes(turned)
+    pq.write_table(pa.table({"id": [6]}), tmp_path / "bare.parquet", write_statistics=False)
+    dry = frazil("table", "add-files", "db.rare", str(tmp_path), "--dry-run")
+    assert dry.code == 0 and "3 files with 8 rows would be" in dry.err
+    assert "added 3 files with 8 rows" in add(frazil, "db.rare", tmp_path)
+    numbers = [(number,) for number in (1, 1, 2, 2, 3, 4, 5, 6)]
+    assert by_pyiceberg(frazil, "db.rare") == numbers
+    assert by_duckdb(frazil, "db.rare") == numbers

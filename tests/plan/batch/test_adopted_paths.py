@@ -97,6 +97,19 @@ def test_each_fault_has_its_reason() -> None:
     assert reason_of(f"{TABLE}/a/x", f"{TABLE}/a/%78") == Reason.PATH_REPEATED
 
 
+@pytest.mark.parametrize(
+    "names", [("caf\u00e9", "cafe\u0301"), ("a b", "a%20b"), ("%C3%A9", "\u00e9")], ids=ascii
+)
+def test_two_files_that_may_be_one_are_both_named(names: tuple[str, str]) -> None:
+    paths = [f"{TABLE}/{name}" for name in names]
+    with pytest.raises(InvalidRequestError) as caught:
+        check_adopted_paths(paths, PLACES, OLD)
+    assert all(f"`{path}`" in str(caught.value) for path in paths)
+    assert "may be one file to an engine" in str(caught.value)
+    with pytest.raises(InvalidRequestError, match="is listed twice: name it once"):
+        check_adopted_paths(paths[:1] * 2, PLACES, OLD)
+
+
 def test_the_places_are_those_of_the_table() -> None:
     places = AllowedPlaces.of(build_flights().metadata)
     assert adopted_refusal("memory://warehouse/db/flights/x.parquet", places, ()) is None

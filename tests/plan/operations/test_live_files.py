@@ -47,7 +47,7 @@ def test_a_live_file_is_named_with_the_snapshot_that_added_it(version: int) -> N
         added_by,
         (OUTSIDE,),
     )
-    assert "1 of its files" in found.message and OUTSIDE in found.message
+    assert "1 of its files" in found.message and found.message.endswith(f"`{OUTSIDE}`")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,8 @@ def test_a_live_file_is_named_with_the_snapshot_that_added_it(version: int) -> N
 def test_another_spelling_of_a_live_path_is_the_same_file(spelled: str) -> None:
     branch = Branch.build()
     branch.append(at(OUTSIDE))
-    assert asked(branch, at(spelled))[0] is not None
+    found, _ = asked(branch, at(spelled))
+    assert found is not None and f"`{OUTSIDE}` (in another spelling)" in found.message
     other = Branch.build()
     other.append(at(spelled))
     assert asked(other, at(OUTSIDE))[0] is not None

@@ -15,7 +15,7 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED, SortOrder
 from workers.adoption.adopt_file import Adopted, Empty, Refused, adopt_file
 from workers.adoption.adoption_target import AdoptionTarget
-from workers.adoption.footer import footer_bytes, parse_footer
+from workers.adoption.footer import Footer, footer_bytes, parse_footer
 from workers.arrow.arrow_types import FIELD_ID
 
 FULL = {"write.metadata.metrics.default": "full"}
@@ -27,8 +27,8 @@ def parquet_bytes(table: pa.Table, **options: object) -> bytes:
     return bytes(sink.getvalue())
 
 
-def footer_of(content: bytes) -> pq.FileMetaData:
-    return parse_footer(content, footer_bytes(content, len(content)))
+def footer_of(content: bytes) -> Footer:
+    return parse_footer(content, footer_bytes(content, len(content)), len(content))
 
 
 def with_ids(table: pa.Table, *ids: int) -> pa.Table:

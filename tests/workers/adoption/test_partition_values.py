@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -206,7 +207,7 @@ def test_a_text_that_is_no_value_of_the_column_is_refused(kind: IcebergType, tex
 def test_a_column_in_neither_place_is_refused() -> None:
     missing = partition(LongType(), "identity", None)
     assert "no column c in the file and no folder `c=…`" in missing
-    bucket = partition(LongType(), "bucket[4]", None, "file:///t/c_bucket=3/a.parquet")
+    bucket = partition(LongType(), "bucket[4]", None, "file:///t/p=3/a.parquet")
     assert "no column c in the file" in bucket
 
 
@@ -239,9 +240,86 @@ def test_a_required_column_may_be_in_the_path_but_not_null() -> None:
     assert "is required" in problems(null)[0]
 
 
+@pytest.mark.parametrize("name", ["eventdate", "eventDate", "EVENTDATE", "Day", "day"])
+def test_a_folder_may_have_the_name_in_another_case(name: str) -> None:
+    table = schema(optional(1, "eventDate", DateType()), optional(2, "other", LongType()))
+    target = target_of(table, spec_of((1, "day", "identity")))
+    outcome = adopt(pa.table({"other": [1]}), target, f"file:///t/{name}=2026-03-01/a.parquet")
+    assert isinstance(outcome, Adopted) and outcome.file.partition == (20513,)
+
+
+def test_an_equal_name_goes_before_one_in_another_case_and_two_of_these_are_refused() -> None:
+    names = ("cAb", "Cab", "other")
+    table = schema(*(optional(at, name, LongType()) for at, name in enumerate(names, 1)))
+    target = target_of(table, spec_of((1, "p", "identity")))
+    rows = pa.table({"other": [1]})
+    outcome = adopt(rows, target, "file:///t/cAb=7/a.parquet")
+    assert isinstance(outcome, Adopted) and outcome.file.partition == (7,)
+    [lost, *_] = problems(adopt(rows, target, "file:///t/Cab=7/p=8/a.parquet"))
+    assert lost.startswith("column Cab: found only a folder `Cab=7`")
+    [unclear] = problems(adopt(rows, target, "file:///t/cab=7/a.parquet"))
+    assert "`cab=7`" in unclear and "`Cab` and `cAb`" in unclear
+
+
+def test_two_values_of_one_column_in_two_spellings_are_refused() -> None:
+    path = "file:///t/{}=1/{}=2/a.parquet"
+    for names in (("c", "C"), ("p", "c"), ("P", "C")):
+        problem = partition(LongType(), "identity", None, path.format(*names))
+        assert isinstance(problem, str)
+        assert f"`{names[0]}=1` and `{names[1]}=2`" in problem
+    same = "file:///t/C=1/p=1/a.parquet"
+    assert partition(LongType(), "identity", None, same) == (1,)
+
+
+@pytest.mark.parametrize("column", [[1], None], ids=["in the file", "in the path"])
+def test_a_folder_of_no_column_is_refused_with_the_columns(column: list[object] | None) -> None:
+    location = "file:///t/year=2020/c=1/a.parquet"
+    problem = partition(LongType(), "identity", column, location)
+    assert problem == (
+        "folder `year=2020` of its path: the table has no column `year`, whose value would be lost"
+        " (its columns: `c`, `other`)"
+    )
+
+
+def test_extra_columns_may_be_in_the_path_too_if_they_are_allowed() -> None:
+    target = target_of(schema(optional(1, "c", LongType())), extra=True)
+    outcome = adopt(pa.table({"c": [1]}), target, "file:///t/year=2020/a.parquet")
+    assert isinstance(outcome, Adopted)
+
+
+def test_folders_of_partition_fields_of_any_spec_are_those_of_their_columns() -> None:
+    table = schema(optional(1, "c", LongType()), optional(2, "other", LongType()))
+    older = spec_of((1, "c_bucket", "bucket[4]"), (2, "was", "identity"))
+    target = replace(target_of(table, spec_of((1, "p", "truncate[10]"))), older_specs=(older,))
+    for folder in ("c_bucket=3", "C_BUCKET=3", "p=10", "was=5", "c=11"):
+        whole = adopt(pa.table({"c": [11], "other": [5]}), target, f"file:///{folder}/a.parquet")
+        assert isinstance(whole, Adopted), whole
+    [lost] = problems(adopt(pa.table({"c": [11]}), target, "file:///was=5/a.parquet"))
+    assert lost.startswith("column other: found only a folder `was=5`")
+
+
+def test_folders_that_lead_to_the_tables_own_say_nothing() -> None:
+    target = target_of(schema(optional(1, "c", LongType()), optional(2, "x", LongType())))
+    own = replace(target, own_folders=("file:/env=prod/x=1/t",))
+    for location in ("file:///env=prod/x=1/t/a.parquet", "file:/env=prod/x=1/t/c=1/a.parquet"):
+        assert isinstance(adopt(pa.table({"c": [1]}), own, location), Adopted)
+    for path in ("x=1/a.parquet", "x=1/t/x=1/a.parquet"):
+        [problem, *_] = problems(adopt(pa.table({"c": [1]}), own, f"file:/env=prod/{path}"))
+        assert problem.startswith("column x: found only a folder `x=1`")
+
+
+@pytest.mark.parametrize(
+    "folder", ["c=caf%E9", "caf%E9=c", "c=caf\udce9", "c=%ED%A0%80"], ids=ascii
+)
+def test_a_folder_that_is_no_text_is_refused_by_its_name(folder: str) -> None:
+    problem = partition(StringType(), "identity", None, f"file:///t/{folder}/a.parquet")
+    assert isinstance(problem, str)
+    assert f"folder `{ascii(folder)[1:-1]}`" in problem and "UTF-8" in problem
+
+
 def test_a_value_in_the_path_of_no_partition_field_would_be_lost() -> None:
     table = Schema((optional(1, "c", LongType()), optional(2, "other", LongType())))
     outcome = adopt(pa.table({"other": [1]}), target_of(table), "file:///t/c=34/a.parquet")
-    assert "not partitioned by it" in problems(outcome)[0]
+    assert "not partitioned by its value" in problems(outcome)[0]
     whole = adopt(pa.table({"c": [34]}), target_of(table), "file:///t/c=34/a.parquet")
     assert isinstance(whole, Adopted)

@@ -10,7 +10,7 @@ from committer.errors import SettingsError
 from workers.files.adls_files import AdlsAccess
 from workers.files.gcs_files import GcsAccess
 from workers.files.s3_files import S3Access
-from workers.settings.worker_settings import load_settings
+from workers.settings.worker_settings import load_read_settings, load_settings
 
 
 def test_options_are_stronger_than_the_environment_and_that_than_the_file(tmp_path: Path) -> None:
@@ -37,6 +37,17 @@ def test_the_defaults_are_those_of_a_committer_with_the_same_home(tmp_path: Path
     assert settings.catalog.uri == f"sqlite:///{tmp_path}/catalog.db"
     assert settings.inbox == f"file://{tmp_path}/requests"
     assert settings.queue_url == f"unix://{tmp_path}/queue/redis.sock"
+
+
+def test_a_catalog_that_is_a_folder_is_the_committers_default_without_a_place(
+    tmp_path: Path,
+) -> None:
+    options = {"home": str(tmp_path), "catalog.type": "hadoop"}
+    place = f"file://{tmp_path}/warehouse"
+    assert load_settings(options, {}).catalog.warehouse == place
+    assert load_read_settings(options, {}).catalog.warehouse == place
+    named = {**options, "catalog.warehouse": "s3://bucket/lake"}
+    assert load_settings(named, {}).catalog.warehouse == "s3://bucket/lake"
 
 
 def test_a_machine_without_a_catalog_is_told_which_option_is_missing(tmp_path: Path) -> None:

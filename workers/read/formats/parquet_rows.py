@@ -49,7 +49,8 @@ class ParquetRows:
     def facts(self, number: int, leaf: Stored, kind: IcebergType) -> ColumnFacts | None:
         if len(leaf.kinds) > 1:
             return None  # timestamps of old, which have no order
-        asked = Leaf(NO_ID, kind, (), False, FULL, leaf.position, leaf.units)
+        place = leaf.position, leaf.units, leaf.is_ordered
+        asked = Leaf(NO_ID, kind, (), False, FULL, *place)
         return column_facts([self.footer.row_group(number)], asked)
 
     def _is_in(self, part: TaskPart | None, group: pq.RowGroupMetaData) -> bool:
