@@ -88,3 +88,23 @@ def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Sn
     as far back as proofs are searched.
     """
     return filter(has_evidence, islice(metadata.branch_history(branch), SNAPSHOTS_MAX))
+
+
+def staged_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
+    """Yield Frazil's snapshots that may have been staged for a branch, newest first, as far back as
+    proofs are searched: those outside of its history. For requests that stage only: a snapshot that
+    a rollback has removed is outside, too, and its rows are not in the table.
+    """
+    history = {one.snapshot_id for one in metadata.branch_history(branch)}
+    outside = (one for one in reversed(metadata.snapshots) if one.snapshot_id not in history)
+    return filter(has_evidence, islice(outside, SNAPSHOTS_MAX))
+
+
+def leaves_metadata_alone(request: CommitRequest) -> bool:
+    """Return whether nothing but metadata files may prove that a request has landed: a change of
+    the table makes no snapshot, and a staged one may expire, published or not.
+
+    No rollback takes away what such a request has done; for any other, an earlier metadata file may
+    name an epoch whose rows are not in the table any more.
+    """
+    return request.operation == "alter" or request.stage_only

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
 from committer.plan.batch.request_check import CheckBasis, Checker
+from committer.plan.ledger.evidence import leaves_metadata_alone
 from committer.plan.ledger.ledger import (
     Duplicate,
     Forgotten,
@@ -31,6 +32,8 @@ from committer.service.table.admission_outcome import (
     QuarantineVerdict,
 )
 from committer.service.table.content_checks import ContentChecks
+
+_REPLAY = "frazil quarantine replay --force"
 
 
 @dataclass(eq=False)
@@ -193,7 +196,7 @@ class Admission:
         outcome: AdmissionOutcome,
         refusal: QuarantineVerdict,
     ) -> None:
-        """Look for proof in the manifest lists of an epoch that the ledger has forgotten. It may
+        """Look for proof in retained history of an epoch that the ledger has forgotten. It may
         stand beside another content of the epoch: another engine removed the ledger in between, and
         an operator accepted that.
         """
@@ -238,13 +241,22 @@ def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnsw
 def _unproven(pending: Pending, why: str | None) -> QuarantineVerdict:
     request = pending.sealed.request
     where = f"epoch {request.epoch} of producer `{request.producer.id}`"
-    message = (
-        f"{where} landed so long ago that neither the ledger nor a manifest list proves what it"
-        " stood for"
-        if why is None
-        else f"{where} may have landed already, and no manifest list proves it: {why}"
+    is_change = leaves_metadata_alone(request)
+    sources = (
+        ", nor a manifest list, nor a metadata file that the table's log names"
+        if is_change
+        else " nor a manifest list"
     )
-    return QuarantineVerdict(pending, Reason.EPOCH_LANDED_UNPROVEN, message)
+    said = (
+        f"{where} landed so long ago that neither the ledger{sources} proves what it stood for"
+        if why is None
+        else f"{where} may have landed already, and neither the ledger{sources} proves it: {why}"
+    )
+    effect = "has the change" if request.operation == "alter" else "has its rows"
+    if request.stage_only:
+        effect = "has its snapshot, or its rows"
+    todo = f"if the table {effect}, discard this request; if not, `{_REPLAY}` it"
+    return QuarantineVerdict(pending, Reason.EPOCH_LANDED_UNPROVEN, f"{said}: {todo}")
 
 
 def _unknown_table(pending: Pending, catalog_name: str) -> QuarantineVerdict:
