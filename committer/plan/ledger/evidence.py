@@ -18,6 +18,7 @@ from committer.iceberg.avro.container import read_header
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import Landed, short_fingerprint
+from committer.plan.ledger.ledger import history_of
 from committer.request.commit_request import CommitRequest
 
 EVIDENCE_KEY = "frazil.requests"
@@ -100,11 +101,19 @@ def staged_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snaps
     return filter(has_evidence, islice(outside, SNAPSHOTS_MAX))
 
 
-def leaves_metadata_alone(request: CommitRequest) -> bool:
-    """Return whether nothing but metadata files may prove that a request has landed: a change of
-    the table makes no snapshot, and a staged one may expire, published or not.
-
-    No rollback takes away what such a request has done; for any other, an earlier metadata file may
-    name an epoch whose rows are not in the table any more.
+def may_lack_snapshot(request: CommitRequest) -> bool:
+    """Return whether a request may have landed, and no snapshot of its branch's history says so: a
+    change of the table makes none, a staged one is outside of the history and may expire, published
+    or not, and a cherry-pick may move the branch to a snapshot of another request.
     """
-    return request.operation == "alter" or request.stage_only
+    return request.operation in ("alter", "cherry-pick") or request.stage_only
+
+
+def holds_without_snapshot(request: CommitRequest, landed: Landed, metadata: TableMetadata) -> bool:
+    """Return whether an earlier metadata file that names an epoch proves that it counts today. A
+    rollback takes nothing away from a change or a staged snapshot. A cherry-pick counts while the
+    snapshot that it moved its branch to is in the history.
+    """
+    if request.operation != "cherry-pick":
+        return True
+    return landed.snapshot_id in history_of(metadata, request.branch).snapshot_ids

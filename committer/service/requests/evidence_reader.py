@@ -14,7 +14,8 @@ from committer.iceberg.metadata.snapshot import Snapshot
 from committer.ledger_entry import Landed, property_key
 from committer.plan.ledger.evidence import (
     EpochEvidence,
-    leaves_metadata_alone,
+    holds_without_snapshot,
+    may_lack_snapshot,
     read_evidence,
     snapshots_with_evidence,
     staged_with_evidence,
@@ -42,8 +43,8 @@ class EvidenceReader:
         """Find where an epoch landed, as far as retained history shows.
         Errors: those of the storage.
 
-        Snapshots prove it first. An `alter` need not have one, and a staged one may be gone: the
-        metadata file in which its epoch was new has its entry of the ledger in full.
+        Snapshots prove it first. If the request may have none of its own there, the metadata file
+        in which its epoch was new has its entry of the ledger in full.
 
         An epoch that landed with several contents, since an operator accepted it: with this one.
         """
@@ -55,7 +56,7 @@ class EvidenceReader:
             if isinstance(compare(landed, request), Duplicate):
                 return landed
             newest = newest or landed
-        if newest is None and leaves_metadata_alone(request):
+        if newest is None and may_lack_snapshot(request):
             return await self._in_metadata_log(state, request)
         return newest
 
@@ -119,7 +120,10 @@ class EvidenceReader:
                 stop, newest = middle, ledger
         key = property_key(request.producer.id, request.branch)
         entry = newest.entries.get(key) if newest is not None else None
-        return None if entry is None else entry.landed(request.epoch)
+        landed = None if entry is None else entry.landed(request.epoch)
+        if landed is None or not holds_without_snapshot(request, landed, state.metadata):
+            return None
+        return landed
 
     async def _earlier_ledger(self, location: str, state: TableState) -> Ledger | None:
         """Return the ledger of a metadata file; None without one that can be read. Such files are

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
 from committer.plan.batch.request_check import CheckBasis, Checker
-from committer.plan.ledger.evidence import leaves_metadata_alone
+from committer.plan.ledger.evidence import may_lack_snapshot
 from committer.plan.ledger.ledger import (
     Duplicate,
     Forgotten,
@@ -19,6 +19,7 @@ from committer.plan.ledger.ledger import (
 from committer.plan.ledger.state import TableState
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.reason import Reason
+from committer.request.commit_request import CommitRequest
 from committer.request.transaction import TRANSACTION_TABLES_MAX
 from committer.service.checks.landing_order import LandingOrder
 from committer.service.requests.evidence_reader import EvidenceReader
@@ -32,8 +33,6 @@ from committer.service.table.admission_outcome import (
     QuarantineVerdict,
 )
 from committer.service.table.content_checks import ContentChecks
-
-_REPLAY = "frazil quarantine replay --force"
 
 
 @dataclass(eq=False)
@@ -241,22 +240,26 @@ def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnsw
 def _unproven(pending: Pending, why: str | None) -> QuarantineVerdict:
     request = pending.sealed.request
     where = f"epoch {request.epoch} of producer `{request.producer.id}`"
-    is_change = leaves_metadata_alone(request)
-    sources = (
-        ", nor a manifest list, nor a metadata file that the table's log names"
-        if is_change
-        else " nor a manifest list"
-    )
-    said = (
-        f"{where} landed so long ago that neither the ledger{sources} proves what it stood for"
+    sources = "neither the ledger nor a manifest list"
+    if may_lack_snapshot(request):
+        sources = "neither the ledger, nor a manifest list, nor a metadata file in the table's log"
+    problem = (
+        f"{where} landed so long ago that {sources} proves what it stood for"
         if why is None
-        else f"{where} may have landed already, and neither the ledger{sources} proves it: {why}"
+        else f"{where} may have landed already, and {sources} proves it: {why}"
     )
-    effect = "has the change" if request.operation == "alter" else "has its rows"
+    todo = (
+        f"if the table has {_effect(request)}, discard this request; if not,"
+        " `frazil quarantine replay --force` it"
+    )
+    return QuarantineVerdict(pending, Reason.EPOCH_LANDED_UNPROVEN, f"{problem}; {todo}")
+
+
+def _effect(request: CommitRequest) -> str:
+    """Return what an operator looks for in the table."""
     if request.stage_only:
-        effect = "has its snapshot, or its rows"
-    todo = f"if the table {effect}, discard this request; if not, `{_REPLAY}` it"
-    return QuarantineVerdict(pending, Reason.EPOCH_LANDED_UNPROVEN, f"{said}: {todo}")
+        return "its staged snapshot, or has published it"
+    return "its change" if request.operation in ("alter", "cherry-pick") else "its rows"
 
 
 def _unknown_table(pending: Pending, catalog_name: str) -> QuarantineVerdict:

@@ -309,8 +309,8 @@ async def test_a_change_that_no_retained_metadata_file_proves_is_quarantined_wit
     assert record.reason == Reason.EPOCH_LANDED_UNPROVEN
     assert record.message == (
         "epoch 0 of producer `operator` landed so long ago that neither the ledger, nor a manifest"
-        " list, nor a metadata file that the table's log names proves what it stood for: if the"
-        " table has the change, discard this request; if not, `frazil quarantine replay --force` it"
+        " list, nor a metadata file in the table's log proves what it stood for; if the table has"
+        " its change, discard this request; if not, `frazil quarantine replay --force` it"
     )
 
 

@@ -49,8 +49,10 @@ def staged(
     return seal(bare, sealed_manifests(sealed))
 
 
-def pick(table: LoadedTable, needs: Mapping[str, object], *, producer: str) -> EncodedRequest:
-    request = build_line(table, producer=producer)
+def pick(
+    table: LoadedTable, needs: Mapping[str, object], *, producer: str, epoch: int = 0
+) -> EncodedRequest:
+    request = build_line(table, producer=producer, epoch=epoch)
     changed = {"operation": "cherry-pick", "needs": Needs.model_validate(needs), "files": ()}
     return seal(request.model_copy(update=changed), [])
 
@@ -240,6 +242,29 @@ async def test_a_snapshot_that_a_rollback_removed_proves_no_epoch_that_was_not_s
     await harness.run_until_settled()
     (record,) = await harness.quarantined()
     assert record.reason == Reason.EPOCH_LANDED_UNPROVEN
+
+
+@pytest.mark.parametrize("is_rolled_back", [False, True])
+async def test_a_pick_that_made_no_snapshot_is_proven_while_the_picked_one_is_in_the_history(
+    harness: ServiceHarness, is_rolled_back: bool
+) -> None:
+    table = await with_a_file(harness)
+    base = (await head(harness)).snapshot_id
+    picks = []
+    for epoch in range(3):
+        await harness.publish(staged(table, f"w{epoch}", producer="auditor", epoch=epoch))
+        await harness.run_until_settled()
+        picks.append(pick(table, {"wap-id": f"w{epoch}"}, producer="publisher", epoch=epoch))
+        await harness.publish(picks[-1])
+        await harness.run_until_settled()
+    if is_rolled_back:
+        await foreign_commit(harness, table, SetSnapshotRef(MAIN, SnapshotRef(base)))
+        name = ProducerName("publisher", MAIN)
+        await producer_admin(harness).thaw(table.identifier, name, EpochRanges())
+    await harness.publish(picks[0])
+    await harness.run_until_settled()
+    reasons = [record.reason for record in await harness.quarantined()]
+    assert reasons == [Reason.EPOCH_LANDED_UNPROVEN] * is_rolled_back
 
 
 async def expire_staged(harness: ServiceHarness, table: LoadedTable) -> None:
