@@ -74,6 +74,10 @@ class EvidenceReader:
             landed = evidence.get((request.producer.id, request.epoch))
             if landed is not None and landed.attempt == request.attempt:
                 return landed.snapshot_id
+        if may_lack_snapshot(request):
+            landed = await self._in_metadata_log(state, request)
+            if landed is not None and landed.attempt == request.attempt:
+                return landed.snapshot_id
         return None
 
     async def _newest_first(
@@ -109,6 +113,8 @@ class EvidenceReader:
 
         A ledger that has heard of an epoch does not unlearn it, so that few files are read.
         """
+        if isinstance(state.ledger.ask(request), NotLanded):
+            return None
         log = state.metadata.metadata_log
         first, stop, newest = 0, len(log), None
         while first < stop:

@@ -54,11 +54,8 @@ class History:
         """
         if sequence_number == 0:
             return max(self.added[name] for name in names)
-        return next(
-            snapshot_id
-            for snapshot_id, one in reversed(self.snapshots.items())
-            if one.sequence_number == sequence_number
-        )
+        snapshots = reversed(list(self.snapshots.values()))
+        return next(one.snapshot_id for one in snapshots if one.sequence_number == sequence_number)
 
 
 @dataclass(frozen=True, slots=True)
