@@ -1,7 +1,7 @@
 """The differences that are expected, each by its steps and both answers: `expected.txt`.
 
-`python -m tests.conformance.operations.expected` writes the file anew from the packed answers: its
-changes are reviewed as those of code are. It refuses a difference that no kind takes.
+`make expected-differences` writes the file anew from the packed answers: its changes are reviewed as
+those of code are. It refuses a difference that no kind takes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HEADER = """\
 # Where Frazil differs from Iceberg Java as expected: a line for each difference, below the
 # name of its kind, whose reason is in differences.py. In a line: the digest of table and steps, the
 # digest of both answers, the case, the step, what differs, and of it what Java <> what Frazil says.
-# Written by `python -m tests.conformance.operations.expected`.
+# Written by `make expected-differences`.
 """
 _KIND = "= "
 

@@ -1,7 +1,7 @@
 """Wrong answers of Frazil, planted one at a time, and how many of them the comparison notices.
 
-`python -m tests.conformance.operations.plants [EVERY]` plants one of each kind in every line and
-case (or in each EVERY-th), at a step that a seed chooses of those that can have it. It prints the
+`make conformance-plants [EVERY=N]` plants one of each kind in every line and
+case (or in each N-th), at a step that a seed chooses of those that can have it. It prints the
 score of each kind. Exit code 1: less than 95 % of a kind are noticed.
 """
 
