@@ -8,9 +8,10 @@ from uuid import UUID
 import pytest
 
 from committer.errors import NotFoundError
-from committer.ledger_entry import NO_SNAPSHOT
+from committer.ledger_entry import NO_SNAPSHOT, property_key
 from committer.plan.commit.alter_commit import plan_alter_commit
 from committer.plan.commit.commit import CommitPlan, Planning
+from committer.plan.commit.ledger_changes import LedgerCleanup
 from committer.plan.commit.step_plan import Attempt
 from committer.plan.ledger import evidence as plan_evidence
 from committer.plan.ledger.state import TableState
@@ -22,7 +23,7 @@ from tests.support.builders.alter_requests import build_alter
 from tests.support.builders.flights import build_flights
 from tests.support.builders.request_builders import build_request
 from tests.support.memory.memory_storage import MemoryStorage
-from tests.support.plan.committing import NO_CHORES, Table
+from tests.support.plan.committing import Table
 
 VIRTUAL_TIME = True
 
@@ -92,14 +93,17 @@ async def test_what_is_read_anew_takes_the_place_of_the_oldest(
 def build_altered_table(changes: int) -> tuple[Table, list[EncodedRequest]]:
     """Return a table after so many changes of one producer without a snapshot, each in a metadata
     file of its own."""
-    table, requests = Table.of(build_flights(fields=())), []
+    table, requests = Table.of(build_flights(fields=())), list[EncodedRequest]()
     for epoch in range(changes):
         change = {"action": "add-column", "name": f"x{epoch}", "type": "int"}
         requests.append(build_alter(table.table, change, epoch=epoch))
         batch, _ = table.batch(requests[-1])
         table.now_ms += 1_000
         attempt = Attempt(1, UUID(int=20_000 + epoch), table.now_ms)
-        planning = Planning(table.state, batch, (), attempt, NO_CHORES, objects=Objects({}))
+        # The ledger forgets them but for the last two.
+        settled = frozenset(one.request.attempt for one in requests[:-1])
+        cleanup = LedgerCleanup(settled={property_key("query-1"): settled})
+        planning = Planning(table.state, batch, (), attempt, cleanup, objects=Objects({}))
         plan = plan_alter_commit(planning, moves_head=False)
         assert isinstance(plan, CommitPlan)
         table.land(plan)
