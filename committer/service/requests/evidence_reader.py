@@ -9,7 +9,13 @@ from collections.abc import AsyncIterator
 from itertools import chain, islice
 
 from committer.catalog.staging import read_table
-from committer.errors import InvalidMetadataError, NotFoundError, ObjectTooLargeError
+from committer.errors import (
+    AccessError,
+    InvalidMetadataError,
+    NotFoundError,
+    ObjectTooLargeError,
+    UnsupportedError,
+)
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.ledger_entry import Landed, property_key
 from committer.plan.ledger.evidence import (
@@ -30,6 +36,10 @@ REMEMBERED_MAX = 200
 READS_AT_ONCE = 32
 # Of a metadata file that is read for a proof.
 METADATA_BYTES_MAX = 64 * 1024 * 1024
+_UNREADABLE = (
+    *(NotFoundError, AccessError, InvalidMetadataError),
+    *(ObjectTooLargeError, UnsupportedError),
+)
 
 
 class EvidenceReader:
@@ -132,13 +142,13 @@ class EvidenceReader:
         return landed
 
     async def _earlier_ledger(self, location: str, state: TableState) -> Ledger | None:
-        """Return the ledger of a metadata file; None without one that can be read. Such files are
-        the oldest, as files are removed in the order of the log.
+        """Return the ledger of a metadata file; None without one that can be read: those that are
+        gone are the oldest of the log, and a catalog server may keep its own out of reach.
         """
         try:
             table = await read_table(
                 self._storage, state.table.identifier, location, size_bytes_max=METADATA_BYTES_MAX
             )
-        except (NotFoundError, InvalidMetadataError, ObjectTooLargeError):
+        except _UNREADABLE:
             return None
         return read_ledger(table.metadata)

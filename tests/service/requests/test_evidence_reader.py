@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from committer.errors import NotFoundError
+from committer.errors import AccessError, NotFoundError
 from committer.ledger_entry import NO_SNAPSHOT, property_key
 from committer.plan.commit.alter_commit import plan_alter_commit
 from committer.plan.commit.commit import CommitPlan, Planning
@@ -138,3 +138,25 @@ async def test_no_metadata_file_is_read_for_an_epoch_that_has_not_landed() -> No
     later = build_alter(table.table, change, epoch=3).request
     assert await EvidenceReader(storage).landed_in(table.state, later) is None
     assert storage.reads == 0
+
+
+class StorageWithoutMetadata(SlowStorage):
+    """Refuses to hand out metadata files, as where a catalog server keeps them for itself."""
+
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        if location.endswith(".metadata.json"):
+            raise AccessError(location)
+        return await super().get(location)
+
+
+async def test_metadata_files_that_the_committer_may_not_read_prove_nothing() -> None:
+    table, requests = build_altered_table(4)
+    reader = EvidenceReader(StorageWithoutMetadata(table.objects))
+    assert await reader.find(table.state, requests[0].request) is None
