@@ -1,7 +1,7 @@
 """The differences that are expected, each by its steps and both answers: `expected.txt`.
 
-`make expected-differences` writes the file anew from the packed answers: its changes are reviewed as
-those of code are. It refuses a difference that no kind takes.
+`make expected-differences` writes the file anew from the packed answers: its changes are reviewed
+as those of code are. It refuses a difference that no kind takes.
 """
 
 from __future__ import annotations
