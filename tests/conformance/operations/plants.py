@@ -1,6 +1,6 @@
 """Wrong answers of Frazil, planted one at a time, and how many of them the comparison notices.
 
-`make conformance-plants [EVERY=N]` plants one of each kind in every line and case (or in each N-th),
+`make conformance-plants [EVERY=N]` plants one of each kind in every line and case, or in each N-th,
 at a step that a seed chooses of those that can have it, and prints the score of each kind. Exit
 code 1: less than 95 % of a kind are noticed.
 """
