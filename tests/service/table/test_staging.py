@@ -251,12 +251,13 @@ async def test_a_pick_that_made_no_snapshot_is_proven_while_the_picked_one_is_in
     table = await with_a_file(harness)
     base = (await head(harness)).snapshot_id
     picks = []
-    for epoch in range(3):
-        await harness.publish(staged(table, f"w{epoch}", producer="auditor", epoch=epoch))
-        await harness.run_until_settled()
-        picks.append(pick(table, {"wap-id": f"w{epoch}"}, producer="publisher", epoch=epoch))
-        await harness.publish(picks[-1])
-        await harness.run_until_settled()
+    async with harness.running():
+        for epoch in range(3):
+            await harness.publish(staged(table, f"w{epoch}", producer="auditor", epoch=epoch))
+            await harness.settle(10.0)
+            picks.append(pick(table, {"wap-id": f"w{epoch}"}, producer="publisher", epoch=epoch))
+            await harness.publish(picks[-1])
+            await harness.settle(10.0)
     if is_rolled_back:
         await foreign_commit(harness, table, SetSnapshotRef(MAIN, SnapshotRef(base)))
         name = ProducerName("publisher", MAIN)
