@@ -97,6 +97,14 @@ bench-spark: install jars ## writes of Spark beside Iceberg's runtime and Spark'
 conformance: install ## what Iceberg Java says of its tables and values, against Frazil; DIR= another folder
 	@$(RUN)python -m tests.conformance $(if $(DIR),'$(DIR)')
 
+.PHONY: conformance-plants
+conformance-plants: install ## wrong answers to operations, planted: how many `make conformance` notices; EVERY=10: in each 10th case
+	@$(RUN)python -m tests.conformance.operations.plants $(EVERY)
+
+.PHONY: expected-differences
+expected-differences: install ## write anew in which operations Frazil differs from Iceberg Java as expected, to be reviewed
+	@$(RUN)python -m tests.conformance.operations.expected
+
 .PHONY: java-operations
 java-operations: install ## ask Iceberg Java anew for its answers to random operations, and pack them for `make conformance`
 	@$(RUN)python -m tests.conformance.operations.pack $(OPTIONS)

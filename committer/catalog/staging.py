@@ -39,10 +39,15 @@ async def write_first_metadata(storage: Storage, table: LoadedTable) -> bool:
 
 
 async def read_table(
-    storage: Storage, identifier: TableIdentifier, metadata_location: str
+    storage: Storage,
+    identifier: TableIdentifier,
+    metadata_location: str,
+    *,
+    size_bytes_max: int | None = None,
 ) -> LoadedTable:
-    """Read the metadata file at a location. Absent: `NotFoundError`."""
-    content = await storage.get(metadata_location)
+    """Read the metadata file at a location. Absent: `NotFoundError`; larger than `size_bytes_max`:
+    `ObjectTooLargeError`."""
+    content = await storage.get(metadata_location, size_bytes_max=size_bytes_max)
     try:
         if len(content) < _READ_AT_ONCE_BYTES:
             metadata = parse_table_metadata(content)

@@ -217,6 +217,41 @@ PROTOCOL = (
         "SNAPSHOTS_MAX = 0\n",
         ("tests/service/table/test_epochs.py -k manifest_list_still_knows",),
     ),
+    Mutant(
+        "staged_snapshot_proves_nothing",
+        "committer/service/requests/evidence_reader.py",
+        "if request.stage_only else iter(())",
+        "if False else iter(())",
+        ("tests/service/table/test_staging.py -k is_proven_by_its_snapshot",),
+    ),
+    Mutant(
+        "rolled_back_snapshot_proves_rows",
+        "committer/service/requests/evidence_reader.py",
+        "if request.stage_only else iter(())",
+        "",
+        ("tests/service/table/test_staging.py -k proves_no_epoch_that_was_not_staged",),
+    ),
+    Mutant(
+        "metadata_files_prove_rows",
+        "committer/plan/ledger/evidence.py",
+        '    return request.operation in ("alter", "cherry-pick") or request.stage_only\n',
+        "    return True\n",
+        ("tests/service/table/test_staging.py -k proves_no_epoch_that_was_not_staged",),
+    ),
+    Mutant(
+        "pick_counts_after_a_rollback",
+        "committer/plan/ledger/evidence.py",
+        '    if request.operation != "cherry-pick":\n        return True\n',
+        "    if request:\n        return True\n",
+        ("tests/service/table/test_staging.py -k a_pick_that_made_no_snapshot",),
+    ),
+    Mutant(
+        "metadata_file_after_the_landing_is_asked",
+        "committer/service/requests/evidence_reader.py",
+        "                stop, newest = middle, ledger\n",
+        "                first, newest = middle + 1, ledger\n",
+        ("tests/service/requests/test_evidence_reader.py -k few_metadata_files",),
+    ),
     # --- Admission ---
     Mutant(
         "unknown_producer_is_not_looked_up",

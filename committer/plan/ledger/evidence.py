@@ -18,6 +18,7 @@ from committer.iceberg.avro.container import read_header
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import Landed, short_fingerprint
+from committer.plan.ledger.ledger import history_of
 from committer.request.commit_request import CommitRequest
 
 EVIDENCE_KEY = "frazil.requests"
@@ -88,3 +89,31 @@ def snapshots_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Sn
     as far back as proofs are searched.
     """
     return filter(has_evidence, islice(metadata.branch_history(branch), SNAPSHOTS_MAX))
+
+
+def staged_with_evidence(metadata: TableMetadata, branch: str) -> Iterator[Snapshot]:
+    """Yield Frazil's snapshots that may have been staged for a branch, newest first, as far back as
+    proofs are searched: those outside of its history. For requests that stage only: a snapshot that
+    a rollback has removed is outside, too, and its rows are not in the table.
+    """
+    history = {one.snapshot_id for one in metadata.branch_history(branch)}
+    outside = (one for one in reversed(metadata.snapshots) if one.snapshot_id not in history)
+    return filter(has_evidence, islice(outside, SNAPSHOTS_MAX))
+
+
+def may_lack_snapshot(request: CommitRequest) -> bool:
+    """Return whether a request may have landed, and no snapshot of its branch's history says so: a
+    change of the table makes none, a staged one is outside of the history and may expire, published
+    or not, and a cherry-pick may move the branch to a snapshot of another request.
+    """
+    return request.operation in ("alter", "cherry-pick") or request.stage_only
+
+
+def holds_without_snapshot(request: CommitRequest, landed: Landed, metadata: TableMetadata) -> bool:
+    """Return whether an earlier metadata file that names an epoch proves that it counts today. A
+    rollback takes nothing away from a change or a staged snapshot. A cherry-pick counts while the
+    snapshot that it moved its branch to is in the history.
+    """
+    if request.operation != "cherry-pick":
+        return True
+    return landed.snapshot_id in history_of(metadata, request.branch).snapshot_ids

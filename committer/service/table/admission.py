@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
 from committer.plan.batch.request_check import CheckBasis, Checker
+from committer.plan.ledger.evidence import may_lack_snapshot
 from committer.plan.ledger.ledger import (
     Duplicate,
     Forgotten,
@@ -18,6 +19,7 @@ from committer.plan.ledger.ledger import (
 from committer.plan.ledger.state import TableState
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.reason import Reason
+from committer.request.commit_request import CommitRequest
 from committer.request.transaction import TRANSACTION_TABLES_MAX
 from committer.service.checks.landing_order import LandingOrder
 from committer.service.requests.evidence_reader import EvidenceReader
@@ -212,7 +214,7 @@ class Admission:
         outcome: AdmissionOutcome,
         refusal: QuarantineVerdict,
     ) -> None:
-        """Look for proof in the manifest lists of an epoch that the ledger has forgotten. It may
+        """Look for proof in retained history of an epoch that the ledger has forgotten. It may
         stand beside another content of the epoch: another engine removed the ledger in between, and
         an operator accepted that.
         """
@@ -257,13 +259,26 @@ def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnsw
 def _unproven(pending: Pending, why: str | None) -> QuarantineVerdict:
     request = pending.sealed.request
     where = f"epoch {request.epoch} of producer `{request.producer.id}`"
-    message = (
-        f"{where} landed so long ago that neither the ledger nor a manifest list proves what it"
-        " stood for"
+    sources = "neither the ledger nor a manifest list"
+    if may_lack_snapshot(request):
+        sources = "neither the ledger, nor a manifest list, nor a metadata file in the table's log"
+    problem = (
+        f"{where} landed so long ago that {sources} proves what it stood for"
         if why is None
-        else f"{where} may have landed already, and no manifest list proves it: {why}"
+        else f"{where} may have landed already, and {sources} proves it: {why}"
     )
-    return QuarantineVerdict(pending, Reason.EPOCH_LANDED_UNPROVEN, message)
+    todo = (
+        f"if the table has {_effect(request)}, discard this request; if not,"
+        " `frazil quarantine replay --force` it"
+    )
+    return QuarantineVerdict(pending, Reason.EPOCH_LANDED_UNPROVEN, f"{problem}; {todo}")
+
+
+def _effect(request: CommitRequest) -> str:
+    """Return what an operator looks for in the table."""
+    if request.stage_only:
+        return "its staged snapshot, or has published it"
+    return "its change" if request.operation in ("alter", "cherry-pick") else "its rows"
 
 
 def _unknown_table(pending: Pending, catalog_name: str) -> QuarantineVerdict:

@@ -162,10 +162,8 @@ class _Files:
 
     def _vector(self, one: Step) -> DataFile:
         target = self._client.files.get(one["of"]) or self._data_file({**one, "name": one["of"]})
-        # Of the pairs and sequences: another row for each letter.
-        positions = one.get("positions", [ord(one["name"][0]) % _RECORDS])
         path = self._location(one, "puffin")
-        pair = (target, DeletionVector(positions))
+        pair = (target, DeletionVector(one["positions"]))
         encoded = encode_deletion_vectors([pair], file_path=path, created_by="a client")
         self._client.written[path] = encoded.content
         return encoded.delete_files[0]

@@ -28,6 +28,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ Step = dict[str, Any]
 Answer = dict[str, Any]
 
 OK = "ok"
+_DIGEST_CHARS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,16 @@ class Case:
             "steps": list(self.steps),
         }
 
+    @property
+    def digest(self) -> str:
+        """Of the table and the steps, under any name."""
+        return digest({key: part for key, part in self.printed().items() if key != "case"})
+
+    @property
+    def label(self) -> str:
+        """The name without the place and the answer of a line: `2|p|append a|append a`."""
+        return self.name.partition(" ")[2].rpartition("|")[0] or self.name
+
     @classmethod
     def parse(cls, document: dict[str, Any]) -> Case:
         return cls(
@@ -65,6 +77,12 @@ class Case:
             document["properties"],
             tuple(document["steps"]),
         )
+
+
+def digest(json_value: object) -> str:
+    """Return the digest of a JSON value, for the keys of what is expected."""
+    printed = json.dumps(json_value, sort_keys=True, separators=(",", ":"))
+    return sha256(printed.encode()).hexdigest()[:_DIGEST_CHARS]
 
 
 def read_cases(path: Path) -> Iterator[tuple[Case, list[Answer]]]:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from tests.conformance.check import Check, Mismatch
 from tests.conformance.operations.case import Answer, Case
-from tests.conformance.operations.differences import difference_of
-from tests.conformance.operations.findings import Finding, findings, line_findings
-from tests.conformance.operations.frazil_table import frazil_answers
-from tests.conformance.operations.lines import Line, read_lines
+from tests.conformance.operations.expected import check_case
+from tests.conformance.operations.frazil_table import CaseRun, frazil_answers
+from tests.conformance.operations.lines import ANSWERS, Line, packed_answers, read_lines
 
 
 def operation_files(folder: Path) -> list[Path]:
-    """Return the files with answers to operations in a folder."""
-    return [*sorted(folder.glob("*.txt")), *sorted(folder.glob("*.jsonl"))]
+    """Return the files with answers to operations in a folder, those to lines excepted."""
+    cases = (path for path in folder.glob("*.jsonl") if path.name != ANSWERS)
+    return [*sorted(folder.glob("*.txt")), *sorted(cases)]
 
 
 def operation_checks(path: Path) -> Iterator[Check]:
@@ -33,19 +33,17 @@ def operation_checks(path: Path) -> Iterator[Check]:
 
 
 def _check_line(line: Line) -> Iterable[str]:
-    return _expected(line_findings(line, frazil_answers(line.case)))
+    """Check a line against Java's answers to all of its steps, and Frazil against these.
+
+    Of a line whose steps are not packed, nothing but its text is there to compare: no difference is
+    expected.
+    """
+    java = packed_answers().get(line.case.digest)
+    for mismatch in line.mismatches(java or frazil_answers(line.case)):
+        whose = "Frazil's" if java is None else "the packed answers of Iceberg Java"
+        raise Mismatch(f"{mismatch}; compared with {whose}")
+    return () if java is None else _check_case(line.case, java)
 
 
 def _check_case(case: Case, java: list[Answer]) -> Iterable[str]:
-    return _expected(findings(case, java, frazil_answers(case)))
-
-
-def _expected(found: Iterable[Finding]) -> list[str]:
-    """Return the names of the differences. Errors: `Mismatch` for one that is not expected."""
-    names = []
-    for finding in found:
-        difference = difference_of(finding)
-        if difference is None:
-            raise Mismatch(str(finding))
-        names.append(difference.name)
-    return names
+    return check_case(case, java, CaseRun(case))

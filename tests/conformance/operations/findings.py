@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
-from tests.conformance.operations.case import OK, Answer, Case, Step, live_names
-from tests.conformance.operations.lines import Line
+from tests.conformance.operations.case import Answer, Case, Step, digest, live_names
+
+_TEXT_CHARS = 60
+_FOLLOW_FROM_FILES = ("summary", "manifests", "row ids")
+
+
+class Implementation(Protocol):
+    """Answers the steps of a case; `restart`: goes on from another's answer to the last step."""
+
+    def take(self, step: Step) -> Answer: ...
+
+    def restart(self, answer: Answer, step: Step) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +32,9 @@ class Finding:
     what: str
     java: Any
     frazil: Any
-    # What Frazil said to the steps so far.
+    # All that identifies both answers: of another code, the whole answers.
+    answers: Any
+    # The answers to the steps before, on the table on which this step was taken.
     before: Sequence[Answer] = ()
 
     @property
@@ -46,6 +59,14 @@ class Finding:
         """Return what was live there at the start of the step's operation."""
         return self._live_after(self.step.get("from", 0))
 
+    @property
+    def key(self) -> str:
+        """A line that is the same only for the same steps, the same place and the same answers."""
+        digests = self.case.digest, digest(self.answers)
+        contrast = _contrast(self.java, self.frazil)
+        place = f"step {self.number} {self.step['do']}"
+        return f"{digests[0]} {digests[1]} {self.case.label}: {place}: {self.what}: {contrast}"
+
     def _live_after(self, steps: int) -> set[str]:
         heads: dict[str, int] = {}
         for answer in self.before[:steps]:
@@ -60,29 +81,45 @@ class Finding:
         )
 
 
-# Each is a state of the table that everything after it rests on: once it differs, so may the rest.
-_STATES = ("code", "files")
-# Follows from itself: once it differs, it goes on to differ.
-_RUNNING = ("summary", "row ids", "manifests", "numbers")
+def findings(case: Case, java: Sequence[Answer], frazil: Implementation) -> Iterator[Finding]:
+    """Yield where the answers to a case differ, in all parts of all steps.
+
+    After a step on which they differ, the next one starts from Java's table: each difference is
+    that of its own step, and nothing follows from an earlier one.
+    """
+    before: list[Answer] = []
+    for number, (step, theirs) in enumerate(zip(case.steps, java, strict=True), start=1):
+        ours = frazil.take(step)
+        differences = list(step_findings(case, number, theirs, ours, before))
+        yield from differences
+        if differences:
+            frazil.restart(theirs, step)
+        before = [*before, theirs if differences else ours]
 
 
-def findings(case: Case, java: Sequence[Answer], frazil: Sequence[Answer]) -> Iterator[Finding]:
-    """Yield where the answers differ, each difference once: not what follows from it."""
-    told: set[str] = set()
-    for number, (theirs, ours) in enumerate(zip(java, frazil, strict=True), start=1):
-        forms = (_parts(theirs), _parts(ours))
-        for what in {**forms[0], **forms[1]}:
-            one, other = (form.get(what) for form in forms)
-            follows = what == "row ids" and "manifests" in told
-            if one == other or what in told or follows:
-                continue
-            if what in _RUNNING:
-                told.add(what)
-            yield Finding(case, number, what, one, other, frazil[:number])
-            if what in _STATES:
-                return
-        for what, wanted, found in _inconsistent(ours):
-            yield Finding(case, number, what, wanted, found, frazil[:number])
+def step_findings(
+    case: Case, number: int, java: Answer, frazil: Answer, before: Sequence[Answer]
+) -> Iterator[Finding]:
+    """Yield where two answers to a step of a case differ. `before`: answers to the steps before.
+
+    Where their codes differ, nothing else can be compared; where their files do, counts and
+    manifests follow from the files. Such a difference is identified by all of both answers.
+    """
+
+    def finding(what: str, java: Any, frazil: Any, answers: Any = None) -> Finding:
+        return Finding(case, number, what, java, frazil, answers or [java, frazil], before)
+
+    theirs, ours = _parts(java), _parts(frazil)
+    if theirs["code"] != ours["code"]:
+        yield finding("code", theirs["code"], ours["code"], [theirs, ours])
+    else:
+        differing = [one for one in {**theirs, **ours} if theirs.get(one) != ours.get(one)]
+        followers = _FOLLOW_FROM_FILES if "files" in differing else ()
+        for what in (one for one in differing if one not in followers):
+            whole = [theirs, ours] if what == "files" else None
+            yield finding(what, theirs.get(what), ours.get(what), whole)
+    for what, expected, actual in _inconsistent(frazil):
+        yield finding(what, expected, actual)
 
 
 def _parts(answer: Answer) -> dict[str, Any]:
@@ -91,6 +128,8 @@ def _parts(answer: Answer) -> dict[str, Any]:
         "code": answer["code"],
         "refs": answer["moved"],
         "readable": not answer.get("unreadable", False),
+        "numbers": [None, answer["last-sequence-number"]],
+        "row ids": [[None, None, answer.get("next-row-id")], {}],
     }
     snapshot = answer.get("snapshot")
     if snapshot is None:
@@ -103,7 +142,7 @@ def _parts(answer: Answer) -> dict[str, Any]:
     found |= {
         "label": snapshot["operation"],
         "files": sorted(filter(None, map(_file, entries))),
-        "numbers": (snapshot["sequence-number"], answer["last-sequence-number"]),
+        "numbers": [snapshot["sequence-number"], answer["last-sequence-number"]],
         "summary": {key: text for key, text in summary.items() if not _counts_manifests(key)},
         "manifests": [rows, {key: text for key, text in summary.items() if _counts_manifests(key)}],
         "row ids": _row_ids(answer),
@@ -156,15 +195,26 @@ def _row_ids(answer: Answer) -> Any:
         for entry in manifest["entries"]
         if manifest["content"] == "data" and entry[0] != "deleted"
     }
-    given = (snapshot.get("first-row-id"), snapshot.get("added-rows"), answer.get("next-row-id"))
-    return given, dict(sorted(files.items()))
+    given = [snapshot.get("first-row-id"), snapshot.get("added-rows"), answer.get("next-row-id")]
+    return [given, dict(sorted(files.items()))]
 
 
-def line_findings(line: Line, frazil: Sequence[Answer]) -> Iterator[Finding]:
-    """Yield where Frazil's answers differ from what a line says: the first of it."""
-    for number, (wanted, ours) in enumerate(zip(line.wanted(), frazil, strict=False), start=1):
-        for what, java in wanted.items():
-            found = line.part(what, ours) if ours["code"] == OK or what == "code" else None
-            if found != java:
-                yield Finding(line.case, number, what, java, found, frazil[:number])
-                return
+# --- Keys ----------------------------------------------------------------------------------------
+
+
+def _contrast(java: Any, frazil: Any) -> str:
+    """Return the parts of both answers that differ, for a reader: the digest has the rest."""
+    if isinstance(java, dict) and isinstance(frazil, dict):
+        keys = [key for key in {**java, **frazil} if java.get(key) != frazil.get(key)]
+        java, frazil = ({key: one.get(key) for key in keys} for one in (java, frazil))
+    elif isinstance(java, list) and isinstance(frazil, list):
+        java, frazil = (
+            [part for part in one if part not in other]
+            for one, other in ((java, frazil), (frazil, java))
+        )
+    return " <> ".join(f"{_shortened(one)}" for one in (java, frazil))
+
+
+def _shortened(part: Any) -> str:
+    text = part if isinstance(part, str) else json.dumps(part, separators=(",", ":"))
+    return text if len(text) <= _TEXT_CHARS else f"{text[: _TEXT_CHARS - 1]}…"

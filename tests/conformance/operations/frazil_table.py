@@ -12,13 +12,19 @@ from typing import Any
 from uuid import UUID
 
 from committer.errors import InvalidMetadataError, InvalidRequestError
-from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionField, PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
-from committer.iceberg.updates.metadata_update import RemoveSnapshots
+from committer.iceberg.updates.metadata_update import (
+    AddSnapshot,
+    RemoveSnapshotRef,
+    RemoveSnapshots,
+    SetSnapshotRef,
+    Update,
+)
 from committer.iceberg.values.locations import metadata_file_location, metadata_folder
 from committer.iceberg.values.transforms import IDENTITY
 from committer.iceberg.values.types import LongType, NestedField, StringType
@@ -28,6 +34,7 @@ from committer.request.table_identifier import TableIdentifier
 from tests.conformance.operations.asked import Client
 from tests.conformance.operations.case import OK, Answer, Case, Step, live_names
 from tests.conformance.operations.case_table import CaseTable
+from tests.conformance.operations.described_snapshot import History, SnapshotWriter
 from tests.conformance.operations.told import place, told
 
 _SCHEMA = Schema(
@@ -39,20 +46,23 @@ _SCHEMA = Schema(
 _BY_P = PartitionSpec(0, (PartitionField((2,), 1000, "p", IDENTITY),))
 _LOCATION = "memory://warehouse/db/cases"
 _NOW_MS = 1_800_000_000_000
+# Ids of the snapshots of a table that was restarted, by the number of their step.
+_RESTARTED = 900_000_000
 
 
 def frazil_answers(case: Case) -> list[Answer]:
     """Return the answer to each step of a case."""
-    return list(_Run(case).answers())
+    run = CaseRun(case)
+    return [run.take(step) for step in case.steps]
 
 
 def together(case: Case, count: int) -> tuple[list[str], set[str]]:
     """Return the codes of the last so many steps of a case where these are requests of one batch,
     and the files that are live after them. The steps must start from a state before them.
     """
-    run = _Run(replace(case, steps=case.steps[:-count]))
-    for _ in run.answers():
-        pass
+    run = CaseRun(case)
+    for step in case.steps[:-count]:
+        run.take(step)
     return run.land_together(case.steps[-count:]), run.live()
 
 
@@ -72,37 +82,94 @@ def _new_table(case: Case) -> LoadedTable:
     return LoadedTable(TableIdentifier.parse("db.cases"), metadata, first)
 
 
-class _Run:
-    """A case on its way: the table, its client, and what the steps have made so far."""
+class CaseRun:
+    """A case on its way: the table, its client, and what the steps have made so far.
+
+    Takes the steps one after another. `restart` puts the table of another implementation in the
+    place of what the last step has made, so that the next step can be compared on its own.
+    """
 
     def __init__(self, case: Case) -> None:
-        self._case = case
         self._table = CaseTable.of(_new_table(case))
         self._client = Client()
+        self._number = 0
+        # The table before the last step.
+        self._before = self._table.state
         # The head of every ref after so many steps.
         self._heads: list[Mapping[str, int]] = [{}]
         # The snapshot that a step made, by its number from 1.
         self._made: dict[int, int] = {}
         self._snapshots: dict[int, Snapshot] = {}
+        # The snapshot that has added a file, by the file's name.
+        self._added: dict[str, int] = {}
 
     @property
     def _metadata(self) -> TableMetadata:
         return self._table.state.metadata
 
-    def answers(self) -> Iterator[Answer]:
-        for number, step in enumerate(self._case.steps, start=1):
-            before = {one.snapshot_id for one in self._metadata.snapshots}
-            code = self._run(step)
-            answer: Answer = {"code": code}
-            added = [one for one in self._metadata.snapshots if one.snapshot_id not in before]
-            if added:
-                self._made[number] = added[-1].snapshot_id
-                answer["snapshot"] = told(added[-1], self._names(), self._read)
-            answer["moved"] = self._moved()
-            answer["last-sequence-number"] = self._metadata.last_sequence_number
-            if self._metadata.format_version >= 3:
-                answer["next-row-id"] = self._metadata.next_row_id
-            yield answer | ({} if self._is_readable() else {"unreadable": True})
+    def take(self, step: Step) -> Answer:
+        """Return the answer to the next step."""
+        self._number += 1
+        self._before = self._table.state
+        before = {one.snapshot_id for one in self._metadata.snapshots}
+        answer: Answer = {"code": self._run(step)}
+        added = [one for one in self._metadata.snapshots if one.snapshot_id not in before]
+        if added:
+            self._made[self._number] = added[-1].snapshot_id
+            answer["snapshot"] = self.described()
+            self._remember(added[-1].snapshot_id, answer["snapshot"])
+        answer["moved"] = self._moved()
+        answer["last-sequence-number"] = self._metadata.last_sequence_number
+        if self._metadata.format_version >= 3:
+            answer["next-row-id"] = self._metadata.next_row_id
+        return answer | ({} if self._is_readable() else {"unreadable": True})
+
+    def described(self) -> dict[str, Any] | None:
+        """Return the snapshot of the last step as it stands in the table; None without one."""
+        snapshot = self._metadata.snapshot_by_id(self._made.get(self._number, 0))
+        return None if snapshot is None else told(snapshot, self._names(), self._read)
+
+    def restart(self, answer: Answer, step: Step) -> None:
+        """Go on from the table that this answer to the last step describes."""
+        self._heads.pop()
+        self._snapshots.pop(self._made.pop(self._number, 0), None)
+        after, self._table.state = self._table.state, self._before
+        if "snapshot" in answer:
+            snapshot = self._described_snapshot(answer["snapshot"], step)
+            self._table.foreign(AddSnapshot(snapshot))
+            self._remember(snapshot.snapshot_id, answer["snapshot"])
+        elif answer["code"] == OK:
+            self._table.state = after
+        self._table.foreign(*self._moves(answer["moved"]))
+        self._moved()
+
+    def _remember(self, snapshot_id: int, described: Mapping[str, Any]) -> None:
+        self._made[self._number] = snapshot_id
+        for manifest in described["manifests"]:
+            for status, name, own, *_ in manifest["entries"]:
+                if own and status == "added":
+                    self._added[name] = snapshot_id
+
+    def _described_snapshot(self, described: Mapping[str, Any], step: Step) -> Snapshot:
+        heads = self._heads[-1]
+        history = History(self._snapshots, self._added)
+        writer = SnapshotWriter(self._metadata, self._client.files, history)
+        parent_id = heads.get(step.get("branch", "main"), heads.get("main"))
+        written = writer.snapshot(
+            described, snapshot_id=_RESTARTED + self._number, parent_id=parent_id
+        )
+        self._table.now_ms += 1_000
+        self._table.objects |= written.objects
+        return replace(written.snapshot, timestamp_ms=self._table.now_ms)
+
+    def _moves(self, moved: Mapping[str, int | None]) -> Iterator[Update]:
+        refs = self._metadata.refs
+        for name, number in moved.items():
+            if number is not None:
+                ref = refs.get(name, SnapshotRef(0))
+                yield SetSnapshotRef(name, replace(ref, snapshot_id=self._made[number]))
+            elif name in refs:
+                yield RemoveSnapshotRef(name)
 
     def _run(self, step: Step) -> str:
         if step["do"] == "expire":

@@ -7,14 +7,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.conformance.operations.case import OK, Answer, Case, Step, live_names
+from tests.conformance.operations.case import OK, Answer, Case, Step, live_names, read_cases
 from tests.conformance.operations.named import BASE_STEPS, base_case, is_named, named_step
+from tests.support.builders.fixtures import operations_dir
 
+# The answers of Iceberg Java to every step of the lines, in the form of cases.
+ANSWERS = "answers-to-lines.jsonl"
 _BASES = {"p": True, "x": True, "u": False}
 _TAGS = ("A", "C", "D")
 _ANSWER = re.compile(
@@ -51,8 +55,18 @@ class Line:
         else:
             yield {"code": OK}
 
+    def mismatches(self, answers: Sequence[Answer]) -> Iterator[str]:
+        """Yield where answers to the steps are not what the line says."""
+        for number, (parts, answer) in enumerate(zip(self.wanted(), answers, strict=False), 1):
+            for what, stated in parts.items():
+                has_part = what == "code" or answer["code"] == OK
+                actual = self._part(what, answer) if has_part else None
+                if actual != stated:
+                    place = f"step {number} ({self.case.steps[number - 1]['do']}): {what}"
+                    yield f"{place}: found {actual}, the line has {stated}"
+
     @staticmethod
-    def part(what: str, answer: Answer) -> Any:
+    def _part(what: str, answer: Answer) -> Any:
         """Return a part of an answer in the form of `wanted`."""
         match what:
             case "code":
@@ -62,6 +76,12 @@ class Line:
             case "live":
                 return sorted(live_names(answer))
         return not answer.get("unreadable", False)
+
+
+@cache
+def packed_answers() -> Mapping[str, list[Answer]]:
+    """Return Java's answers to every step of the packed lines, by the digest of table and steps."""
+    return {case.digest: answers for case, answers in read_cases(operations_dir() / ANSWERS)}
 
 
 def read_lines(path: Path) -> Iterator[Line]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.conformance.operations.case import Case, Step
+from tests.conformance.operations.random_cases import RECORDS, with_positions
 
 IN_A = {"type": "eq", "term": "p", "value": "a"}
 # Three appends.
@@ -85,7 +86,9 @@ def _merge_on_read(file: str, level: str, *, update: bool) -> _Make:
     def make(asked: _Asked) -> Step:
         delete = {"name": asked.tag + "d", "at": asked.at, "kind": "position"}
         if asked.version >= 3:
-            delete |= {"kind": "dv", "of": file}
+            # Another row for each letter: vectors of two operations have disjoint rows.
+            row = ord(asked.tag[0]) % RECORDS
+            delete = with_positions({**delete, "kind": "dv", "of": file}, [row])
         step = asked.checked(level, **{"conflict-filter": IN_A})
         step |= {"do": "row-delta", "exist": [file], "add-deletes": [delete]}
         return step | ({"update": True, "add": [asked.data("n")]} if update else {})

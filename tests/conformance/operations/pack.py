@@ -1,4 +1,5 @@
-"""Asks Iceberg Java anew for the answers to all cases, and packs them with the given lines.
+"""Asks Iceberg Java anew for the answers to all cases and to every step of the given lines, and
+packs them with these.
 
 `python -m tests.conformance.operations.pack [SEED COUNT]` writes `tests/operations.tar.xz`.
 """
@@ -15,21 +16,25 @@ from collections.abc import Mapping
 from tests.conformance.operations.case import Case
 from tests.conformance.operations.directed_cases import directed_cases
 from tests.conformance.operations.java import java_answers
+from tests.conformance.operations.lines import ANSWERS, read_lines
 from tests.conformance.operations.random_cases import random_cases
 from tests.support.builders.fixtures import OPERATIONS, operations_dir
 
 CASES = "cases.jsonl"
+_MADE = (CASES, ANSWERS)
 _SEED, _COUNT = 7, 648
 
 
 def main(arguments: list[str]) -> None:
     seed, count = map(int, arguments) if arguments else (_SEED, _COUNT)
-    given = {
-        path.name: path.read_bytes() for path in operations_dir().iterdir() if path.name != CASES
-    }
+    folder = operations_dir()
+    given = {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in _MADE}
+    lines = [line for path in sorted(folder.glob("*.txt")) for line in read_lines(path)]
     cases = [*directed_cases(), *random_cases(seed, count)]
-    _pack({**given, CASES: _answered(cases)})
-    print(f"{OPERATIONS.name}: {len(cases)} cases, {OPERATIONS.stat().st_size} bytes")
+    of_lines = _answered([line.case for line in lines])
+    _pack({**given, CASES: _answered(cases), ANSWERS: of_lines})
+    sizes = f"{len(lines)} lines, {len(cases)} cases, {OPERATIONS.stat().st_size} bytes"
+    print(f"{OPERATIONS.name}: {sizes}")
 
 
 def _answered(cases: list[Case]) -> bytes:

@@ -21,7 +21,7 @@ _IDS = ((0, 9), (10, 19), (20, 29))
 _BRANCH = "side"
 
 
-_RECORDS = 10
+RECORDS = 10
 
 
 def with_positions(delete: Step, positions: list[int]) -> Step:
@@ -88,7 +88,7 @@ class CaseMaker:
         made = {"name": self.name("d"), "kind": kind, "at": file["at"], "spec": file["spec"]}
         if kind == "dv" or (kind == "position" and scoped):
             made["of"] = name
-        return with_positions(made, [self.named % _RECORDS]) if kind == "dv" else made
+        return with_positions(made, [self.named % RECORDS]) if kind == "dv" else made
 
     def position_kind(self) -> str:
         return "dv" if self.version >= 3 else "position"

@@ -9,8 +9,11 @@ import pytest
 from committer.iceberg.metadata.snapshot import SnapshotRef
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import parse_entry, property_key
+from committer.ports.pointer_swap import LoadedTable
+from committer.ports.storage import NewObject
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
+from committer.request.request_format import EncodedRequest
 from tests.support.builders.alter_requests import build_alter
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
@@ -241,3 +244,87 @@ async def test_a_refused_request_with_files_is_kept_whatever_its_producer_is_cal
     (record,) = await harness.quarantined()
     assert (record.reason, record.is_told_only) == (Reason.BRANCH_UNKNOWN, False)
     assert (await harness.quarantine.get(record.key))[1] == refused.content
+
+
+# --- Sent again after the ledger has forgotten it ------------------------------------------------
+
+
+async def alter_three_times(harness: ServiceHarness, table: LoadedTable) -> EncodedRequest:
+    """Land three changes of one producer; return the first."""
+    changes = ({**ADD_X, "name": name} for name in ("x", "y", "z"))
+    requests = [
+        build_alter(table, change, producer="operator", epoch=epoch)
+        for epoch, change in enumerate(changes)
+    ]
+    await harness.land_in_turn(*requests)
+    return requests[0]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+async def test_a_change_that_comes_again_is_proven_by_a_metadata_file_or_its_snapshot(
+    harness: ServiceHarness, codec: str
+) -> None:
+    table = await harness.create_table(properties={"write.metadata.compression-codec": codec})
+    for epoch in range(4):
+        await harness.publish(build_request(table, producer="loader", epoch=epoch))
+        await harness.run_until_settled()
+    first = await alter_three_times(harness, table)
+    for epoch in range(4, 20):
+        await harness.publish(build_request(table, producer="loader", epoch=epoch))
+        await harness.run_until_settled()
+    (landed, *_) = await harness.receipts("operator")
+    await harness.publish(first)
+    await harness.run_until_settled()
+    assert await harness.quarantined() == []
+    receipt = (await harness.receipts("operator"))[-1]
+    assert (receipt.epoch, receipt.snapshot_id) == (0, landed.snapshot_id)
+    assert columns(await harness.load())[-3:] == ["x", "y", "z"]
+    assert await harness.outstanding() == []
+
+
+async def test_another_change_under_a_landed_epoch_is_no_duplicate(harness: ServiceHarness) -> None:
+    table = await harness.create_table()
+    await alter_three_times(harness, table)
+    other = build_alter(
+        table, {**ADD_X, "name": "w"}, producer="operator", epoch=0, fingerprint="something else"
+    )
+    await harness.publish(other)
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
+    assert "w" not in columns(await harness.load())
+
+
+async def test_a_change_that_no_retained_metadata_file_proves_is_quarantined_with_what_to_do() -> (
+    None
+):
+    harness = ServiceHarness()
+    table = await harness.create_table(properties={"write.metadata.previous-versions-max": "1"})
+    first = await alter_three_times(harness, table)
+    await harness.publish(build_request(table, producer="loader"))
+    await harness.run_until_settled()
+    await harness.publish(first)
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert record.reason == Reason.EPOCH_LANDED_UNPROVEN
+    assert record.message == (
+        "epoch 0 of producer `operator` landed so long ago that neither the ledger, nor a manifest"
+        " list, nor a metadata file in the table's log proves what it stood for; if the table has"
+        " its change, discard this request; if not, `frazil quarantine replay --force` it"
+    )
+
+
+async def test_a_metadata_file_that_is_gone_or_torn_proves_nothing() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    first = await alter_three_times(harness, table)
+    log = [one.metadata_file for one in (await harness.load()).metadata_log]
+    storage = harness.storage.inner
+    await storage.delete([log[0]])
+    for location in log[1:]:
+        await storage.delete([location])
+        await storage.create([NewObject(location, b"{")])
+    await harness.publish(first)
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert record.reason == Reason.EPOCH_LANDED_UNPROVEN

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
-from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.updates.metadata_update import RemoveSnapshots, SetSnapshotRef
+from committer.ledger_entry import EpochRanges
+from committer.plan.ledger.producer_decisions import ProducerName
 from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.needs import Needs
@@ -20,6 +24,8 @@ from tests.support.builders.request_builders import (
 )
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.requirements_catalog import RequirementsCatalog
+from tests.support.service.decisions import producer_admin
+from tests.support.service.outside import foreign_commit
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
@@ -34,15 +40,19 @@ def harness(request: pytest.FixtureRequest) -> ServiceHarness:
     return harness
 
 
-def staged(table: LoadedTable, wap_id: str, *, producer: str, epoch: int = 0) -> EncodedRequest:
-    sealed = build_request(table, producer=producer, epoch=epoch)
+def staged(
+    table: LoadedTable, wap_id: str, *, producer: str, epoch: int = 0, **line: Any
+) -> EncodedRequest:
+    sealed = build_request(table, producer=producer, epoch=epoch, **line)
     said = {"stage_only": True, "summary": {"wap.id": wap_id}}
     bare = sealed.request.model_copy(update={**said, "manifests": ()})
     return seal(bare, sealed_manifests(sealed))
 
 
-def pick(table: LoadedTable, needs: Mapping[str, object], *, producer: str) -> EncodedRequest:
-    request = build_line(table, producer=producer)
+def pick(
+    table: LoadedTable, needs: Mapping[str, object], *, producer: str, epoch: int = 0
+) -> EncodedRequest:
+    request = build_line(table, producer=producer, epoch=epoch)
     changed = {"operation": "cherry-pick", "needs": Needs.model_validate(needs), "files": ()}
     return seal(request.model_copy(update=changed), [])
 
@@ -166,3 +176,100 @@ async def test_a_lost_answer_stages_and_publishes_once(
     assert await harness.quarantined() == []
     assert len(await harness.live_files()) == 2
     assert await harness.outstanding() == []
+
+
+# --- Sent again after the ledger has forgotten it ------------------------------------------------
+
+
+async def land_three(harness: ServiceHarness, table: LoadedTable) -> EncodedRequest:
+    """Stage three epochs of one producer, each by a committer of its own; return the first."""
+    requests = [staged(table, f"w{epoch}", producer="auditor", epoch=epoch) for epoch in range(3)]
+    await harness.land_in_turn(*requests)
+    return requests[0]
+
+
+async def test_a_staged_epoch_that_comes_again_is_proven_by_its_snapshot(
+    harness: ServiceHarness,
+) -> None:
+    table = await with_a_file(harness)
+    first = await land_three(harness, table)
+    before = await harness.load()
+    (landed, *_) = await harness.receipts("auditor")
+    await harness.publish(first)
+    await harness.run_until_settled()
+    assert await harness.quarantined() == []
+    receipt = (await harness.receipts("auditor"))[-1]
+    assert (receipt.state, receipt.snapshot_id) == (ReceiptState.COMMITTED, landed.snapshot_id)
+    assert (await harness.load()).snapshots == before.snapshots
+    assert await harness.outstanding() == []
+
+
+async def test_another_content_of_a_staged_epoch_is_no_duplicate(harness: ServiceHarness) -> None:
+    table = await with_a_file(harness)
+    await land_three(harness, table)
+    await harness.publish(
+        staged(table, "w0", producer="auditor", epoch=0, fingerprint="something else")
+    )
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert record.reason == Reason.EPOCH_CONTENT_DIFFERS
+
+
+async def test_a_staged_epoch_whose_snapshot_has_expired_is_proven_by_a_metadata_file(
+    harness: ServiceHarness,
+) -> None:
+    table = await with_a_file(harness)
+    first = await land_three(harness, table)
+    await expire_staged(harness, table)
+    await harness.publish(first)
+    await harness.run_until_settled()
+    assert await harness.quarantined() == []
+    assert [one.epoch for one in await harness.receipts("auditor")] == [0, 1, 2, 0]
+
+
+async def test_a_snapshot_that_a_rollback_removed_proves_no_epoch_that_was_not_staged(
+    harness: ServiceHarness,
+) -> None:
+    """Its rows are not in the table, though its snapshot is retained, and so are metadata files."""
+    table = await with_a_file(harness)
+    base = (await head(harness)).snapshot_id
+    requests = [build_request(table, producer="auditor", epoch=epoch) for epoch in range(3)]
+    await harness.land_in_turn(*requests)
+    await foreign_commit(harness, table, SetSnapshotRef(MAIN, SnapshotRef(base)))
+    name = ProducerName("auditor", MAIN)
+    await producer_admin(harness).thaw(table.identifier, name, EpochRanges())
+    await harness.publish(requests[0])
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert record.reason == Reason.EPOCH_LANDED_UNPROVEN
+
+
+@pytest.mark.parametrize("is_rolled_back", [False, True])
+async def test_a_pick_that_made_no_snapshot_is_proven_while_the_picked_one_is_in_the_history(
+    harness: ServiceHarness, is_rolled_back: bool
+) -> None:
+    table = await with_a_file(harness)
+    base = (await head(harness)).snapshot_id
+    picks = []
+    async with harness.running():
+        for epoch in range(3):
+            await harness.publish(staged(table, f"w{epoch}", producer="auditor", epoch=epoch))
+            await harness.settle(10.0)
+            picks.append(pick(table, {"wap-id": f"w{epoch}"}, producer="publisher", epoch=epoch))
+            await harness.publish(picks[-1])
+            await harness.settle(10.0)
+    if is_rolled_back:
+        await foreign_commit(harness, table, SetSnapshotRef(MAIN, SnapshotRef(base)))
+        name = ProducerName("publisher", MAIN)
+        await producer_admin(harness).thaw(table.identifier, name, EpochRanges())
+    await harness.publish(picks[0])
+    await harness.run_until_settled()
+    reasons = [record.reason for record in await harness.quarantined()]
+    assert reasons == [Reason.EPOCH_LANDED_UNPROVEN] * is_rolled_back
+
+
+async def expire_staged(harness: ServiceHarness, table: LoadedTable) -> None:
+    """Expire the staged snapshots, as another engine does."""
+    snapshots = (await harness.load()).snapshots
+    staged_ids = tuple(one.snapshot_id for one in snapshots if "wap.id" in (one.summary or {}))
+    await foreign_commit(harness, table, RemoveSnapshots(staged_ids))
