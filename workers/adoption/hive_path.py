@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from committer.errors import UnsupportedError
+from committer.iceberg.values.locations import is_shortened
 from committer.iceberg.values.single_value import parse_json_value
 from committer.iceberg.values.types import (
     BooleanType,
@@ -29,14 +30,15 @@ _WORDS = {"true": True, "false": False}
 _BITS = {IntegerType: 32, LongType: 64}
 
 
-def path_segments(location: str) -> Mapping[str, str]:
-    """Return the `name=value` folders of a path, decoded.
+def path_segments(location: str) -> Mapping[str, str | None]:
+    """Return the `name=value` folders of a path, decoded; None for a value that Frazil shortened,
+    of which the folder says the beginning only.
     Errors: `UnsupportedError` for a name with two values."""
-    found: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     for folder in location.split("/")[:-1]:
-        name, equals, text = folder.partition("=")
-        name = unquote(name)
-        if equals and found.setdefault(name, unquote(text)) != unquote(text):
+        name, equals, encoded = folder.partition("=")
+        name, text = unquote(name), None if is_shortened(folder) else unquote(encoded)
+        if equals and found.setdefault(name, text) != text:
             raise UnsupportedError(f"its path has two values of `{name}`: expected one")
     return found
 

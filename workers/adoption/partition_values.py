@@ -9,6 +9,7 @@ that is not in the file, where the table is partitioned by the column itself.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 import pyarrow.parquet as pq
 
@@ -21,7 +22,7 @@ from committer.iceberg.values.transforms import (
     UnknownTransform,
     VoidTransform,
 )
-from committer.iceberg.values.types import DoubleType, FloatType
+from committer.iceberg.values.types import DecimalType, DoubleType, FloatType
 from workers.adoption.adoption_target import AdoptionTarget
 from workers.adoption.column_fit import FittedColumns
 from workers.adoption.hive_path import parse_segment, path_segments
@@ -41,8 +42,9 @@ def path_values(location: str, target: AdoptionTarget) -> dict[int, object]:
             continue
         names = dict.fromkeys((target.schema.column_name(field.source_id) or "", field.name))
         name = next((one for one in names if one in segments), None)
-        if name is not None:
-            found[field.source_id] = parse_segment(name, segments[name], source.field_type)
+        text = None if name is None else segments[name]
+        if name is not None and text is not None:
+            found[field.source_id] = parse_segment(name, text, source.field_type)
     return found
 
 
@@ -53,12 +55,19 @@ def values_lost(
     the table partitioned by them.
     """
     found = ((name, target.schema.find(name)) for name in path_segments(location))
+    # That their value is missing says `partition_of`.
+    partitioned = {
+        field.source_id
+        for field in target.spec.fields
+        if isinstance(field.transform, IdentityTransform)
+    }
     return tuple(
         f"column {name}: found only a folder `{name}=…`, expected the column in the file, as the"
         " table is not partitioned by it"
         for name, field in found
         if field is not None
         and field.field_id not in said
+        and field.field_id not in partitioned
         and field.field_type.is_primitive
         and columns.leaf(field.field_id) is None
     )
@@ -78,7 +87,9 @@ def partition_of(
     problems: list[str] = []
     for field in target.spec.fields:
         try:
-            values.append(_value(field, target.schema, columns.leaf(field.source_id), groups, said))
+            value = _value(field, target.schema, columns.leaf(field.source_id), groups, said)
+            _check_fit(field, target.schema, value)
+            values.append(value)
         except UnsupportedError as error:
             problems.append(f"partition field {field.name} ({field.transform}): {error}")
     return tuple(values), tuple(problems)
@@ -106,6 +117,20 @@ def _value(
     return _proven(transform, leaf, groups, name)
 
 
+def _check_fit(field: PartitionField, schema: Schema, value: object) -> None:
+    """Refuse a decimal that, rounded down, needs more digits than its column has: no manifest can
+    hold it."""
+    source = schema.field(field.source_id)
+    if source is None or not isinstance(value, Decimal):
+        return
+    kind = source.field_type
+    if isinstance(kind, DecimalType) and not kind.holds(value):
+        name = schema.column_name(field.source_id)
+        raise UnsupportedError(
+            f"values of column {name} are rounded down to {value}, which a {kind} cannot hold"
+        )
+
+
 def _proven(
     transform: Transform, leaf: Leaf, groups: Sequence[pq.RowGroupMetaData], name: str | None
 ) -> object:
@@ -122,8 +147,8 @@ def _proven(
     if facts.bounds is None:
         raise UnsupportedError(f"the footer has no bounds of column {name}")
     low, high = facts.bounds
-    value = transform.apply(leaf.kind, low)
-    is_ordered = transform.preserves_order
-    if low != high and not (is_ordered and value == transform.apply(leaf.kind, high)):
+    # Results that wrap around may be equal at both ends, and others between them.
+    ordered = transform.unwrapped(leaf.kind)
+    if low != high and not (transform.preserves_order and ordered(low) == ordered(high)):
         raise UnsupportedError(f"the values of column {name} are of more than one partition")
-    return value
+    return transform.apply(leaf.kind, low)

@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import cast
 
 from committer.iceberg.expressions.expression import (
+    And,
     BoundReference,
     BoundTransformed,
     EqualTo,
@@ -44,6 +45,7 @@ from committer.iceberg.values.types import (
     DecimalType,
     IcebergType,
     IntegerType,
+    LongType,
     StringType,
 )
 
@@ -182,16 +184,25 @@ class _Projector:
         return self.values(predicate)
 
     def with_wrapped(self, projected: Projection) -> Projection:
-        """Widen an order of partition values by those that may have wrapped around, as their rows
-        may lie anywhere in it. (The reference believes them, and so loses rows, or deletes rows
-        that do not match.) A value itself wraps as its rows do.
+        """Take the partition values that wrapped around out of their order. (The reference believes
+        them, and so loses rows, or deletes rows that do not match.) A value itself wraps as its
+        rows do.
         """
         if not isinstance(projected, LessThanOrEqual | GreaterThanOrEqual):
             return projected
         found: Expression = projected
         for results in self.transform.wrapped_results(self.source_type):
-            found = Or.of(found, _in_range(self.target, results))
+            if isinstance(projected, GreaterThanOrEqual) and self.is_above(results, projected):
+                found = And.of(found, NotEqualTo(self.target, results[0]))
+            else:
+                found = Or.of(found, _in_range(self.target, results))
         return found
+
+    def is_above(self, results: range, projected: GreaterThanOrEqual) -> bool:
+        """Return whether all that wraps comes from below a limit: integers that are truncated wrap
+        at the lower end alone, and nothing else becomes what they become."""
+        bits = 64 if isinstance(self.target.value_type, LongType) else 32
+        return len(results) == 1 and cast(int, projected.value) > results[0] - (1 << bits)
 
     def with_old_negatives(self, projected: Projection, rounded_max: int) -> Projection:
         """Widen a projection: old writers rounded times before 1970 up,

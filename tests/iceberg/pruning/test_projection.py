@@ -184,16 +184,20 @@ def test_a_prefix_is_as_long_as_its_code_points() -> None:
     assert not compiled(strict, predicate_evaluator)((value[:2],))
 
 
-def test_a_partition_that_may_have_wrapped_around_proves_nothing() -> None:
+def test_a_partition_that_wrapped_around_lies_at_the_other_end() -> None:
     """Truncated by 10,000, -2147483648 is 2147477296: where Java deletes it with `x > 1000000`."""
     schema, spec = one_column(IntegerType()), one_field(TruncateTransform(10_000))
     c, wrapped, others = Reference("c"), (2_147_477_296,), (2_000_000,)
-    for filter in (GreaterThan(c, 1_000_000), GreaterThanOrEqual(c, 1_000_000)):
-        strict = compiled(strict_projection(spec, schema, filter), predicate_evaluator)
-        assert strict(others) and not strict(wrapped)
-    for filter in (LessThan(c, 0), LessThanOrEqual(c, -(2**31))):
-        inclusive = compiled(inclusive_projection(spec, schema, filter), predicate_evaluator)
-        assert inclusive(wrapped) and not inclusive(others)
+    for project in (inclusive_projection, strict_projection):
+        for above in (GreaterThan(c, 1_000_000), GreaterThanOrEqual(c, 1_000_000)):
+            matches = compiled(project(spec, schema, above), predicate_evaluator)
+            assert matches(others) and not matches(wrapped)
+        for below in (LessThan(c, 0), LessThanOrEqual(c, -(2**31) + 9_999)):
+            matches = compiled(project(spec, schema, below), predicate_evaluator)
+            assert matches(wrapped) and not matches(others)
+    for among in (LessThan(c, -(2**31) + 5), GreaterThan(c, -(2**31) + 5)):
+        assert compiled(inclusive_projection(spec, schema, among), predicate_evaluator)(wrapped)
+        assert not compiled(strict_projection(spec, schema, among), predicate_evaluator)(wrapped)
 
 
 def test_numbers_beyond_all_decimals_are_projected_too() -> None:
