@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from committer.errors import InvalidMetadataError, PublishError, UnsupportedError
+from committer.iceberg.metadata.metadata_check import check_partition_names
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import (
@@ -150,8 +151,9 @@ def bind_partitioner(spec: PartitionSpec, table: Schema, file_schema: pa.Schema)
     """Find the source columns of a spec.
 
     Errors: `UnsupportedError` for an unknown transform, `InvalidMetadataError` for a source column
-    that the table does not have.
+    that the table does not have, and for names that are one name in manifests.
     """
+    check_partition_names(spec)
     results = partition_type(spec, table).fields
     return Partitioner(
         tuple(

@@ -26,6 +26,7 @@ from committer.iceberg.manifest.manifest import (
     manifest_version,
 )
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
+from committer.iceberg.metadata.metadata_check import check_partition_names
 from committer.iceberg.schema.bound_forms import BoundForms
 from committer.iceberg.schema.partition_spec import (
     PartitionSpec,
@@ -221,8 +222,14 @@ def _check_void(partitions: Sequence[tuple[object, ...]], places: tuple[int, ...
 
 
 def _check_writable(spec: PartitionSpec, schemas: Sequence[Schema]) -> None:
-    """Refuse a transform that is not known (spec: Partitioning), and partition values that Iceberg
-    Java does not read as they are written."""
+    """Refuse a transform that is not known (spec: Partitioning), names of which no reader can read
+    a manifest, and partition values that Iceberg Java does not read as they are written."""
+    try:
+        check_partition_names(spec)
+    except InvalidMetadataError as error:
+        raise InvalidRequestError(
+            Reason.UNSUPPORTED, f"partition spec {spec.spec_id}: {error}"
+        ) from None
     for field in spec.fields:
         if isinstance(field.transform, UnknownTransform):
             raise InvalidRequestError(
