@@ -17,6 +17,7 @@ from committer.iceberg.avro.manifest_schemas import (
     manifest_file_type,
 )
 from committer.iceberg.entry.content_file_json import parse_content_file
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.schema.partition_spec import (
     PartitionField,
     PartitionSpec,
@@ -24,7 +25,6 @@ from committer.iceberg.schema.partition_spec import (
     partition_path,
 )
 from committer.iceberg.schema.schema import Schema, parse_schema
-from committer.iceberg.values.avro_names import safe_name
 from committer.iceberg.values.display_values import human_value
 from committer.iceberg.values.locations import data_file_location
 from committer.iceberg.values.single_value import (

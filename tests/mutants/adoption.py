@@ -94,15 +94,15 @@ ADOPTION = (
     Mutant(
         "the_lowest_value_is_the_partition",
         "workers/adoption/partition_values.py",
-        "    if low != high and not (is_ordered and value == transform.apply(leaf.kind, high)):\n",
-        "    if low != high and not is_ordered:\n",
+        "    if low != high and not (transform.preserves_order and ordered(low) == ordered(high)):\n",
+        "    if low != high and not transform.preserves_order:\n",
         _PARTITION,
     ),
     Mutant(
         "buckets_are_ordered",
         "workers/adoption/partition_values.py",
-        "    is_ordered = transform.preserves_order\n",
-        "    is_ordered = True\n",
+        "    if low != high and not (transform.preserves_order and ordered(low) == ordered(high)):\n",
+        "    if low != high and ordered(low) != ordered(high):\n",
         _PARTITION,
     ),
     Mutant(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.schema.metrics_config import MetricsMode, metrics_config
 from committer.iceberg.schema.name_mapping import (
     NAME_MAPPING_PROPERTY,
@@ -17,7 +18,6 @@ from committer.iceberg.schema.name_mapping import (
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import SortOrder
-from committer.iceberg.values.avro_names import safe_name
 
 
 @dataclass(frozen=True)

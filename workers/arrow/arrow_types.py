@@ -12,8 +12,8 @@ from itertools import count
 import pyarrow as pa
 
 from committer.errors import UnsupportedError
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.schema.schema import Schema
-from committer.iceberg.values.avro_names import safe_name
 from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from committer.errors import UnsupportedError
-from committer.iceberg.values.avro_names import safe_name
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.values.type_json import print_field
 from committer.iceberg.values.types import (
     BinaryType,

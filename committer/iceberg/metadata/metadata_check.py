@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, MetadataLogEntry, SnapshotLogEntry
+from committer.iceberg.schema.avro_names import check_safe_names
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, fixed_field
 from committer.iceberg.schema.schema import Schema, validate_schema
 from committer.iceberg.schema.sort_order import SortOrder
-from committer.iceberg.values.avro_names import check_safe_names
 from committer.iceberg.values.transforms import Transform, VoidTransform
 from committer.iceberg.values.types import (
     GeographyType,
