@@ -94,15 +94,15 @@ ADOPTION = (
     Mutant(
         "the_lowest_value_is_the_partition",
         "workers/adoption/partition_values.py",
-        "    if low != high and not (transform.preserves_order and ordered(low) == ordered(high)):\n",
-        "    if low != high and not transform.preserves_order:\n",
+        "(transform.preserves_order and ordered(low) == ordered(high)):\n",
+        "transform.preserves_order:\n",
         _PARTITION,
     ),
     Mutant(
         "buckets_are_ordered",
         "workers/adoption/partition_values.py",
-        "    if low != high and not (transform.preserves_order and ordered(low) == ordered(high)):\n",
-        "    if low != high and ordered(low) != ordered(high):\n",
+        "(transform.preserves_order and ordered(low) == ordered(high)):\n",
+        "(ordered(low) == ordered(high)):\n",
         _PARTITION,
     ),
     Mutant(
