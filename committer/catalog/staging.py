@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from committer.errors import CatalogUnavailableError, InvalidMetadataError, NotFoundError
+from committer.iceberg.metadata.metadata_check import check_new_table
 from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata,
@@ -61,13 +62,19 @@ async def read_table(
 async def read_registered(
     storage: Storage, identifier: TableIdentifier, metadata_location: str
 ) -> LoadedTable:
-    """Read the metadata file that a table is to begin with. Absent: `NotFoundError`."""
+    """Read the metadata file that a table is to begin with. Absent: `NotFoundError`. Errors also
+    for a table whose files no reader could read (`check_new_table`)."""
     try:
-        return await read_table(storage, identifier, metadata_location)
+        table = await read_table(storage, identifier, metadata_location)
     except NotFoundError as error:
         raise NotFoundError(
             f"table {identifier}: there is no metadata file {metadata_location}"
         ) from error
+    try:
+        check_new_table(table.metadata)
+    except InvalidMetadataError as error:
+        raise InvalidMetadataError(f"table {identifier}: {error}") from None
+    return table
 
 
 async def load_table(

@@ -15,9 +15,9 @@ from committer.iceberg.avro.manifest_schemas import (
     avro_schema,
     manifest_entry_type,
     manifest_file_type,
-    safe_name,
 )
 from committer.iceberg.entry.content_file_json import parse_content_file
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.schema.partition_spec import (
     PartitionField,
     PartitionSpec,

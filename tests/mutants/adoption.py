@@ -151,15 +151,15 @@ ADOPTION = (
     Mutant(
         "the_lowest_value_is_the_partition",
         "workers/adoption/partition_values.py",
-        "    if low != high and not (is_ordered and value == transform.apply(leaf.kind, high)):\n",
-        "    if low != high and not is_ordered:\n",
+        "(transform.preserves_order and ordered(low) == ordered(high)):\n",
+        "transform.preserves_order:\n",
         _PARTITION,
     ),
     Mutant(
         "buckets_are_ordered",
         "workers/adoption/partition_values.py",
-        "    is_ordered = transform.preserves_order\n",
-        "    is_ordered = True\n",
+        "(transform.preserves_order and ordered(low) == ordered(high)):\n",
+        "(ordered(low) == ordered(high)):\n",
         _PARTITION,
     ),
     Mutant(

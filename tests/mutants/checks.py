@@ -308,9 +308,16 @@ CHECKS = (
     Mutant(
         "decimal_partitions_have_any_digits",
         "committer/plan/batch/submitted_manifest.py",
-        "            _check_digits(walked.partitions, fitting.precisions)\n",
+        "            _check_digits(walked.partitions, fitting.decimals)\n",
         "",
         _CHECK,
+    ),
+    Mutant(
+        "partition_fields_are_one_name_in_manifests",
+        "committer/plan/batch/submitted_manifest.py",
+        "        check_partition_names(spec)\n",
+        "        pass\n",
+        ("tests/plan/batch/test_request_check.py -k one_name",),
     ),
     Mutant(
         "a_producer_that_the_catalog_cannot_name_is_accepted",

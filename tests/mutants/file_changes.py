@@ -7,7 +7,31 @@ from tests.mutants.mutant import Mutant
 _PLAN = "committer/plan/file_changes"
 _TESTS = "tests/plan/file_changes"
 
+_WRAPPED = (f"{_TESTS}/test_wrapped_partitions.py",)
+_PROJECTION = "committer/iceberg/pruning/transform_projection.py"
+
 FILE_CHANGES = (
+    Mutant(
+        "partition_value_that_wrapped_is_a_large_one",
+        _PROJECTION,
+        "    return projector.with_wrapped(projected)\n",
+        "    return projected\n",
+        _WRAPPED,
+    ),
+    Mutant(
+        "smallest_numbers_prove_nothing",
+        _PROJECTION,
+        "                found = And.of(found, NotEqualTo(self.target, results[0]))\n",
+        "                found = Or.of(found, _in_range(self.target, results))\n",
+        _WRAPPED,
+    ),
+    Mutant(
+        "null_partition_is_less_than_every_literal",
+        "committer/iceberg/expressions/row_evaluator.py",
+        "            return lambda value: value is not None and value < literal\n",
+        "            return lambda value: value is None or value < literal\n",
+        _WRAPPED,
+    ),
     Mutant(
         "rewritten_files_do_not_count_for_dangling_deletes",
         f"{_PLAN}/step_manifests.py",

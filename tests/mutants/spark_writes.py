@@ -12,7 +12,25 @@ _SPECS = ("tests/workers/upserts/test_delete_specs.py",)
 _COLUMNS = ("tests/workers/upserts/test_upsert_columns.py",)
 _DIGESTS = ("tests/workers/upserts/test_key_digests.py",)
 
+_PARTITIONS = ("tests/workers/arrow/test_partitioning.py -k another_digit",)
+_LOCATIONS = ("tests/iceberg/values/test_locations.py",)
+
 SPARK_WRITES = (
+    # --- Partition values ---
+    Mutant(
+        "row_that_no_manifest_can_hold_is_published",
+        "workers/arrow/partitioning.py",
+        "            if isinstance(value, Decimal) and not kind.holds(value):\n",
+        "            if isinstance(value, Decimal) and not kind.holds(value * 0):\n",
+        _PARTITIONS,
+    ),
+    Mutant(
+        "long_folders_of_one_beginning_are_one",
+        "committer/iceberg/values/locations.py",
+        '    mark = f"~{sha256(encoded).hexdigest()[:16]}"\n',
+        '    mark = f"~{sha256(encoded[:200]).hexdigest()[:16]}"\n',
+        _LOCATIONS,
+    ),
     # --- Overwrites ---
     Mutant(
         "overwrite_without_rows_does_nothing",

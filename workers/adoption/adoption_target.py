@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from committer.iceberg.avro.manifest_schemas import safe_name
 from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.schema.metrics_config import MetricsMode, metrics_config
 from committer.iceberg.schema.name_mapping import (
     NAME_MAPPING_PROPERTY,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote
 
 from committer.errors import UnsupportedError
+from committer.iceberg.values.locations import is_shortened
 from committer.iceberg.values.single_value import parse_json_value
 from committer.iceberg.values.types import (
     BooleanType,
@@ -31,11 +32,17 @@ _BITS = {IntegerType: 32, LongType: 64}
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A folder `name=text` of a path. `name` and `text` are decoded, `folder` is not."""
+    """A folder `name=text` of a path. `name` and `text` are decoded, `folder` is not. `text`: None
+    of a value that Frazil shortened, of which the folder has the beginning only."""
 
     folder: str
     name: str
-    text: str
+    text: str | None
+
+    @property
+    def value(self) -> str:
+        """The text, or all of the folder where that is shortened: equal for equal values."""
+        return self.folder if self.text is None else self.text
 
 
 def path_segments(location: str) -> tuple[Segment, ...]:
@@ -50,15 +57,15 @@ def path_segments(location: str) -> tuple[Segment, ...]:
 def _segment(folder: str) -> Segment:
     name, _, text = folder.partition("=")
     try:
-        decoded = Segment(folder, *(unquote(part, errors="strict") for part in (name, text)))
+        name, text = (unquote(part, errors="strict") for part in (name, text))
         # A name on a disk that is no UTF-8 has other characters for its bytes.
-        f"{decoded.name}{decoded.text}".encode()
+        f"{name}{text}".encode()
     except UnicodeError as error:
         raise UnsupportedError(
             f"folder `{ascii(folder)[1:-1]}` of its path is no UTF-8 text: rename it, with each"
             " character that is not ASCII as it is, or percent-encoded in UTF-8"
         ) from error
-    return decoded
+    return Segment(folder, name, None if is_shortened(folder) else text)
 
 
 def parse_segment(name: str, text: str, kind: IcebergType) -> object:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import NamedTuple
 
 import pyarrow.parquet as pq
@@ -24,7 +25,7 @@ from committer.iceberg.values.transforms import (
     UnknownTransform,
     VoidTransform,
 )
-from committer.iceberg.values.types import DoubleType, FloatType
+from committer.iceberg.values.types import DecimalType, DoubleType, FloatType
 from workers.adoption.adoption_target import AdoptionTarget
 from workers.adoption.column_fit import FittedColumns
 from workers.adoption.hive_path import Segment, parse_segment, path_segments
@@ -63,7 +64,7 @@ def path_values(location: str, target: AdoptionTarget) -> PathValues:
         meaning = names.find(segment)
         if meaning is None:
             unknown.append(segment)
-        elif folders.setdefault(meaning, segment).text != segment.text:
+        elif folders.setdefault(meaning, segment).value != segment.value:
             raise UnsupportedError(
                 f"its path has two values of `{target.schema.column_name(meaning.field_id)}`:"
                 f" `{folders[meaning].folder}` and `{segment.folder}`, expected one"
@@ -71,7 +72,9 @@ def path_values(location: str, target: AdoptionTarget) -> PathValues:
     values = {
         meaning.field_id: parse_segment(segment.name, segment.text, source.field_type)
         for meaning, segment in folders.items()
-        if meaning in names.partitions and (source := target.schema.field(meaning.field_id))
+        if meaning in names.partitions
+        and segment.text is not None
+        and (source := target.schema.field(meaning.field_id))
     }
     return PathValues(values, folders, tuple(unknown))
 
@@ -141,6 +144,7 @@ def values_lost(
     """
     # Their partition field is refused by itself.
     proven = {(part.source_id, False) for part in target.spec.fields}
+    proven |= set(map(_meaning, target.spec.fields))
     lost = [
         f"column {target.schema.column_name(meaning.field_id)}: found only a folder"
         f" `{segment.folder}`, expected the column in the file, as the table is not partitioned by"
@@ -178,7 +182,9 @@ def partition_of(
     problems: list[str] = []
     for field in target.spec.fields:
         try:
-            values.append(_value(field, target.schema, columns.leaf(field.source_id), groups, said))
+            value = _value(field, target.schema, columns.leaf(field.source_id), groups, said)
+            _check_fit(field, target.schema, value)
+            values.append(value)
         except UnsupportedError as error:
             problems.append(f"partition field {field.name} ({field.transform}): {error}")
     return tuple(values), tuple(problems)
@@ -206,6 +212,20 @@ def _value(
     return _proven(transform, leaf, groups, name)
 
 
+def _check_fit(field: PartitionField, schema: Schema, value: object) -> None:
+    """Refuse a decimal that, rounded down, needs more digits than its column has: no manifest can
+    hold it."""
+    source = schema.field(field.source_id)
+    if source is None or not isinstance(value, Decimal):
+        return
+    kind = source.field_type
+    if isinstance(kind, DecimalType) and not kind.holds(value):
+        name = schema.column_name(field.source_id)
+        raise UnsupportedError(
+            f"values of column {name} are rounded down to {value}, which a {kind} cannot hold"
+        )
+
+
 def _proven(
     transform: Transform, leaf: Leaf, groups: Sequence[pq.RowGroupMetaData], name: str | None
 ) -> object:
@@ -222,8 +242,8 @@ def _proven(
     if facts.bounds is None:
         raise UnsupportedError(f"the footer has no bounds of column {name}")
     low, high = facts.bounds
-    value = transform.apply(leaf.kind, low)
-    is_ordered = transform.preserves_order
-    if low != high and not (is_ordered and value == transform.apply(leaf.kind, high)):
+    # Results that wrap around may be equal at both ends, and others between them.
+    ordered = transform.unwrapped(leaf.kind)
+    if low != high and not (transform.preserves_order and ordered(low) == ordered(high)):
         raise UnsupportedError(f"the values of column {name} are of more than one partition")
-    return value
+    return transform.apply(leaf.kind, low)

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from committer.errors import PublishError
+from committer.errors import InvalidMetadataError, PublishError
+from committer.iceberg.metadata.metadata_check import check_column_names
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (
     BinaryType,
@@ -90,6 +91,10 @@ def match_columns(dataframe: pa.Schema, table: Schema) -> MatchedColumns:
 
     Errors: `PublishError` lists every column that does not fit.
     """
+    try:
+        check_column_names(table)
+    except InvalidMetadataError as error:
+        raise PublishError(str(error)) from None
     matcher = _Matcher()
     columns = matcher.members(list(dataframe), StructType(table.fields), "")
     if matcher.problems:

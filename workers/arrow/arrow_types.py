@@ -12,7 +12,7 @@ from itertools import count
 import pyarrow as pa
 
 from committer.errors import UnsupportedError
-from committer.iceberg.avro.manifest_schemas import safe_name
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import (
     BinaryType,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow.parquet as pq
 
 from committer.errors import UnsupportedError
-from committer.iceberg.avro.manifest_schemas import safe_name
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import BooleanType, ListType, MapType, NestedField
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import InvalidMetadataError, PublishError, UnsupportedError
+from committer.iceberg.metadata.metadata_check import check_partition_names
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, partition_type
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.transforms import (
@@ -26,7 +28,7 @@ from committer.iceberg.values.transforms import (
     UnknownTransform,
     VoidTransform,
 )
-from committer.iceberg.values.types import FixedType, IcebergType
+from committer.iceberg.values.types import DecimalType, FixedType, IcebergType
 from workers.arrow import vectors
 from workers.arrow.arrow_types import field_id
 from workers.arrow.arrow_values import physical, to_values
@@ -75,7 +77,8 @@ class Partitioner:
         """Cut the batch into one batch per partition; rows keep their order.
 
         Each part owns its memory, or is the whole batch: a part that waits long does not hold on
-        to the rows of the others.
+        to the rows of the others. Errors: `PublishError` for a row whose partition value is none of
+        its field's type.
         """
         if not batch.num_rows:
             return
@@ -87,7 +90,10 @@ class Partitioner:
         order = np.argsort(codes, kind="stable")
         ordered = codes[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        partitions = self._partitions(arrays, order[starts])
+        firsts = order[starts]
+        partitions = self._partitions(arrays, firsts)
+        for place, bound in enumerate(self.fields):
+            bound.check_fit([partition[place] for partition in partitions], batch, firsts)
         if len(starts) == 1:
             yield partitions[0], batch
             return
@@ -110,22 +116,44 @@ class Partitioner:
 class _BoundField:
     """A partition field and the way to its source column; an empty path means always null."""
 
+    name: str
     transform: Transform
     path: tuple[int, ...]
     result_type: IcebergType
+    column: str | None
 
     def values(self, batch: pa.RecordBatch) -> pa.Array:
         if not self.path:
             return pa.nulls(batch.num_rows)
         return apply_transform(self.transform, column_at(batch, self.path))
 
+    def check_fit(self, values: Sequence[object], batch: pa.RecordBatch, rows: Rows) -> None:
+        """Require that the partition values of some rows are values of the field's type: rounded
+        down, a decimal may need more digits than its column has, which no manifest can hold.
+
+        Errors: `PublishError` with the column, the row's value and the partition field.
+        """
+        kind = self.result_type
+        if not isinstance(kind, DecimalType) or isinstance(self.transform, IdentityTransform):
+            return
+        for value, row in zip(values, rows, strict=True):
+            if isinstance(value, Decimal) and not kind.holds(value):
+                source = column_at(batch, self.path)[int(row)].as_py()
+                raise PublishError(
+                    f"column {self.column} has the value {source}, which partition field"
+                    f" {self.name} ({self.transform}) rounds down to {value}: a {kind} cannot hold"
+                    " that. Widen the column's type, partition by another transform, or leave the"
+                    " row out"
+                )
+
 
 def bind_partitioner(spec: PartitionSpec, table: Schema, file_schema: pa.Schema) -> Partitioner:
     """Find the source columns of a spec.
 
     Errors: `UnsupportedError` for an unknown transform, `InvalidMetadataError` for a source column
-    that the table does not have.
+    that the table does not have, and for names that are one name in manifests.
     """
+    check_partition_names(spec)
     results = partition_type(spec, table).fields
     return Partitioner(
         tuple(
@@ -150,7 +178,8 @@ def _bind(
             f"partition field {field.name}: expected a column with field id {field.source_id}"
         )
     path = () if is_void else column_path(list(file_schema), field.source_id)
-    return _BoundField(field.transform, path, result_type)
+    column = table.column_name(field.source_id)
+    return _BoundField(field.name, field.transform, path, result_type, column)
 
 
 def column_path(fields: Sequence[pa.Field], wanted: int) -> tuple[int, ...]:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from committer.cli.context.command_session import require_branch
 from committer.cli.output.printing import say
-from committer.errors import InvalidRequestError, PublishError
+from committer.errors import InvalidMetadataError, InvalidRequestError, PublishError
 from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.metadata.metadata_check import check_new_table
 from committer.iceberg.metadata.snapshot import MAIN
 from committer.iceberg.schema.name_mapping import (
     NAME_MAPPING_PROPERTY,
@@ -97,11 +98,16 @@ class FileAdoption:
     async def plan(self, paths: Sequence[str], *, allows_extra_columns: bool) -> PlannedAdoption:
         """Look at all files and at the table, and change nothing.
 
-        Errors: `PublishError` if one of the files cannot be added, after all of them were named;
+        Errors: `PublishError` for a table whose files no reader could read, and if one of the files
+        cannot be added, after all of them were named;
         `NotFoundError` for a path with nothing; those of catalog and storage.
         """
         table = await self._parts.catalog.load(self._identifier)
         require_branch(table, self._branch, nothing="added")
+        try:
+            check_new_table(table.metadata)
+        except InvalidMetadataError as error:
+            raise PublishError(f"table {self._identifier}: {error}") from None
         objects = await self._find(paths, table)
         target = AdoptionTarget.of(table.metadata, allows_extra_columns=allows_extra_columns)
         found = await adopt_files(self._parts.storage, objects, target)

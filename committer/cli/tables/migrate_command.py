@@ -133,11 +133,13 @@ async def _check_target(target: CatalogSide, table: LoadedTable) -> None:
     cannot be written; prove the conditions of both while nothing has begun.
     """
     from committer.cli.tables.table_properties import refuse_long_keys
+    from committer.iceberg.metadata.metadata_check import check_new_table
     from committer.settings.service_settings import is_inside
 
     can = target.catalog.capabilities
     check_register(can, table.metadata_location)
     check_namespace(can, table.identifier.namespace)
+    check_new_table(table.metadata)
     refuse_long_keys(table.metadata.properties, can)
     if is_inside(target.root, table.metadata.location):
         raise typer.BadParameter(

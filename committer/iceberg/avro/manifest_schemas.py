@@ -8,11 +8,12 @@ No encoding of records. Source: the specification, "Manifests", "Manifest Lists"
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from committer.errors import UnsupportedError
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.values.type_json import print_field
 from committer.iceberg.values.types import (
     BinaryType,
@@ -350,24 +351,3 @@ def _primitive(kind: IcebergType) -> AvroSchema:
     except KeyError:
         raise UnsupportedError(f"type {kind} in an Avro file") from None
     return dict(printed) if isinstance(printed, dict) else printed
-
-
-def safe_name(name: str) -> str:
-    """Replace what Avro does not allow in a name; the original is kept beside it."""
-    return "".join(_safe_characters(name))
-
-
-def _safe_characters(name: str) -> Iterator[str]:
-    for index, unit in enumerate(_utf16_units(name)):
-        if unit == "_" or unit.isalpha() or (unit.isdecimal() and index):
-            yield unit
-        elif unit.isdecimal():
-            yield f"_{unit}"
-        else:
-            yield f"_x{ord(unit):X}"
-
-
-def _utf16_units(name: str) -> Iterable[str]:
-    """Split characters beyond the basic plane in two, as the reference names them."""
-    units = name.encode("utf-16-be", "surrogatepass")
-    return (chr(int.from_bytes(units[i : i + 2], "big")) for i in range(0, len(units), 2))

@@ -18,7 +18,13 @@ from committer.iceberg.schema.partition_spec import PartitionSpec, partition_typ
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.json_reader import is_integer
 from committer.iceberg.values.single_value import parse_json_value
-from committer.iceberg.values.types import DecimalType, DoubleType, FloatType, NestedField
+from committer.iceberg.values.types import (
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    NestedField,
+)
 
 _T = TypeVar("_T")
 
@@ -117,15 +123,16 @@ def _partition_value(value: object, field: NestedField) -> object:
     except (ValueError, TypeError, ArithmeticError, InvalidMetadataError):
         # The value is data: the message does not repeat it, nor what the parser said of it.
         raise _expected("partition", f"a {field.field_type} for field {field.name}") from None
-    if isinstance(field.field_type, DecimalType) and isinstance(parsed, Decimal):
-        _check_digits(parsed, field.field_type, field.name)
+    if not _is_held(field.field_type, parsed):
+        raise _expected("partition", f"a {field.field_type} for field {field.name}")
     return parsed
 
 
-def _check_digits(value: Decimal, kind: DecimalType, name: str) -> None:
-    """Refuse more digits than the type has: its bytes in a manifest may not hold them."""
-    if len(value.as_tuple().digits) > kind.precision:
-        raise _expected("partition", f"a {kind} for field {name}")
+def _is_held(kind: IcebergType, value: object) -> bool:
+    """Return whether the bytes of a manifest hold a value: of decimals not more digits than the
+    type has."""
+    is_decimal = isinstance(kind, DecimalType) and isinstance(value, Decimal)
+    return not is_decimal or cast(DecimalType, kind).holds(cast(Decimal, value))
 
 
 def _optional(

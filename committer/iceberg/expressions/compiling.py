@@ -26,13 +26,10 @@ from committer.iceberg.expressions.expression import (
 )
 from committer.iceberg.manifest.partition_summary import UUID_HALVES
 from committer.iceberg.values.single_value import decoder
-from committer.iceberg.values.transforms import TruncateTransform
 from committer.iceberg.values.types import (
     DoubleType,
     FloatType,
     IcebergType,
-    IntegerType,
-    LongType,
     UUIDType,
 )
 
@@ -159,26 +156,32 @@ def reliable_bounds(
     """Return both bounds of a term; `TurnedBounds` where they may be turned round and no lower
     bound lies below an upper one.
 
-    Numbers that wrap around when they are truncated are beyond the truncated bounds of the others.
-    Bounds of uuids are taken as they are, though writers that order them as unsigned bytes turn
-    them round where signs differ: so does the reference, and loses the same files.
+    Numbers whose transform wraps around lie beyond the transformed bounds of the others, or between
+    them: a bound that may have wrapped proves at most that some values are in none of the two
+    parts. Bounds of uuids are taken as they are, though writers that order them as unsigned bytes
+    turn them round where signs differ: so does the reference, and loses the same files.
     """
-    if not _may_be_turned(term):
+    wrapped = _wrapped_results(term)
+    if not wrapped:
         return lower, upper
+
+    def is_wrapped(value: object) -> bool:
+        return any(value in results for results in wrapped)
 
     def reliable(bound: Bound[Subject]) -> Bound[Subject]:
         def read(subject: Subject) -> object:
             found, low, high = bound(subject), lower(subject), upper(subject)
             in_order = None not in (low, high) and cast(Ordered, low) <= high
-            return found if found is None or in_order else TurnedBounds(low, high)
+            if found is None or (in_order and not is_wrapped(low) and not is_wrapped(high)):
+                return found
+            return TurnedBounds(low, None if is_wrapped(high) else high)
 
         return read
 
     return reliable(lower), reliable(upper)
 
 
-def _may_be_turned(term: BoundTerm) -> bool:
+def _wrapped_results(term: BoundTerm) -> tuple[range, ...]:
     if isinstance(term, BoundReference):
-        return False
-    is_number = isinstance(term.reference.value_type, IntegerType | LongType)
-    return is_number and isinstance(term.transform, TruncateTransform)
+        return ()
+    return term.transform.wrapped_results(term.reference.value_type)

@@ -1,8 +1,8 @@
 """Filters asked of rows: the meaning that every other answer is measured against.
 
 Null and NaN compare with nothing: they match `!=`, `not in` and `not starts with`, no other
-comparison. Where a predicate is asked of a partition value, null may sort first instead. -0.0 is
-less than 0.0, as in the reference and in its bounds.
+comparison, also where a predicate is asked of a partition value. -0.0 is less than 0.0, as in the
+reference and in its bounds.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from committer.iceberg.expressions.expression import (
 Row = Sequence[object]
 
 
-def predicate_evaluator(predicate: Predicate, *, nulls_first: bool = False) -> Test[Row]:
+def predicate_evaluator(predicate: Predicate) -> Test[Row]:
     """Return a test whether a row (or a partition tuple) matches a bound predicate."""
-    term, test = term_of(predicate), value_test(predicate, nulls_first=nulls_first)
+    term, test = term_of(predicate), value_test(predicate)
     read = _path_reader(term.reference.path)
     if isinstance(term, BoundReference):
         return lambda row: test(read(row))
@@ -63,8 +63,8 @@ def _path_reader(path: tuple[int, ...]) -> Callable[[Row], object]:
     return read
 
 
-def value_test(predicate: Predicate, *, nulls_first: bool = False) -> Test[object]:
-    """Return a test whether a value matches. With `nulls_first` null is less than every literal."""
+def value_test(predicate: Predicate) -> Test[object]:
+    """Return a test whether a value matches."""
     match predicate:
         case IsNull():
             return lambda value: value is None
@@ -75,7 +75,7 @@ def value_test(predicate: Predicate, *, nulls_first: bool = False) -> Test[objec
         case NotNaN():
             return lambda value: value == value
         case LiteralPredicate():
-            return _literal_test(predicate, nulls_first)
+            return _literal_test(predicate)
         case SetPredicate(values=values):
             members = frozenset(map(comparable, values))
             if isinstance(predicate, In):
@@ -84,16 +84,16 @@ def value_test(predicate: Predicate, *, nulls_first: bool = False) -> Test[objec
     raise TypeError(f"not a predicate: {predicate!r}")
 
 
-def _literal_test(predicate: LiteralPredicate, nulls_first: bool) -> Test[object]:
+def _literal_test(predicate: LiteralPredicate) -> Test[object]:
     if isinstance(predicate.value, UUID | float):
-        in_order = value_test(comparable_predicate(predicate), nulls_first=nulls_first)
+        in_order = value_test(comparable_predicate(predicate))
         return lambda value: in_order(comparable(value))
     literal = cast(Ordered, predicate.value)
     match predicate:
         case LessThan():
-            return lambda value: nulls_first if value is None else value < literal
+            return lambda value: value is not None and value < literal
         case LessThanOrEqual():
-            return lambda value: nulls_first if value is None else value <= literal
+            return lambda value: value is not None and value <= literal
         case GreaterThan():
             return lambda value: value is not None and value > literal
         case GreaterThanOrEqual():

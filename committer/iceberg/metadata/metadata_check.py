@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, MetadataLogEntry, SnapshotLogEntry
+from committer.iceberg.schema.avro_names import check_safe_names
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, fixed_field
 from committer.iceberg.schema.schema import Schema, validate_schema
 from committer.iceberg.schema.sort_order import SortOrder
@@ -90,9 +91,11 @@ def check_spec(spec: PartitionSpec, schema: Schema) -> None:
 def check_new_spec(spec: PartitionSpec, schema: Schema) -> None:
     """Check a spec that no table has yet, as `check_spec`.
 
-    Errors: also `UnsupportedError` for values of type `fixed`.
+    Errors: also for names that are one name in manifests; `UnsupportedError` for values of type
+    `fixed`.
     """
     check_spec(spec, schema)
+    check_partition_names(spec)
     found = fixed_field(spec, schema)
     if found is not None:
         raise UnsupportedError(
@@ -100,6 +103,28 @@ def check_new_spec(spec: PartitionSpec, schema: Schema) -> None:
             " as Iceberg Java does not write such values as the specification says; use a bucket"
             " transform, or a column of type binary or string"
         )
+
+
+def check_new_table(metadata: TableMetadata) -> None:
+    """Check a table that becomes one of this catalog: whether files of its current layout can be
+    read. Errors: `InvalidMetadataError` for names that are one name in files."""
+    check_partition_names(metadata.default_spec)
+    check_column_names(metadata.current_schema)
+
+
+def check_partition_names(spec: PartitionSpec) -> None:
+    """Refuse names that are one name in manifests. Errors: `InvalidMetadataError`."""
+    check_safe_names((field.name for field in spec.fields), "partition fields")
+
+
+def check_column_names(schema: Schema) -> None:
+    """Refuse columns of one struct that are one name in data files. Errors:
+    `InvalidMetadataError`."""
+    check_safe_names((field.name for field in schema.fields), "columns")
+    for name, field in schema.walk():
+        if isinstance(field.field_type, StructType):
+            inner = (each.name for each in field.field_type.fields)
+            check_safe_names(inner, f"columns of `{name}`:")
 
 
 def check_partition_name(field: PartitionField, schema: Schema) -> None:
@@ -162,6 +187,7 @@ def _check_sources(
 def check_schema(schema: Schema, format_version: int) -> None:
     """Refuse a new schema that no reader accepts, or none of its format version."""
     validate_schema(schema)
+    check_column_names(schema)
     if format_version >= FORMAT_VERSION_MAX:
         return
     for name, field in schema.walk():

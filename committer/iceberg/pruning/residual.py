@@ -1,7 +1,8 @@
 """Residuals: what is left of a filter for the rows of one partition.
 
-Source: the specification, "Scan Planning"; the reference's residual evaluator. As there, a null
-partition value counts as less than every literal.
+Source: the specification, "Scan Planning"; the reference's residual evaluator. A null partition
+value compares with nothing, as a null of a row; in the reference it is less than every literal, so
+that `x < 5` also deletes the rows without an x.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from committer.iceberg.expressions.binding import bind_predicate
-from committer.iceberg.expressions.compiling import Test, always, never
+from committer.iceberg.expressions.compiling import Test, always, compiled, never
 from committer.iceberg.expressions.expression import (
     ALWAYS_FALSE,
     ALWAYS_TRUE,
     And,
     BoundReference,
     Expression,
-    Not,
     Or,
     Predicate,
+    rewrite_not,
 )
 from committer.iceberg.expressions.row_evaluator import Row, predicate_evaluator
 from committer.iceberg.pruning.projection import partition_targets, targets_of
@@ -35,8 +36,9 @@ def residual_evaluator(
 ) -> ResidualEvaluator:
     """Return the function from a partition tuple to the residual of an unbound filter.
 
-    Predicates that the partition does not decide stay as they were written, so residuals are
-    unbound. Without partition fields the filter itself is the residual. Errors: as `bind`.
+    Predicates that the partition does not decide stay as they were written, or as their opposite
+    where they were negated, so residuals are unbound. Without partition fields the filter itself is
+    the residual. Errors: as `bind`.
     """
     if not spec.fields:
         return lambda _: filter
@@ -49,7 +51,8 @@ def residual_evaluator(
         parts = [_part(*target, bound) for target in targets_of(bound, targets)]
         return _decision(predicate, parts)
 
-    return _compiled(filter, leaf)
+    # A null matches neither a comparison nor its opposite, so a `Not` around it says too much.
+    return _compiled(rewrite_not(filter), leaf)
 
 
 def _compiled(
@@ -62,9 +65,6 @@ def _compiled(
         case Or(left, right):
             first, second = _compiled(left, leaf), _compiled(right, leaf)
             return lambda partition: Or.of(first(partition), second(partition))
-        case Not(child):
-            inner = _compiled(child, leaf)
-            return lambda partition: Not.of(inner(partition))
         case Predicate():
             return leaf(expression)
     return lambda _: expression
@@ -78,8 +78,8 @@ def _part(transform: Transform, target: BoundReference, predicate: Predicate) ->
     strict = project_strict(transform, target, predicate)
     inclusive = project_inclusive(transform, target, predicate)
     return (
-        never if strict is None else predicate_evaluator(strict, nulls_first=True),
-        always if inclusive is None else predicate_evaluator(inclusive, nulls_first=True),
+        never if strict is None else compiled(strict, predicate_evaluator),
+        always if inclusive is None else compiled(inclusive, predicate_evaluator),
     )
 
 

@@ -12,9 +12,11 @@ from decimal import Decimal
 from typing import cast
 
 from committer.iceberg.expressions.expression import (
+    And,
     BoundReference,
     BoundTransformed,
     EqualTo,
+    Expression,
     GreaterThan,
     GreaterThanOrEqual,
     In,
@@ -22,9 +24,11 @@ from committer.iceberg.expressions.expression import (
     LessThanOrEqual,
     NotEqualTo,
     NotStartsWith,
+    Or,
     Predicate,
     StartsWith,
     UnaryPredicate,
+    negate,
     opposite,
 )
 from committer.iceberg.values.single_value import scaled, unscaled
@@ -41,17 +45,18 @@ from committer.iceberg.values.types import (
     DecimalType,
     IcebergType,
     IntegerType,
+    LongType,
     StringType,
 )
 
-Projection = Predicate | None
+Projection = Expression | None
 Step = Callable[[object], object]
 
 
 def project_inclusive(
     transform: Transform, target: BoundReference, predicate: Predicate
 ) -> Projection:
-    """Return a predicate that holds for the partition of every matching row; None if unknown.
+    """Return a filter that holds for the partition of every matching row; None if unknown.
 
     `target` is the partition field, `predicate` is bound to its source column.
     """
@@ -61,13 +66,13 @@ def project_inclusive(
 def project_strict(
     transform: Transform, target: BoundReference, predicate: Predicate
 ) -> Projection:
-    """Return a predicate that holds only for partitions whose rows all match; None without one.
+    """Return a filter that holds only for partitions whose rows all match; None without one.
 
     Those are the partitions that no row is in which the opposite matches.
     """
     # That 0 may be rounded too is the reference's answer.
     of_others = _project(transform, target, opposite(predicate), rounded_max=0)
-    return None if of_others is None else opposite(of_others)
+    return None if of_others is None else negate(of_others)
 
 
 def _project(
@@ -84,6 +89,8 @@ def _project(
     if isinstance(predicate, UnaryPredicate):
         return type(predicate)(target)
     source_type = cast(BoundReference, term).value_type
+    if _is_unknown(transform, source_type):
+        return None
     projector = _Projector(transform, target, source_type)
     if isinstance(transform, BucketTransform):
         return projector.values(predicate)
@@ -93,8 +100,8 @@ def _project(
     if isinstance(transform, TimeTransform) and not (
         transform.unit == "day" and isinstance(source_type, DateType)
     ):
-        return projector.with_old_negatives(projected, rounded_max)
-    return projected
+        projected = projector.with_old_negatives(projected, rounded_max)
+    return projector.with_wrapped(projected)
 
 
 def _of_transformed(
@@ -106,7 +113,8 @@ def _of_transformed(
     literal with the column's own value there, and so loses the rows that the transform changes.)
     """
     if transform == term.transform:
-        return replace(predicate, term=target)
+        is_unknown = _is_unknown(transform, term.reference.value_type)
+        return None if is_unknown else replace(predicate, term=target)
     if isinstance(transform, IdentityTransform):
         return replace(predicate, term=BoundTransformed(term.transform, target))
     return None
@@ -122,6 +130,10 @@ class _Projector:
 
     def apply(self, value: object) -> object:
         return self.transform.apply(self.source_type, value)
+
+    def limit(self, value: object) -> object:
+        """Transform a literal that partition values are ordered by."""
+        return self.transform.unwrapped(self.source_type)(value)
 
     def values(self, predicate: Predicate) -> Projection:
         """Project a question about single values."""
@@ -148,12 +160,6 @@ class _Projector:
             return replace(predicate, term=self.target)
         return (EqualTo if is_positive else NotEqualTo)(self.target, prefix)
 
-    def wraps(self, value: object) -> bool:
-        """Return whether truncation turns a very small number into one of the largest: values above
-        it do not always truncate to more. (The reference loses almost all rows there.)"""
-        is_truncated = isinstance(self.transform, TruncateTransform) and isinstance(value, int)
-        return is_truncated and cast(int, self.apply(value)) > cast(int, value)
-
     def with_successors(self, values: tuple[object, ...]) -> tuple[object, ...]:
         """Return the values, and after each negative one the next."""
         numbers = cast(tuple[int, ...], values)
@@ -168,16 +174,35 @@ class _Projector:
         before, after = _neighbors(self.source_type)
         match predicate:
             case LessThan(value=value):
-                return LessThanOrEqual(self.target, self.apply(before(value)))
+                return LessThanOrEqual(self.target, self.limit(before(value)))
             case LessThanOrEqual(value=value):
-                return LessThanOrEqual(self.target, self.apply(value))
-            case GreaterThan(value=value) | GreaterThanOrEqual(value=value) if self.wraps(value):
-                return None
+                return LessThanOrEqual(self.target, self.limit(value))
             case GreaterThan(value=value):
-                return GreaterThanOrEqual(self.target, self.apply(after(value)))
+                return GreaterThanOrEqual(self.target, self.limit(after(value)))
             case GreaterThanOrEqual(value=value):
-                return GreaterThanOrEqual(self.target, self.apply(value))
+                return GreaterThanOrEqual(self.target, self.limit(value))
         return self.values(predicate)
+
+    def with_wrapped(self, projected: Projection) -> Projection:
+        """Take the partition values that wrapped around out of their order. (The reference believes
+        them, and so loses rows, or deletes rows that do not match.) A value itself wraps as its
+        rows do.
+        """
+        if not isinstance(projected, LessThanOrEqual | GreaterThanOrEqual):
+            return projected
+        found: Expression = projected
+        for results in self.transform.wrapped_results(self.source_type):
+            if isinstance(projected, GreaterThanOrEqual) and self.is_above(results, projected):
+                found = And.of(found, NotEqualTo(self.target, results[0]))
+            else:
+                found = Or.of(found, _in_range(self.target, results))
+        return found
+
+    def is_above(self, results: range, projected: GreaterThanOrEqual) -> bool:
+        """Return whether all that wraps comes from below a limit: integers that are truncated wrap
+        at the lower end alone, and nothing else becomes what they become."""
+        bits = 64 if isinstance(self.target.value_type, LongType) else 32
+        return len(results) == 1 and cast(int, projected.value) > results[0] - (1 << bits)
 
     def with_old_negatives(self, projected: Projection, rounded_max: int) -> Projection:
         """Widen a projection: old writers rounded times before 1970 up,
@@ -190,6 +215,23 @@ class _Projector:
             case In(values=values):
                 return In(self.target, self.with_successors(values))
         return projected
+
+
+def _in_range(target: BoundReference, results: range) -> Predicate:
+    """Return the predicate of partition values in a range, which reaches to an end of their type
+    or holds one value."""
+    if len(results) == 1:
+        return EqualTo(target, results[0])
+    is_lowest = results[0] < 0
+    return (LessThanOrEqual if is_lowest else GreaterThanOrEqual)(
+        target, results[-1] if is_lowest else results[0]
+    )
+
+
+def _is_unknown(transform: Transform, source_type: IcebergType) -> bool:
+    """Return whether writers disagree about any partition value of a column."""
+    half = 2**31
+    return range(-half, half) in transform.wrapped_results(source_type)
 
 
 # --- The values next to a value ------------------------------------------------------------------

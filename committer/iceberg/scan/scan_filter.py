@@ -78,8 +78,7 @@ class ScanFilter:
         if self._expression == ALWAYS_TRUE:
             return lambda partition: ALWAYS_TRUE
         projected = inclusive_projection(*self._arguments(spec_id))
-        # As in the reference a null partition value is less than every literal.
-        may_match = compiled(projected, lambda found: predicate_evaluator(found, nulls_first=True))
+        may_match = compiled(projected, predicate_evaluator)
         residual = residual_evaluator(*self._arguments(spec_id))
 
         def residual_of(partition: tuple[object, ...]) -> Expression | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from unicodedata import normalize
 from urllib.parse import unquote
 from uuid import UUID
@@ -124,8 +125,10 @@ def version_in_name(name: str) -> int | None:
 def data_file_location(
     location: str, properties: Mapping[str, str], partition_path: str, file_name: str
 ) -> str:
-    """Return the location of a data file, in the layout of the table's properties."""
+    """Return the location of a data file, in the layout of the table's properties. Folders of
+    partitions whose names are too long are shortened."""
     folder = data_folder(location, properties)
+    partition_path = shortened_path(partition_path)
     if properties.get("write.object-storage.enabled", "false").lower() == "true":
         partitioned = properties.get("write.object-storage.partitioned-paths", "true")
         return object_storage_location(
@@ -136,6 +139,40 @@ def data_file_location(
             partitioned_paths=partitioned.lower() == "true",
         )
     return "/".join(filter(None, (folder, partition_path, file_name)))
+
+
+_FOLDER_BYTES_MAX = 255  # usual file systems
+_PATH_BYTES_MAX = 512  # of the 1,024 of a key on S3 and GCS, and a path on ADLS
+_FOLDER_BYTES_MIN = 48
+_SHORTENED = re.compile(r"~[0-9a-f]{16}", re.ASCII)
+
+
+def shortened_path(partition_path: str) -> str:
+    """Return a partition's folders with names of at most 255 bytes each, and about 512 together.
+
+    A longer one keeps its beginning, and ends with a hash of the whole, behind a tilde, which no
+    escaped value has. Nothing reads values from the folders of a table's own files.
+    """
+    folders = partition_path.split("/")
+    bytes_max = _FOLDER_BYTES_MAX
+    if len(partition_path.encode()) > _PATH_BYTES_MAX:
+        bytes_max = min(bytes_max, max(_FOLDER_BYTES_MIN, _PATH_BYTES_MAX // len(folders)))
+    return "/".join(_shortened(folder, bytes_max) for folder in folders)
+
+
+def _shortened(folder: str, bytes_max: int) -> str:
+    encoded = folder.encode()
+    if len(encoded) <= bytes_max:
+        return folder
+    mark = f"~{sha256(encoded).hexdigest()[:16]}"
+    kept = encoded[: bytes_max - len(mark)].decode(errors="ignore")
+    # Half of an escaped byte would be none.
+    return re.sub(r"%[0-9A-F]?\Z", "", kept) + mark
+
+
+def is_shortened(folder: str) -> bool:
+    """Return whether a folder's name was shortened, and does not say the whole value."""
+    return _SHORTENED.fullmatch(folder, max(0, len(folder) - 17)) is not None
 
 
 def object_storage_location(

@@ -69,8 +69,7 @@ class Transform:
 
     __slots__ = ()
     # Whether a greater source value never has a smaller partition value. As the reference says it,
-    # truncated numbers too: only those less than a width above the lowest of their type break it,
-    # as their results wrap around.
+    # transforms too whose results wrap around at the ends of their type: `wrapped_results`.
     preserves_order = False
 
     def can_transform(self, kind: IcebergType) -> bool:
@@ -86,6 +85,16 @@ class Transform:
         Errors: `UnsupportedError` where it is not allowed."""
         return _function(self, kind)
 
+    def unwrapped(self, kind: IcebergType) -> Function:
+        """Return the function as `function`, with results that may lie beyond their type: they keep
+        the order of the source values."""
+        return _unwrapped(self, kind)
+
+    def wrapped_results(self, kind: IcebergType) -> tuple[range, ...]:
+        """Return the partition values that source values at an end of their type may have because
+        the result wraps around: such a value does not tell where its source value lies."""
+        return ()
+
     def apply(self, kind: IcebergType, value: object) -> object:
         """Transform one value; `function` is faster for many."""
         return self.function(kind)(value)
@@ -96,16 +105,35 @@ class Transform:
         return human_value(self.result_type(kind), value)
 
     def _bound(self, kind: IcebergType) -> Function:
-        """Return the function on values that are not null."""
+        """Return the function on values that are not null, without wrapping."""
         raise NotImplementedError
 
 
 @lru_cache(maxsize=1024)
-def _function(transform: Transform, kind: IcebergType) -> Function:
+def _unwrapped(transform: Transform, kind: IcebergType) -> Function:
     if not transform.can_transform(kind):
         raise UnsupportedError(f"transform {transform} of a column of type {kind}")
     bound = transform._bound(kind)
     return lambda value: None if value is None else bound(value)
+
+
+@lru_cache(maxsize=1024)
+def _function(transform: Transform, kind: IcebergType) -> Function:
+    unwrapped = _unwrapped(transform, kind)
+    if not transform.wrapped_results(kind):
+        return unwrapped
+    half = _half(transform.result_type(kind))
+
+    def wrapped(value: object) -> object:
+        found = unwrapped(value)
+        return None if found is None else (cast(int, found) + half) % (2 * half) - half
+
+    return wrapped
+
+
+def _half(kind: IcebergType) -> int:
+    """Return how many numbers of an integer type are negative."""
+    return 1 << (63 if isinstance(kind, LongType) else 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +201,24 @@ class TruncateTransform(Transform):
     def can_transform(self, kind: IcebergType) -> bool:
         return isinstance(kind, _TRUNCATED)
 
+    def wrapped_results(self, kind: IcebergType) -> tuple[range, ...]:
+        """Return what the smallest integers become: as in the specification's arithmetic, the
+        multiple of the width below them wraps around. It is no multiple then, so no other value
+        becomes it."""
+        if not isinstance(kind, IntegerType | LongType):
+            return ()
+        half = _half(kind)
+        if self.width > half // 2:
+            # Iceberg Java's arithmetic leaves the type on the way, anywhere.
+            return (range(-half, half),)
+        wrapped = -half // self.width * self.width + 2 * half
+        return (range(wrapped, wrapped + 1),) if wrapped < half else ()
+
     def _bound(self, kind: IcebergType) -> Function:
         width = self.width
         match kind:
-            case IntegerType():
-                return lambda value: _wrap(cast(int, value) // width * width, 32)
-            case LongType():
-                return lambda value: _wrap(cast(int, value) // width * width, 64)
+            case IntegerType() | LongType():
+                return lambda value: cast(int, value) // width * width
             case DecimalType(_, scale):
                 return lambda value: scaled(
                     unscaled(cast(Decimal, value), scale) // width * width, scale
@@ -188,12 +227,8 @@ class TruncateTransform(Transform):
                 return lambda value: cast(bytes, value)[:width]
 
 
-def _wrap(value: int, bits: int) -> int:
-    """Wrap the smallest numbers around, as the reference implementation does."""
-    return value if value >= -(1 << (bits - 1)) else value + (1 << bits)
-
-
 _UNITS = ("year", "month", "day", "hour")
+_HOUR_MICROS = DAY_MICROS // 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +246,14 @@ class TimeTransform(Transform):
 
     def result_type(self, kind: IcebergType) -> IcebergType:
         return DateType() if self.unit == "day" else IntegerType()
+
+    def wrapped_results(self, kind: IcebergType) -> tuple[range, ...]:
+        """Return what the hours of the first and the last microseconds of 64 bits may become: they
+        need 33 bits, of which Iceberg Java takes 32."""
+        if self.unit != "hour" or not isinstance(kind, _MICRO_TIMESTAMPS):
+            return ()
+        first, last = ((sign * 2**63 - (sign > 0)) // _HOUR_MICROS for sign in (-1, 1))
+        return range(-(2**31), last - 2**32 + 1), range(first + 2**32, 2**31)
 
     def human(self, kind: IcebergType, value: object) -> str:
         if value is None:

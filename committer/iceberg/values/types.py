@@ -10,6 +10,7 @@ docs/reference/iceberg-notes.md 1.1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Self, cast
 
 DEFAULT_CRS = "OGC:CRS84"
@@ -128,6 +129,10 @@ class DecimalType(IcebergType):
 
     def __str__(self) -> str:
         return f"decimal({self.precision}, {self.scale})"
+
+    def holds(self, value: Decimal) -> bool:
+        """Return whether a decimal of this scale has no more digits than the type."""
+        return len(value.as_tuple().digits) <= self.precision
 
 
 @dataclass(frozen=True, slots=True)

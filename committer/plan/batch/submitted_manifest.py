@@ -26,6 +26,7 @@ from committer.iceberg.manifest.manifest import (
     manifest_version,
 )
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_additions
+from committer.iceberg.metadata.metadata_check import check_partition_names
 from committer.iceberg.schema.bound_forms import BoundForms
 from committer.iceberg.schema.partition_spec import (
     PartitionSpec,
@@ -85,8 +86,8 @@ class _FittingHeader:
     partition_type: StructType
     # The places of `void` fields in partition tuples.
     void_places: tuple[int, ...]
-    # The places of decimals in partition tuples, and how many digits these have at most.
-    precisions: tuple[tuple[int, int], ...]
+    # The places of decimals in partition tuples, and their types.
+    decimals: tuple[tuple[int, DecimalType], ...]
 
 
 class HeaderCheck:
@@ -130,7 +131,7 @@ class HeaderCheck:
                 left=left,
             )
             _check_void(walked.partitions, fitting.void_places)
-            _check_digits(walked.partitions, fitting.precisions)
+            _check_digits(walked.partitions, fitting.decimals)
         except InvalidRequestError as error:
             raise InvalidRequestError(error.reason, f"{place}: {error}") from None
         except TruncatedAvroError as error:
@@ -182,12 +183,12 @@ class HeaderCheck:
             if isinstance(field.transform, VoidTransform)
         )
         kind = partition_type(known, schema)
-        precisions = tuple(
-            (place, field.field_type.precision)
+        decimals = tuple(
+            (place, field.field_type)
             for place, field in enumerate(kind.fields)
             if isinstance(field.field_type, DecimalType)
         )
-        return _FittingHeader(written.spec_id, version, kind, void_places, precisions)
+        return _FittingHeader(written.spec_id, version, kind, void_places, decimals)
 
 
 def _take_entries(content: memoryview | bytes, header: Header, left: WorkLeft) -> None:
@@ -198,15 +199,15 @@ def _take_entries(content: memoryview | bytes, header: Header, left: WorkLeft) -
 
 
 def _check_digits(
-    partitions: Sequence[tuple[object, ...]], precisions: tuple[tuple[int, int], ...]
+    partitions: Sequence[tuple[object, ...]], decimals: tuple[tuple[int, DecimalType], ...]
 ) -> None:
-    for place, precision in precisions:
+    for place, kind in decimals:
         values = [partition[place] for partition in partitions]
-        decimals = [value for value in values if isinstance(value, Decimal)]
-        if any(len(value.as_tuple().digits) > precision for value in decimals):
+        if not all(kind.holds(value) for value in values if isinstance(value, Decimal)):
             raise InvalidRequestError(
                 Reason.PARTITION_TYPE_MISMATCH,
-                f"partition field {place} is a decimal of {precision} digits, a value has more",
+                f"partition field {place} is a decimal of {kind.precision} digits, a value has"
+                " more",
             )
 
 
@@ -221,8 +222,14 @@ def _check_void(partitions: Sequence[tuple[object, ...]], places: tuple[int, ...
 
 
 def _check_writable(spec: PartitionSpec, schemas: Sequence[Schema]) -> None:
-    """Refuse a transform that is not known (spec: Partitioning), and partition values that Iceberg
-    Java does not read as they are written."""
+    """Refuse a transform that is not known (spec: Partitioning), names of which no reader can read
+    a manifest, and partition values that Iceberg Java does not read as they are written."""
+    try:
+        check_partition_names(spec)
+    except InvalidMetadataError as error:
+        raise InvalidRequestError(
+            Reason.UNSUPPORTED, f"partition spec {spec.spec_id}: {error}"
+        ) from None
     for field in spec.fields:
         if isinstance(field.transform, UnknownTransform):
             raise InvalidRequestError(

@@ -38,6 +38,42 @@ def test_a_dropped_table_keeps_its_files_and_registering_brings_it_back(
     assert frazil.load("other.deep.flights").metadata == table.metadata
 
 
+def test_names_that_are_one_name_in_files_are_refused_by_both(frazil: Frazil) -> None:
+    columns = ("--schema", "s string, t string")
+    made = frazil(
+        "table",
+        "create",
+        "db.flights",
+        *columns,
+        "--partition",
+        "identity(s) as 1, identity(t) as _1",
+    )
+    assert made.code == 2
+    assert "partition fields `1` and `_1`: both are named `_1`" in made.err
+    made = frazil("table", "create", "db.flights", "--schema", "1 string, _1 string")
+    assert made.code == 2
+    assert "columns `1` and `_1`: both are named `_1`" in made.err
+    assert names(frazil) == []
+
+
+def test_a_table_of_which_no_file_could_be_read_is_not_registered(frazil: Frazil) -> None:
+    made = frazil(
+        "table", "create", "db.flights", "--schema", "s string, t string",
+        "--partition", "identity(s) as one, identity(t) as _1",
+    )  # fmt: skip
+    assert made.code == 0
+    file = Path(frazil.load("db.flights").metadata_location.removeprefix("file://"))
+    file.write_text(file.read_text().replace('"one"', '"1"'))
+    for path in (
+        ("register", "db.other", f"file://{file}"),
+        ("add-files", "db.flights", str(file)),
+    ):
+        refused = frazil("table", *path)
+        assert refused.code == 1
+        assert "partition fields `1` and `_1`: both are named `_1`" in refused.err
+    assert names(frazil) == ["db.flights"]
+
+
 @pytest.mark.parametrize("text", ["", "n"])
 def test_a_table_is_not_dropped_without_a_yes(
     frazil: Frazil, monkeypatch: pytest.MonkeyPatch, text: str

@@ -13,10 +13,10 @@ from committer.iceberg.avro.manifest_schemas import (
     decimal_bytes,
     manifest_entry_type,
     manifest_file_type,
-    safe_name,
     schema_headers,
 )
 from committer.iceberg.avro.shapes import schema_shape
+from committer.iceberg.schema.avro_names import safe_name
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import NestedField, StructType, UUIDType
 from tests.support.builders.fixtures import table_dir, vectors

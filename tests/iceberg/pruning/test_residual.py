@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,10 +14,13 @@ from committer.iceberg.expressions.expression import (
     ALWAYS_TRUE,
     And,
     EqualTo,
+    LessThan,
+    LessThanOrEqual,
     Not,
     NotStartsWith,
     Reference,
     StartsWith,
+    rewrite_not,
 )
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.pruning.residual import residual_evaluator
@@ -29,7 +33,7 @@ from committer.iceberg.schema.partition_spec import (
 )
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.single_value import parse_json_value
-from committer.iceberg.values.transforms import IDENTITY
+from committer.iceberg.values.transforms import IDENTITY, TruncateTransform
 from committer.iceberg.values.types import (
     DateType,
     LongType,
@@ -39,7 +43,7 @@ from committer.iceberg.values.types import (
 )
 from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import COLUMNS, one_column, one_field
-from tests.support.iceberg.expression_builders import VALUES, filters_of, predicates_of
+from tests.support.iceberg.expression_builders import filters_of, predicates_of, rows_of
 from tests.support.iceberg.row_evaluator import row_evaluator
 from tests.support.iceberg.vector_values import vector_type
 
@@ -61,7 +65,8 @@ def test_every_vector_leaves_what_java_leaves() -> None:
         kind = partition_type(spec, SCHEMA).fields[0].field_type
         partition = (parse_json_value(kind, case["partition_value"]),)
         residual = residual_evaluator(spec, SCHEMA, parse_expression(case["filter"]))
-        assert print_expression(residual(partition)) == case["residual"], case
+        expected = print_expression(rewrite_not(parse_expression(case["residual"])))
+        assert print_expression(residual(partition)) == expected, case
 
 
 def test_identity_partitions_leave_what_java_leaves() -> None:
@@ -74,10 +79,24 @@ def test_identity_partitions_leave_what_java_leaves() -> None:
         for predicate in case["predicates"]:
             residual = residual_evaluator(spec, schema, parse_expression(predicate["filter"]))
             found = print_expression(residual(partition))
-            if "residual" in predicate:
+            if "residual" in predicate and not is_below_null(predicate["filter"], partition):
                 assert found == predicate["residual"], predicate
                 asked += 1
-    assert asked > 5_800
+    assert asked > 5_500
+
+
+def is_below_null(filter: Any, partition: tuple[object, ...]) -> bool:
+    """Return whether Java may take null for less than a literal, which no row with null
+    matches."""
+    texts = json.dumps(filter)
+    return partition == (None,) and any(f'"{name}"' in texts for name in ("lt", "lt-eq", "not"))
+
+
+def test_a_null_partition_is_below_no_literal_where_java_deletes_its_rows() -> None:
+    for transform in (IDENTITY, TruncateTransform(10)):
+        for filter in (LessThan(Reference("c"), 5), LessThanOrEqual(Reference("c"), 5)):
+            residual = residual_evaluator(one_field(transform), one_column(LongType()), filter)
+            assert residual((None,)) == ALWAYS_FALSE
 
 
 def test_null_starts_with_nothing_where_java_fails() -> None:
@@ -102,12 +121,11 @@ def test_without_partition_fields_the_filter_is_left_as_it_is() -> None:
 def test_a_residual_asks_of_the_rows_of_its_partition_what_the_filter_asks(
     data: st.DataObject,
 ) -> None:
-    """But for null, which sorts first in partitions and compares with nothing in rows."""
     kind, transform = data.draw(st.sampled_from(COLUMNS))
     filter = data.draw(filters_of(predicates_of(Reference("c"), kind)))
     schema = one_column(kind)
     matches = row_evaluator(schema, filter)
     residual = residual_evaluator(one_field(transform), schema, filter)
-    for value in data.draw(st.lists(VALUES[kind], max_size=8)):
+    for value in data.draw(st.lists(rows_of(kind), max_size=8)):
         left = residual((transform.apply(kind, value),))
         assert row_evaluator(schema, left)((value,)) == matches((value,))

@@ -28,10 +28,10 @@ def test_a_partition_without_matching_rows_has_no_residual() -> None:
     assert residual((1, "ca")) is None
 
 
-def test_null_is_less_than_every_literal_as_in_the_reference() -> None:
-    residual = filter_of("p < 1").residual(0)
-    assert residual((None, "be")) == ALWAYS_TRUE
-    assert filter_of("p > 1").residual(0)((None, "be")) is None
+def test_a_null_partition_value_compares_with_nothing() -> None:
+    for text in ("p < 1", "p > 1", "not p < 1", "not p >= 1"):
+        assert filter_of(text).residual(0)((None, "be")) is None
+    assert filter_of("p != 1").residual(0)((None, "be")) == ALWAYS_TRUE
 
 
 def test_partitions_of_other_types_than_their_columns_are_refused() -> None:

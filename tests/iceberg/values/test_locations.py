@@ -17,12 +17,14 @@ from committer.iceberg.values.locations import (
     comparable_location,
     data_file_location,
     data_folder,
+    is_shortened,
     manifest_list_location,
     manifest_location,
     metadata_file_location,
     metadata_folder,
     metadata_version,
     object_storage_location,
+    shortened_path,
 )
 from committer.iceberg.values.transforms import IDENTITY
 from committer.iceberg.values.types import NestedField, StringType
@@ -155,3 +157,42 @@ def test_a_location_lies_within_a_folder_however_both_are_spelled(
     location: str, folder: str, is_within: bool
 ) -> None:
     assert comparable_location(location).is_within(comparable_location(folder)) is is_within
+
+
+# --- Long values in folders ---------------------------------------------------------------------
+
+
+def test_a_folder_of_a_long_value_is_cut_and_ends_with_a_hash() -> None:
+    exact, longer = "c=" + "x" * 253, "c=" + "x" * 254
+    assert shortened_path(exact) == exact
+    [folder] = shortened_path(longer).split("/")
+    assert len(folder) == 255 and folder.startswith("c=xxx") and is_shortened(folder)
+    assert not is_shortened(exact)
+    others = {shortened_path("c=" + "x" * 300 + end) for end in "abc"}
+    assert len(others) == 3
+
+
+def test_no_escaped_byte_is_cut_in_half() -> None:
+    for count in range(3):
+        folder = shortened_path("c" * (count + 1) + "=" + "%C3%A9" * 100)
+        assert len(folder.encode()) <= 255
+        text = folder.rsplit("~", 1)[0]
+        assert text.count("%") * 3 == len(text) - count - 2
+    # Names of columns are not escaped by every caller.
+    assert len(shortened_path("\u00e9" * 200).encode()) <= 255
+
+
+def test_many_long_folders_leave_room_in_a_key() -> None:
+    for count in (1, 2, 3, 8, 10):
+        path = "/".join(f"c{number}=" + "x" * 400 for number in range(count))
+        assert len(shortened_path(path)) <= 512 + count
+        assert shortened_path(path).count("/") == count - 1
+    two = "a=" + "x" * 253 + "/b=" + "x" * 253
+    assert shortened_path(two) == two
+
+
+def test_a_file_of_a_long_value_lies_in_the_shortened_folder() -> None:
+    path = "c=" + "x" * 300
+    for properties in ({}, OBJECTS):
+        location = data_file_location("s3://b/t", properties, path, "f.parquet")
+        assert location.endswith(f"/{shortened_path(path)}/f.parquet")

@@ -129,6 +129,21 @@ def test_nothing_is_committed_under_a_spec_of_fixed_values(
         assert found.value.reason == Reason.UNSUPPORTED
 
 
+def test_nothing_is_committed_under_partition_fields_that_are_one_name_in_manifests() -> None:
+    """Another writer may have made such a table: no reader reads its manifests."""
+    table = build_flights()
+    (carrier,) = table.metadata.default_spec.fields
+    fields = (replace(carrier, name="1"), replace(carrier, name="_1", field_id=1001))
+    spec = replace(table.metadata.default_spec, fields=fields)
+    table = replace(table, metadata=replace(table.metadata, partition_specs=(spec,)))
+    line = build_line(table)
+    file = build_file(table.metadata, line.attempt, partition=("AA", "AA"))
+    document = print_content_file(file, spec, table.metadata.current_schema)
+    with pytest.raises(InvalidRequestError, match="partition fields `1` and `_1`") as found:
+        check(table, seal_request(line.model_copy(update={"files": (document,)})))
+    assert found.value.reason == Reason.UNSUPPORTED
+
+
 @pytest.mark.parametrize("make", [with_partition, inline_with_partition])
 def test_a_decimal_partition_has_no_more_digits_than_its_type(
     make: Callable[[LoadedTable, object], EncodedRequest],

@@ -64,6 +64,7 @@ TRANSFORMS = [
     for text in (
         "identity", "void", "year", "month", "day", "hour",
         "bucket[1]", "bucket[3]", "truncate[1]", "truncate[2]", "truncate[3]", "truncate[10]",
+        "truncate[10000]", "truncate[2147483647]",
     )
 ]  # fmt: skip
 

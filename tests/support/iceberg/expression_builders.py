@@ -119,11 +119,11 @@ def _mixed(few: list[int], low: int, high: int) -> st.SearchStrategy[int]:
 
 
 _SMALL = list(range(-13, 14))
-# Truncated, the very smallest numbers wrap around to the largest, in the reference as here: filters
-# lose such rows in both.
-_LONG_MIN, _INT_MIN = -(2**63) + 16, -(2**31) + 16
-_LONGS = _mixed([*_SMALL, _LONG_MIN, 2**63 - 1], _LONG_MIN, 2**63 - 1)
-_INTS = _mixed([*_SMALL, _INT_MIN, 2**31 - 1], _INT_MIN, 2**31 - 1)
+_LONG_MIN, _LONG_MAX, _INT_MIN, _INT_MAX = -(2**63), 2**63 - 1, -(2**31), 2**31 - 1
+_LONG_ENDS = [_LONG_MIN, _LONG_MIN + 9, _LONG_MAX - 9, _LONG_MAX]
+_INT_ENDS = [_INT_MIN, _INT_MIN + 9, _INT_MAX - 9, _INT_MAX]
+_LONGS = _mixed([*_SMALL, *_LONG_ENDS], _LONG_MIN, _LONG_MAX)
+_INTS = _mixed([*_SMALL, *_INT_ENDS], _INT_MIN, _INT_MAX)
 _DAY = 86_400_000_000
 _NEAR_EPOCH = [
     unit * count + tick
@@ -131,9 +131,20 @@ _NEAR_EPOCH = [
     for count in (-2, -1, 0, 1, 2)
     for tick in (-1, 0, 1)
 ]
-_MICROS = _mixed(_NEAR_EPOCH, -(2**55), 2**55)
-_NANOS = _mixed([value * 1_000 + tick for value in _NEAR_EPOCH for tick in (0, 1)], -(2**62), 2**62)
-_DAYS = _mixed([*_SMALL, -366, -365, -31, 31, 365], -400_000, 400_000)
+_MICROS = st.one_of(
+    _mixed([*_NEAR_EPOCH, *_LONG_ENDS], -(2**55), 2**55), st.integers(_LONG_MIN, _LONG_MAX)
+)
+# A literal counts microseconds.
+_NANOS = _mixed(
+    [
+        *(value * 1_000 + tick for value in _NEAR_EPOCH for tick in (0, 1)),
+        _LONG_MIN + 1_000,
+        _LONG_MAX - 1_000,
+    ],
+    -(2**62),
+    2**62,
+)
+_DAYS = _mixed([*_SMALL, -366, -365, -31, 31, 365, *_INT_ENDS], -400_000, 400_000)
 _DOUBLES = st.one_of(
     st.sampled_from([-1.5, -0.0, 0.0, 1.0, 2.5]), st.floats(allow_nan=False, width=32)
 )

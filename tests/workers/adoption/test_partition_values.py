@@ -11,6 +11,7 @@ import pytest
 
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.table_text import parse_sort_order
+from committer.iceberg.values.locations import shortened_path
 from committer.iceberg.values.types import (
     BinaryType,
     BooleanType,
@@ -122,6 +123,22 @@ def test_the_lowest_numbers_wrap_around_and_are_not_one_with_the_highest() -> No
         assert isinstance(partition(IntegerType(), f"truncate[{width}]", ends), str)
 
 
+def test_hours_that_wrap_around_to_one_are_not_one() -> None:
+    ends = pa.array([-(2**31) * HOUR, 2**31 * HOUR], pa.int64()).cast(pa.timestamp("us", "UTC"))
+    problem = partition(TimestamptzType(), "hour", ends)
+    assert "more than one partition" in problem
+
+
+def test_a_decimal_that_needs_another_digit_when_rounded_down_is_refused() -> None:
+    column = pa.array([Decimal("-99.99")], pa.decimal128(4, 2))
+    problem = partition(DecimalType(4, 2), "truncate[50]", column)
+    assert "partition field p (truncate[50]): values of column c" in problem
+    assert "-100.00" in problem
+    assert partition(DecimalType(5, 2), "truncate[50]", column.cast(pa.decimal128(5, 2))) == (
+        Decimal("-100.00"),
+    )
+
+
 def test_bounds_of_all_row_groups_count() -> None:
     one = partition(LongType(), "identity", [7, 7, 7], row_group_size=1)
     two = partition(LongType(), "identity", [7, 7, 8], row_group_size=1)
@@ -213,6 +230,15 @@ def test_a_column_in_neither_place_is_refused() -> None:
 
 def test_the_file_is_believed_before_its_path() -> None:
     assert partition(LongType(), "identity", [7], "file:///t/c=8/a.parquet") == (7,)
+
+
+def test_a_shortened_folder_says_no_value() -> None:
+    location = f"file:///t/{shortened_path('c=' + 'x' * 300)}/a.parquet"
+    assert "no column c in the file" in partition(StringType(), "identity", None, location)
+    assert partition(StringType(), "identity", ["abc"], location) == ("abc",)
+    table = Schema((optional(1, "c", StringType()), optional(2, "other", LongType())))
+    outcome = adopt(pa.table({"other": [1]}), target_of(table), location)
+    assert "not partitioned by it" in problems(outcome)[0]
 
 
 def test_two_values_in_a_path_are_refused() -> None:

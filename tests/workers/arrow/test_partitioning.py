@@ -14,10 +14,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyiceberg_core import transform as core
 
-from committer.errors import InvalidMetadataError, UnsupportedError
+from committer.errors import InvalidMetadataError, PublishError, UnsupportedError
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec
 from committer.iceberg.values.single_value import parse_json_value
-from committer.iceberg.values.transforms import IDENTITY, VOID, bucket_hash, parse_transform
+from committer.iceberg.values.transforms import (
+    IDENTITY,
+    VOID,
+    Transform,
+    bucket_hash,
+    parse_transform,
+)
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import (
     BinaryType,
@@ -34,6 +40,7 @@ from committer.iceberg.values.types import (
     UUIDType,
 )
 from tests.support.builders.fixtures import vectors
+from tests.support.iceberg.extremes import CASES, EXTREMES
 from tests.support.workers.tables import optional, schema, struct
 from workers.arrow.arrow_schema import arrow_schema
 from workers.arrow.arrow_types import arrow_type
@@ -84,6 +91,38 @@ def parsed(kind: IcebergType, value: object) -> object:
     if isinstance(kind, FloatType | DoubleType) and isinstance(value, str):
         return float(value)
     return None if value is None else parse_json_value(kind, value)
+
+
+@pytest.mark.parametrize(("kind", "transform"), CASES, ids=str)
+def test_columns_and_values_agree_at_the_ends_of_each_type(
+    kind: IcebergType, transform: Transform
+) -> None:
+    """Also about what wraps around."""
+    values = [None, *EXTREMES[kind]]
+    found = transformed(str(transform), kind, to_array(values, kind))
+    assert found == [transform.apply(kind, value) for value in values]
+
+
+def test_hours_beyond_32_bits_wrap_around_as_iceberg_java_s_do() -> None:
+    hours = [2**31 - 1, 2**31, -(2**31) - 1]
+    times = to_array([hour * 3_600_000_000 for hour in hours], TimestampType())
+    assert transformed("hour", TimestampType(), times) == [2**31 - 1, -(2**31), 2**31 - 1]
+
+
+def test_a_decimal_that_needs_another_digit_is_refused_with_its_row_s_value() -> None:
+    table = schema(optional(7, "price", DecimalType(4, 2)))
+    partitioner = bind_partitioner(spec((7, "p", "truncate[50]")), table, arrow_schema(table))
+    array = to_array(
+        [Decimal("1.00"), None, Decimal("-99.99"), Decimal("99.99")], DecimalType(4, 2)
+    )
+    batch = pa.RecordBatch.from_arrays([array], schema=arrow_schema(table))
+    assert len(list(partitioner.split(batch.slice(0, 2)))) == 2
+    message = (
+        r"column price has the value -99.99, which partition field p \(truncate\[50\]\) rounds"
+        r" down to -100.00: a decimal\(4, 2\) cannot hold that"
+    )
+    with pytest.raises(PublishError, match=message):
+        list(partitioner.split(batch))
 
 
 def test_every_transform_of_the_vectors_gives_the_reference_s_result() -> None:
