@@ -126,8 +126,8 @@ DISK = (
     Mutant(
         "stuck_thread_keeps_the_process",
         "committer/service/process/startup.py",
-        "    end_by(drain_timeout_s + CLOSING_S_MAX)\n",
-        "",
+        "stop, partial(end_by, settings.service.drain_timeout_s + CLOSING_S_MAX)",
+        "stop",
         ("tests/service/process/test_last_exit.py -k begins",),
     ),
     # --- Names and keys ---

@@ -17,13 +17,14 @@ import importlib.util
 import os
 import platform
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from committer.errors import SettingsError
 from committer.extras import install_hint
@@ -36,7 +37,9 @@ from committer.settings.default_places import SOCKET, socket_url
 _SOCKET_BYTES_MAX = 103  # the smallest `sun_path` of the systems we know, without the final NUL
 _POLL_S = 0.02
 _POLLS_MAX = 1_500
-_STOP_S_MAX = 10.0
+# Both are less than the time that the process has to close.
+_STOP_S_MAX = 2.0
+_KILL_S_MAX = 1.0
 _LOOK_S = 1.0
 _REVIVE_S_MAX = 60.0
 # A server that ran this long has started: its end begins a new series of back-offs.
@@ -75,16 +78,31 @@ class RedisServer:
         return log_tail
 
     def stop(self) -> None:
-        """Stop the server if we started it; what it holds is on disk. Idempotent."""
+        """Stop the server if we started it; what it holds is on disk. Idempotent.
+
+        One that was stopped (SIGSTOP) gets the signal once it continues; one that does not end in
+        time is killed: its doorbells are never the truth.
+        """
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
-            try:
-                self.process.wait(_STOP_S_MAX)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            self.process.send_signal(signal.SIGCONT)
+            if not self._has_ended(_STOP_S_MAX):
+                self.kill()
+                self._has_ended(_KILL_S_MAX)
         if self.claim is not None:
             self.claim.close()
+
+    def kill(self) -> None:
+        """Kill the server if we started it and it runs, without waiting for its end."""
+        if self.process is not None:
+            self.process.kill()
+
+    def _has_ended(self, timeout_s: float) -> bool:
+        try:
+            cast(subprocess.Popen[bytes], self.process).wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
 
 def start_redis_server(folder: Path, *, binary: Path | None = None) -> RedisServer:

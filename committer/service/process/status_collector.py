@@ -26,6 +26,7 @@ from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Sample
+from committer.service.telemetry.log_stream import dropped_lines
 from committer.service.telemetry.metrics import NO_TABLE, Metrics, TableBacklog
 
 # Fields of a table's status, and the metrics that they are.
@@ -107,6 +108,7 @@ class StatusCollector:
     def _look(self) -> None:
         """Bring the metrics of what is so now up to date."""
         self.metrics.show_health(self.health.is_ready, self.health.conditions)
+        self.metrics.show_log(dropped_lines())
         work = self._process.work
         if work is None:
             self.metrics.show_backlog(None, ())

@@ -29,7 +29,7 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 class Serving:
-    """One process; `log` is what it has written to stderr."""
+    """One process; `log` is what it has written to stderr, if that is no descriptor of a test."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Serving:
         *,
         options: Sequence[str] = (),
         port: int | None = None,
+        stderr: int | None = None,
     ) -> None:
         self.port = port or free_port()
         self._log = home / "serve.log"
@@ -54,7 +55,7 @@ class Serving:
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=log,
+                stderr=log if stderr is None else stderr,
             )
 
     @property
@@ -68,6 +69,11 @@ class Serving:
                 return bool(answer.status == 200)
         except (URLError, OSError):
             return False
+
+    def ask(self, path: str) -> bytes:
+        """Return the body of an endpoint's answer."""
+        with urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=DEADLINE_S) as answer:
+            return bytes(answer.read())
 
     def wait_until_ready(self) -> None:
         wait_until(self.is_ready, "it is ready")
@@ -85,9 +91,10 @@ def serving(
     *,
     options: Sequence[str] = (),
     port: int | None = None,
+    stderr: int | None = None,
 ) -> Iterator[Serving]:
     """Start a process, and kill it at the end, if it still runs."""
-    running = Serving(home, settings, options=options, port=port)
+    running = Serving(home, settings, options=options, port=port, stderr=stderr)
     try:
         yield running
     finally:
