@@ -32,6 +32,7 @@ def serve(
     import asyncio
     from functools import partial
 
+    from committer.place_threads import PlaceLoop
     from committer.service.process.composition import make_home, start_private_queue
     from committer.service.process.last_exit import end_by
     from committer.service.process.startup import serve as run_service
@@ -54,8 +55,8 @@ def serve(
     opened = partial(_is_open, settings)
     end = partial(end_by, before=server.kill) if server else end_by
     try:
-        with explained(settings):
-            asyncio.run(run_service(settings, told, opened=opened, queue_server=server, end_by=end))
+        with explained(settings), asyncio.Runner(loop_factory=PlaceLoop) as runner:
+            runner.run(run_service(settings, told, opened=opened, queue_server=server, end_by=end))
     finally:
         told.outlive_loop()
         if server is not None:

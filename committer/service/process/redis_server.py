@@ -28,6 +28,7 @@ from typing import IO, cast
 
 from committer.errors import SettingsError
 from committer.extras import install_hint
+from committer.place_threads import NoAnswerError, PlaceThreads
 from committer.ports.world import World
 from committer.private_files import make_private_file, make_private_folder
 from committer.service.process.child_process import ends_with_parent
@@ -49,6 +50,14 @@ _LOG_LINES_MAX = 5
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The death of a server: its lock, which is ours now, and the end of its log."""
+
+    lock: IO[str]
+    log_tail: str
+
+
 @dataclass(slots=True)
 class RedisServer:
     """A running server. `process` is None where another process started it. `binary`: None for the
@@ -68,14 +77,26 @@ class RedisServer:
 
         Does not wait until it answers: clients ask again. Errors: as `start_redis_server`.
         """
+        died = self.look()
+        return None if died is None else self.restart(died)
+
+    def look(self) -> Died | None:
+        """Return the death of the server; None while it lives. May be called by any thread: the
+        folder may be on a mount that does not answer.
+        """
         if self.process is not None:
             self.process.poll()
-        with (self.folder / "server.lock").open("a+") as lock:
-            if not _try_lock(lock):
-                return None
-            log_tail = _log_tail(self.folder)
-            self.process = _spawn(self.binary, self.folder, lock)
-        return log_tail
+        lock = (self.folder / "server.lock").open("a+")
+        if _try_lock(lock):
+            return Died(lock, _log_tail(self.folder))
+        lock.close()
+        return None
+
+    def restart(self, died: Died) -> str:
+        """Start the server again; return the end of its log. Call it on the thread that lasts."""
+        with died.lock:
+            self.process = _spawn(self.binary, self.folder, died.lock)
+        return died.log_tail
 
     def stop(self) -> None:
         """Stop the server if we started it; what it holds is on disk. Idempotent.
@@ -149,10 +170,14 @@ async def keep_running(server: RedisServer, world: World) -> None:
     Call it on the loop of the thread that started the server. Runs until it is canceled.
     """
     failures, looked_s = 0, world.monotonic_s()
+    threads = PlaceThreads("folder of the private queue", threads_max=1)
     while True:
         await world.sleep(min(_REVIVE_S_MAX, _LOOK_S * 2**failures))
         try:
-            error_text = server.revive()
+            died = await threads.run(str(server.folder), server.look)
+            error_text = None if died is None else server.restart(died)
+        except NoAnswerError:
+            continue  # the place has a condition of its own
         except (SettingsError, OSError) as error:
             error_text = str(error)
         now_s = world.monotonic_s()

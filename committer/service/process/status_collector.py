@@ -12,6 +12,7 @@ from heapq import nsmallest
 from importlib.metadata import version
 from typing import Protocol
 
+from committer.place_threads import unanswered
 from committer.service.process.process_wiring import WorkWiring
 from committer.service.process.status_model import (
     InboxStatus,
@@ -107,6 +108,9 @@ class StatusCollector:
 
     def _look(self) -> None:
         """Bring the metrics of what is so now up to date."""
+        places = unanswered()
+        self.health.show_unanswered(places)
+        self.metrics.show_hung(sum(place.hung for place in places))
         self.metrics.show_health(self.health.is_ready, self.health.conditions)
         self.metrics.show_log(dropped_lines())
         work = self._process.work

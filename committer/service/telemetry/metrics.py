@@ -247,6 +247,10 @@ class Metrics:
         for component in conditions:
             self.instruments.component_degraded.labels(component).set(1)
 
+    def show_hung(self, calls: int) -> None:
+        """Show how many calls hold a thread and make no progress."""
+        self.instruments.hung_calls.set(calls)
+
     def show_log(self, dropped_lines: int) -> None:
         """Count the lines of the log that were dropped since the process started."""
         self.instruments.log_dropped.inc(dropped_lines - self._dropped_lines)

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
+from committer.place_threads import PlaceThreads
 from committer.ports.storage import NewObject
 from committer.storage.disk.local import LocalStorage
 from committer.storage.disk.local_files import local_path
@@ -102,13 +102,13 @@ async def test_a_group_is_one_job_of_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs: list[object] = []
-    submit = ThreadPoolExecutor.submit
+    submit = PlaceThreads.submit
 
     def counting(self, job, /, *arguments, **named):  # type: ignore[no-untyped-def]
         jobs.append(job)
         return submit(self, job, *arguments, **named)
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", counting)
+    monkeypatch.setattr(PlaceThreads, "submit", counting)
     storage = LocalStorage()
     await storage.create([NewObject(f"{tmp_path}/{number}", b"x") for number in range(200)])
     assert len(jobs) == 1
