@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from committer.errors import StorageUnavailableError
 from committer.group_commit import GroupCommit, finish_all
-from committer.place_threads import NoAnswerError, PlaceThreads, caller
+from committer.place_threads import ANSWER_S, NoAnswerError, PlaceThreads, caller
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo
 from committer.storage.disk import durable_writes, local_files
@@ -65,13 +65,23 @@ class LocalStorage:
     above the innermost after `quiet_s` without use. Elsewhere empty folders stay: this adapter
     removes no other folder. Others may write to these folders, so below them no link is followed. A
     folder itself may be a link.
+
+    `answer_s`: a call without progress for so long is `StorageUnavailableError`; it may take effect
+    later all the same.
     """
 
-    def __init__(self, *, prune_below: Sequence[str] = (), quiet_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        *,
+        prune_below: Sequence[str] = (),
+        quiet_s: float = 60.0,
+        answer_s: float = ANSWER_S,
+    ) -> None:
         roots = [local_files.local_name(folder) for folder in prune_below]
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
         self._roots = self._emptied.roots
         self._first_writes = FirstWrites()
+        self._answer_s = answer_s
         self._places: dict[str, _Place] = {}
 
     async def get(
@@ -172,7 +182,7 @@ class LocalStorage:
             if len(self._places) >= _PLACES_MAX:
                 self._forget_idle()
             threads_max = _INBOX_THREADS_MAX if name == _INBOX else _THREADS_MAX
-            threads = PlaceThreads(name, threads_max=threads_max)
+            threads = PlaceThreads(name, threads_max=threads_max, answer_s=self._answer_s)
             creates = GroupCommit[Sequence[NewObject], None](
                 partial(self._create_groups, name), lanes=_CREATING_JOBS_MAX
             )
