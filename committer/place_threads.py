@@ -6,8 +6,8 @@ one without a bound:
 
 * A call without progress for `NAMED_S` is listed by `unanswered`, until it returns.
 * A call without progress for `answer_s` fails with `NoAnswerError`. It may still take effect.
-* While every thread of a place is in such a call, further calls fail at once, and those that wait
-  for a thread, too: nothing of them is begun.
+* While every thread of a place is in such a call, those that wait for a thread fail within a
+  second: nothing of them is begun.
 
 A thread ends after a while without a call. One thread of the process looks at the calls under way.
 """
@@ -116,9 +116,6 @@ class PlaceThreads(Executor):
         with self._changed:
             if self._is_closed:
                 raise RuntimeError(f"the threads of `{self.place}` are closed")
-            if self._all_hang(_now_s()):
-                self._refuse(call)
-                return call.future
             self._waiting.append(call)
             if not self._is_watched:
                 self._is_watched = True

@@ -20,12 +20,14 @@ from committer.ports.queue import Doorbell
 from committer.request.request_format import EncodedRequest, line_digest
 from committer.service.process.composition import Parts
 from tests.support.builders.request_builders import build_request
+from tests.support.cli import serving as processes
 from tests.support.cli.commands import Frazil
-from tests.support.cli.serving import REPOSITORY, Serving, serving, wait_until
+from tests.support.cli.serving import REPOSITORY, Serving, serving
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(300)]
 
 WITHOUT_QUEUE = {"FRAZIL_QUEUE__URL": "none", "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "1"}
+wait_until = partial(processes.wait_until, deadline_s=120.0)
 SCHEMA = ("--schema", "id long, name string, n int")
 
 

@@ -147,8 +147,8 @@ DISK = (
     Mutant(
         "calls_behind_a_place_that_hangs_wait_for_a_thread",
         "committer/place_threads.py",
-        "            if self._all_hang(_now_s()):\n                self._refuse(call)\n",
-        "            if False:\n                self._refuse(call)\n",
+        "            if self._all_hang(now_s):\n",
+        "            if False:\n",
         ("tests/test_place_threads.py -k at_once",),
     ),
     Mutant(

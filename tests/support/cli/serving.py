@@ -20,11 +20,11 @@ DEADLINE_S = 30.0
 _POLL_S = 0.02
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = DEADLINE_S) -> None:
     """Poll: a process gives no notice when it is done."""
-    end_s = time.monotonic() + DEADLINE_S
+    end_s = time.monotonic() + deadline_s
     while not condition():
-        assert time.monotonic() < end_s, f"waited {DEADLINE_S} s until {what}"
+        assert time.monotonic() < end_s, f"waited {deadline_s} s until {what}"
         time.sleep(_POLL_S)
 
 
@@ -81,7 +81,7 @@ class Serving:
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal; the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(DEADLINE_S)
+        return self.process.wait(4 * DEADLINE_S)
 
 
 @contextmanager
