@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT from the first line of the program until an event loop hears them.
+"""SIGTERM and SIGINT from the first line of the program until its end.
 
 The first process of a container gets no signal that it does not handle: the kernel drops it. So a
 handler is there before anything that takes time, imports included: this module has hardly any. It
@@ -14,6 +14,7 @@ import signal
 TYPE_CHECKING = False  # without `typing`, which is large
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
     from types import FrameType
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -42,30 +43,58 @@ def _end(number: int, _: FrameType | None) -> None:
 
 
 class StopRequest:
-    """Remembers that the process was told to end, until there is a loop, and behind it."""
+    """Hears both signals in a thread of its own, whatever the main thread and its loop are doing;
+    remembers them until there is a loop, and ignores them after it.
+    """
 
     def __init__(self) -> None:
+        import threading  # too large to be imported before the handlers are there
+
+        self._lock = threading.Lock()
         self._is_made = False
+        self._act: Callable[[], None] | None = None
+        heard, sent = os.pipe()
+        os.set_blocking(sent, False)
+        # Written to by the handler in C, which needs neither the interpreter nor the main thread.
+        signal.set_wakeup_fd(sent, warn_on_full_buffer=False)
         for number in STOP_SIGNALS:
-            signal.signal(number, self._make)
+            signal.signal(number, _heard_by_thread)
+        threading.Thread(
+            target=self._listen, args=(heard,), name="stop-signals", daemon=True
+        ).start()
 
-    def _make(self, _: int, __: FrameType | None) -> None:
-        self._is_made = True
+    def _listen(self, heard: int) -> None:
+        while number := os.read(heard, 1):
+            if number[0] in STOP_SIGNALS:
+                with self._lock:
+                    self._is_made = True
+                    if self._act is not None:
+                        self._act()
 
-    def set_on(self, stop: asyncio.Event) -> None:
-        """Set the event of the running loop when told to end, at once where that has happened."""
-        from asyncio import (
-            get_running_loop,
-        )  # too large to be imported before the handlers are there
+    def set_on(self, stop: asyncio.Event, arm: Callable[[], None] = lambda: None) -> None:
+        """Set the event of the running loop when told to end, at once where that has happened.
+
+        `arm` is called before, in the thread that heard the signal: it limits the time that the
+        loop has to end.
+        """
+        from asyncio import get_running_loop
 
         loop = get_running_loop()
-        for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, stop.set)
-        # After the handlers: no signal falls in between.
-        if self._is_made:
-            stop.set()
+
+        def end() -> None:
+            arm()
+            loop.call_soon_threadsafe(stop.set)
+
+        with self._lock:
+            self._act = end
+            if self._is_made:
+                end()
 
     def outlive_loop(self) -> None:
         """Ignore further signals: the process is about to end, with the code it has earned."""
-        for number in STOP_SIGNALS:
-            signal.signal(number, self._make)
+        with self._lock:
+            self._act = None
+
+
+def _heard_by_thread(_: int, __: FrameType | None) -> None:
+    pass

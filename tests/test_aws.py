@@ -190,7 +190,9 @@ async def calls_of(url: str) -> AsyncIterator[dict[str, Callable[[], Awaitable[A
     dynamodb = await open_client("dynamodb", options)
 
     async def get() -> bytes:
-        return await read_body((await s3.get_object(Bucket="bucket", Key="key"))["Body"])
+        answer = await s3.get_object(Bucket="bucket", Key="key")
+        size_bytes = answer["ContentLength"]
+        return await read_body(answer["Body"], size_bytes=size_bytes, read_timeout_s=20.0)
 
     try:
         yield {
@@ -330,6 +332,56 @@ async def test_a_server_that_takes_no_body_is_not_waited_for_for_ever(
     server.close()
     assert not surely_not_applied(caught.value)
     assert is_passing(caught.value)
+
+
+@pytest.mark.parametrize("service", ["s3", "dynamodb"])
+async def test_an_answer_that_trickles_without_end_has_a_time_that_its_size_allows(
+    monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    monkeypatch.setattr(aws, "_BYTES_A_SECOND_MIN", 1e12)
+
+    ended = asyncio.Event()
+    tasks: list[asyncio.Task[None] | None] = []
+
+    async def trickle(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tasks.append(asyncio.current_task())
+        head = b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\nETag: x\r\n\r\n"
+        writer.write(head)
+        with suppress(OSError):
+            while not ended.is_set():
+                writer.write(b".")
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        writer.close()
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    options = AwsOptions(region="x", endpoint_url=url, addressing_style="path", read_timeout_s=1.0)
+
+    async def read() -> None:
+        if service == "s3":
+            async with closing_client(await open_client("s3", options)) as client:
+                answer = await client.get_object(Bucket="bucket", Key="key")
+                await read_body(answer["Body"], size_bytes=1_000_000, read_timeout_s=1.0)
+        else:
+            async with closing_client(await open_client("dynamodb", options)) as client:
+                await client.get_item(TableName="table", Key={})
+
+    # Between two bytes there is always less than the limit: only that of the whole ends it.
+    with pytest.raises(AWS_ERRORS) as caught:
+        await asyncio.wait_for(read(), 600.0)
+    ended.set()
+    await asyncio.gather(*(task for task in tasks if task))
+    server.close()
+    assert is_passing(caught.value)
+
+
+@asynccontextmanager
+async def closing_client(client: Any) -> AsyncIterator[Any]:
+    try:
+        yield client
+    finally:
+        await close_client(client)
 
 
 def no_questions(params: Any) -> None:

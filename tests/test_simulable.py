@@ -28,6 +28,8 @@ EDGES = {
     "service/checks/check_worker.py": {"ctypes", "os", "pathlib", "resource", "signal", "sys"},
     "service/process/child_process.py": {"os", "sys"},
     "service/telemetry/json_stderr.py": {"io", "os", "sys", "threading"},
+    # A thread writes the log.
+    "service/telemetry/log_stream.py": {"io", "os", "select", "sys", "threading"},
     # The end of a process that is stuck in the machine.
     "service/process/last_exit.py": {"os", "threading", "time"},
     "service/telemetry/log.py": {"sys"},

@@ -316,6 +316,15 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 _quantiles("frazil_loop_lag_seconds"),
             ),
             Panel(
+                "Hung calls",
+                "Calls without progress, and lines of the log that were dropped per second.",
+                "short",
+                (
+                    (f"sum(frazil_hung_calls{_JOB})", "hung calls"),
+                    (_rate("frazil_log_dropped_lines_total", "job", _JOB), "dropped lines"),
+                ),
+            ),
+            Panel(
                 "CPU",
                 "Cores.",
                 "short",

@@ -48,6 +48,8 @@ AwsService = Literal["s3", "dynamodb", "glue", "s3tables"]
 _SMALL_BYTES = 256 * 1024
 # The least throughput of a connection, even of one of many on a slow line.
 _BYTES_A_SECOND_MIN = 64 * 1024
+# The size of an answer that is read with its head: an item, a page of a listing, a table.
+_ANSWER_BYTES_MAX = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +190,11 @@ class _SendsOnce(AIOHTTPSession):
         except aiohttp.ClientError as error:
             raise boto.ConnectionClosedError(endpoint_url=request.url, error=error) from error
 
-    def _sent_s_max(self, request: Any) -> float | None:
+    def _sent_s_max(self, request: Any) -> float:
+        """Return the time for a request and its answer, without the body where that is a stream."""
         size_bytes = int(request.headers.get("Content-Length") or 0)
-        if request.stream_output or not size_bytes:
-            return None
+        if not request.stream_output:
+            size_bytes += _ANSWER_BYTES_MAX
         waits_s: float = self._timeout.sock_connect + self._timeout.sock_read  # type: ignore[attr-defined]
         return waits_s + size_bytes / _BYTES_A_SECOND_MIN
 
@@ -277,14 +280,18 @@ async def close_client(client: AwsClient) -> None:
     await client.__aexit__(None, None, None)
 
 
-async def read_body(body: StreamingBody) -> bytes:
-    """Read an answer's bytes to the end and check them: length, and checksum if one was sent.
+async def read_body(body: StreamingBody, *, size_bytes: int, read_timeout_s: float) -> bytes:
+    """Read an answer's bytes to the end and check them: length, and checksum if one was sent. It
+    has a time that its size allows, however the bytes trickle.
 
     Errors: those of `AWS_ERRORS` only.
     """
     try:
-        async with body as stream:
-            content: bytes = await stream.read()
-            return content
+        async with asyncio.timeout(read_timeout_s + size_bytes / _BYTES_A_SECOND_MIN):
+            async with body as stream:
+                content: bytes = await stream.read()
+                return content
+    except TimeoutError as error:
+        raise boto.ResponseStreamingError(error=error) from error
     except aiohttp.ClientError as error:
         raise boto.ResponseStreamingError(error=error) from error

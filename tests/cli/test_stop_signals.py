@@ -168,7 +168,7 @@ def test_ctrl_c_while_it_starts_ends_it_without_a_trace(tmp_path: Path) -> None:
 
 
 _BETWEEN = """
-import asyncio, os, signal
+import asyncio, os, signal, time
 from committer.stop_signals import StopRequest
 
 async def work():
@@ -179,6 +179,8 @@ async def work():
 
 told = StopRequest()
 os.kill(os.getpid(), signal.SIGTERM)
+while not told._is_made:
+    time.sleep(0.001)
 asyncio.run(work())
 told.outlive_loop()
 os.kill(os.getpid(), signal.SIGTERM)

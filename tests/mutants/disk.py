@@ -126,9 +126,44 @@ DISK = (
     Mutant(
         "stuck_thread_keeps_the_process",
         "committer/service/process/startup.py",
-        "    end_by(drain_timeout_s + CLOSING_S_MAX)\n",
-        "",
+        "stop, partial(end_by, settings.service.drain_timeout_s + CLOSING_S_MAX)",
+        "stop",
         ("tests/service/process/test_last_exit.py -k begins",),
+    ),
+    Mutant(
+        "tables_share_the_threads_of_one_place",
+        "committer/storage/disk/local.py",
+        'return f"files of {caller.get()}" if caller.get() else "files"',
+        'return "files"',
+        ("tests/storage/disk/test_local.py -k threads_of_their",),
+    ),
+    Mutant(
+        "place_that_hangs_is_waited_for_without_a_bound",
+        "committer/place_threads.py",
+        "if now_s - call.moved_s >= self._answer_s and not call.future.done():",
+        "if False:",
+        ("tests/test_place_threads.py -k in_time",),
+    ),
+    Mutant(
+        "calls_behind_a_place_that_hangs_wait_for_a_thread",
+        "committer/place_threads.py",
+        "            if self._all_hang(now_s):\n",
+        "            if False:\n",
+        ("tests/test_place_threads.py -k at_once",),
+    ),
+    Mutant(
+        "step_of_a_long_call_is_no_progress",
+        "committer/place_threads.py",
+        "        call.moved_s = _now_s()\n\n\ndef _now_s",
+        "        pass\n\n\ndef _now_s",
+        ("tests/test_place_threads.py -k progress",),
+    ),
+    Mutant(
+        "body_that_trickles_is_read_for_ever",
+        "committer/storage/http/http_client.py",
+        "limit.reschedule(self._body_until_s(response.content_length))",
+        "limit.reschedule(None)",
+        ("tests/storage/http/test_http_client.py -k trickles",),
     ),
     # --- Names and keys ---
     Mutant(

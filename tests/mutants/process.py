@@ -31,7 +31,7 @@ PROCESS = (
     Mutant(
         "signal_between_handler_and_loop_is_lost",
         "committer/stop_signals.py",
-        "        if self._is_made:\n            stop.set()\n",
+        "            if self._is_made:\n                end()\n",
         "",
         ("tests/cli/test_stop_signals.py -k between",),
     ),
@@ -42,7 +42,28 @@ PROCESS = (
         "timeout=None",
         ("tests/service/process/test_service.py",),
     ),
+    Mutant(
+        "stuck_loop_hears_no_signal",
+        "committer/stop_signals.py",
+        "            arm()\n            loop.call_soon_threadsafe(stop.set)\n",
+        "            loop.call_soon_threadsafe(lambda: (arm(), stop.set()))\n",
+        ("tests/service/process/test_stuck_loop.py",),
+    ),
     # --- The log ---
+    Mutant(
+        "log_that_is_not_read_holds_the_loop",
+        "committer/cli/committers/serve.py",
+        "    write_in_background()\n",
+        "",
+        ("tests/cli/test_waits.py -k log",),
+    ),
+    Mutant(
+        "lines_that_were_dropped_are_not_reported",
+        "committer/service/telemetry/log_stream.py",
+        "            if dropped:\n                self.report(dropped)\n",
+        "",
+        ("tests/service/telemetry/test_log_stream.py -k full",),
+    ),
     Mutant(
         "libraries_write_past_the_log",
         "committer/service/telemetry/log.py",

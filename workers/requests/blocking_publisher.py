@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from committer.errors import FrazilError
+from committer.place_threads import PlaceLoop
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
@@ -36,7 +37,7 @@ class BlockingPublisher:
 
     def __init__(self, settings: WorkerSettings) -> None:
         self._tables = open_tables(settings)
-        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._runner = asyncio.Runner(loop_factory=PlaceLoop)
         self._connections: Connections | None = None
 
     def now_ms(self) -> int:

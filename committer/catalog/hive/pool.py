@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from committer.catalog.hive.thrift_connection import Connection, LostAnswerError, MetastoreError
 from committer.catalog.hive.thrift_values import Struct, text, texts
 from committer.errors import CatalogUnavailableError, SettingsError
+from committer.place_threads import NoAnswerError, PlaceThreads
 
 _PORT = 9083
 _CONNECTIONS_MAX = 8
 _CONNECT_S_MAX = 10.0
+# Names of servers are looked up by the system, which has limits of its own.
+_LOOK_UP_S_MAX = 30.0
 
 
 class ConnectionPool:
@@ -35,7 +37,10 @@ class ConnectionPool:
         self._answer_s_max = answer_s_max
         self._idle: list[Connection] = []
         self._lock = threading.Lock()
-        self._executor = ThreadPoolExecutor(_CONNECTIONS_MAX, thread_name_prefix="hive-catalog")
+        call_s_max = 2 * answer_s_max + (_CONNECT_S_MAX + _LOOK_UP_S_MAX) * len(self._servers)
+        self._threads = PlaceThreads(
+            "metastore of the catalog", threads_max=_CONNECTIONS_MAX, answer_s=call_s_max
+        )
 
     async def call(self, name: str, arguments: Struct, *, fresh: bool = False) -> Struct:
         """Send a call once. `fresh`: on a connection of its own.
@@ -43,13 +48,15 @@ class ConnectionPool:
         Errors: `CatalogUnavailableError` where no metastore can be reached, so that nothing was
         sent; `MetastoreError`; `LostAnswerError`.
         """
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._executor, lambda: self._call(name, arguments, fresh)
-        )
+        try:
+            return await self._threads.run(name, lambda: self._call(name, arguments, fresh))
+        except NoAnswerError as error:
+            if error.is_begun:
+                raise LostAnswerError(str(error)) from error
+            raise CatalogUnavailableError(str(error)) from error
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._executor.shutdown)
+        await asyncio.to_thread(self._threads.shutdown)
         while self._idle:
             self._idle.pop().close()
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Literal, TypeVar
 
@@ -48,6 +47,7 @@ from committer.errors import (
     CatalogUnavailableError,
     InvalidMetadataError,
 )
+from committer.place_threads import NoAnswerError, PlaceThreads
 from committer.ports.catalog_capabilities import CatalogCapabilities
 from committer.ports.pointer_swap import (
     Committed,
@@ -82,7 +82,7 @@ class SqlCatalog(PointerCatalog):
         self,
         *,
         engine: Engine,
-        executor: ThreadPoolExecutor,
+        executor: PlaceThreads,
         statements: Statements,
         storage: Storage,
     ) -> None:
@@ -129,7 +129,7 @@ class SqlCatalog(PointerCatalog):
         create: bool = True,
     ) -> SqlCatalog:
         """Open a catalog as `open`, on an engine that `sql_engine.open_engine` built."""
-        executor = ThreadPoolExecutor(threads(engine), thread_name_prefix="sql-catalog")
+        executor = PlaceThreads("database of the catalog", threads_max=threads(engine))
         with_type = schema_version == "V1"
         try:
             has_type = await _hop(
@@ -151,7 +151,7 @@ class SqlCatalog(PointerCatalog):
         return rows[0]
 
     async def swap(self, swap: Swap) -> SwapAnswer:
-        match await _hop(self._executor, lambda: self._swap((swap,))):
+        match await self._send_swaps((swap,)):
             case GroupCommitted((table,)):
                 return Committed(table)
             case Rejected() | Unknown() as answer:
@@ -161,7 +161,15 @@ class SqlCatalog(PointerCatalog):
 
     async def swap_together(self, swaps: Sequence[Swap]) -> GroupAnswer:
         require_group(swaps, self.capabilities)
-        return await _hop(self._executor, lambda: self._swap(swaps))
+        return await self._send_swaps(swaps)
+
+    async def _send_swaps(self, swaps: Sequence[Swap]) -> GroupAnswer:
+        try:
+            return await self._executor.run("swap", lambda: self._swap(swaps))
+        except NoAnswerError as error:
+            if error.is_begun:
+                return Unknown(str(error))
+            raise CatalogUnavailableError(str(error)) from error
 
     def _swap(self, swaps: Sequence[Swap]) -> GroupAnswer:
         commit_sent = False
@@ -326,14 +334,22 @@ class SqlCatalog(PointerCatalog):
             raise frazil_error(error) from error
 
 
-async def _hop(executor: ThreadPoolExecutor, work: Callable[[], _T]) -> _T:
-    return await asyncio.get_running_loop().run_in_executor(executor, work)
+async def _hop(executor: PlaceThreads, work: Callable[[], _T]) -> _T:
+    """Work in a thread. Errors: also `CatalogUnavailableError` where it takes too long, although it
+    may take effect.
+    """
+    try:
+        return await executor.run("call", work)
+    except NoAnswerError as error:
+        raise CatalogUnavailableError(str(error)) from error
 
 
-async def _release(engine: Engine, executor: ThreadPoolExecutor) -> None:
-    # `dispose` runs here and not in the executor, so that a second call finds nothing to do.
+async def _release(engine: Engine, executor: PlaceThreads) -> None:
+    # `dispose` runs here and not in the executor, so that a second call finds nothing to do. Beside
+    # a call that hangs it would hang, too.
     await asyncio.to_thread(executor.shutdown)
-    engine.dispose()
+    if executor.is_idle:
+        engine.dispose()
 
 
 def _row(identifier: TableIdentifier) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,10 +32,12 @@ def serve(
     import asyncio
     from functools import partial
 
+    from committer.place_threads import PlaceLoop
     from committer.service.process.composition import make_home, start_private_queue
     from committer.service.process.last_exit import end_by
     from committer.service.process.startup import serve as run_service
     from committer.service.telemetry.log import configure_logs
+    from committer.service.telemetry.log_stream import write_in_background
     from committer.stop_signals import StopRequest, end_at_once
 
     end_at_once()  # nothing is in flight before the loop, and a queue server ends with the process
@@ -42,6 +45,7 @@ def serve(
         os.environ["FRAZIL_HOME"] = str(home.absolute())  # also the place of the settings file
     service = {} if port is None else {"service": {"http_port": port}}
     settings = read_settings(catalog=catalog, **service)
+    write_in_background()
     configure_logs(settings.service.log_format, settings.service.log_level)
     # From the main thread and before the loop: the server ends with the thread that started it.
     with explained(settings):
@@ -49,11 +53,10 @@ def serve(
         server = start_private_queue(settings)
     told = StopRequest()
     opened = partial(_is_open, settings)
+    end = partial(end_by, before=server.kill) if server else end_by
     try:
-        with explained(settings):
-            asyncio.run(
-                run_service(settings, told, opened=opened, queue_server=server, end_by=end_by)
-            )
+        with explained(settings), asyncio.Runner(loop_factory=PlaceLoop) as runner:
+            runner.run(run_service(settings, told, opened=opened, queue_server=server, end_by=end))
     finally:
         told.outlive_loop()
         if server is not None:
@@ -71,7 +74,7 @@ def _is_open(settings: Settings) -> None:
 def _say_where_things_are(settings: Settings) -> None:
     """Say where things are, to people only: a program that reads the log gets events."""
     if settings.service.log_format == "console":
-        typer.echo(_where_things_are(settings), err=True)
+        sys.stderr.write(f"{_where_things_are(settings)}\n")
 
 
 def _where_things_are(settings: Settings) -> str:

@@ -7,6 +7,7 @@ alone. The inbox is listed by the reconciler, which says how that went.
 from __future__ import annotations
 
 from committer.errors import FrazilError, InvalidMetadataError, NoSuchTableError
+from committer.place_threads import caller
 from committer.ports.catalog import Catalog
 from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.health import Health
@@ -21,6 +22,7 @@ async def keep_asking(catalog: Catalog, health: Health) -> None:
     """Keep the condition `catalog` up to date until canceled: ask more often while there is no
     answer. The start has just asked.
     """
+    caller.set("the catalog")  # of this task
     interval_s = INTERVAL_S
     while True:
         await health.world.sleep(interval_s)

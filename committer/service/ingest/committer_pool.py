@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 
+from committer.place_threads import caller
 from committer.ports.queue import shard_of
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
@@ -117,6 +118,7 @@ class TableCommitters:
         """Run a table's committer until it is idle;
         run it again if a request arrives while it ends.
         """
+        caller.set(f"table {table.identifier}")  # of this task, and of those that it starts
         try:
             await table.run()
             while table.waiting and not table.is_stopping:

@@ -17,16 +17,18 @@ import importlib.util
 import os
 import platform
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from committer.errors import SettingsError
 from committer.extras import install_hint
+from committer.place_threads import NoAnswerError, PlaceThreads
 from committer.ports.world import World
 from committer.private_files import make_private_file, make_private_folder
 from committer.service.process.child_process import ends_with_parent
@@ -36,7 +38,9 @@ from committer.settings.default_places import SOCKET, socket_url
 _SOCKET_BYTES_MAX = 103  # the smallest `sun_path` of the systems we know, without the final NUL
 _POLL_S = 0.02
 _POLLS_MAX = 1_500
-_STOP_S_MAX = 10.0
+# Both are less than the time that the process has to close.
+_STOP_S_MAX = 2.0
+_KILL_S_MAX = 1.0
 _LOOK_S = 1.0
 _REVIVE_S_MAX = 60.0
 # A server that ran this long has started: its end begins a new series of back-offs.
@@ -44,6 +48,14 @@ _LASTED_S = 300.0
 _LOG_LINES_MAX = 5
 
 _MACHINES = {"amd64": "x86_64", "arm64": "aarch64"}
+
+
+@dataclass(frozen=True, slots=True)
+class Died:
+    """The death of a server: its lock, which is ours now, and the end of its log."""
+
+    lock: IO[str]
+    log_tail: str
 
 
 @dataclass(slots=True)
@@ -65,26 +77,53 @@ class RedisServer:
 
         Does not wait until it answers: clients ask again. Errors: as `start_redis_server`.
         """
+        died = self.look()
+        return None if died is None else self.restart(died)
+
+    def look(self) -> Died | None:
+        """Return the death of the server; None while it lives. May be called by any thread: the
+        folder may be on a mount that does not answer.
+        """
         if self.process is not None:
             self.process.poll()
-        with (self.folder / "server.lock").open("a+") as lock:
-            if not _try_lock(lock):
-                return None
-            log_tail = _log_tail(self.folder)
-            self.process = _spawn(self.binary, self.folder, lock)
-        return log_tail
+        lock = (self.folder / "server.lock").open("a+")
+        if _try_lock(lock):
+            return Died(lock, _log_tail(self.folder))
+        lock.close()
+        return None
+
+    def restart(self, died: Died) -> str:
+        """Start the server again; return the end of its log. Call it on the thread that lasts."""
+        with died.lock:
+            self.process = _spawn(self.binary, self.folder, died.lock)
+        return died.log_tail
 
     def stop(self) -> None:
-        """Stop the server if we started it; what it holds is on disk. Idempotent."""
+        """Stop the server if we started it; what it holds is on disk. Idempotent.
+
+        One that was stopped (SIGSTOP) gets the signal once it continues; one that does not end in
+        time is killed: its doorbells are never the truth.
+        """
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
-            try:
-                self.process.wait(_STOP_S_MAX)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+            self.process.send_signal(signal.SIGCONT)
+            if not self._has_ended(_STOP_S_MAX):
+                self.kill()
+                self._has_ended(_KILL_S_MAX)
         if self.claim is not None:
             self.claim.close()
+
+    def kill(self) -> None:
+        """Kill the server if we started it and it runs, without waiting for its end."""
+        if self.process is not None:
+            self.process.kill()
+
+    def _has_ended(self, timeout_s: float) -> bool:
+        try:
+            cast(subprocess.Popen[bytes], self.process).wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
 
 def start_redis_server(folder: Path, *, binary: Path | None = None) -> RedisServer:
@@ -131,10 +170,14 @@ async def keep_running(server: RedisServer, world: World) -> None:
     Call it on the loop of the thread that started the server. Runs until it is canceled.
     """
     failures, looked_s = 0, world.monotonic_s()
+    threads = PlaceThreads("folder of the private queue", threads_max=1)
     while True:
         await world.sleep(min(_REVIVE_S_MAX, _LOOK_S * 2**failures))
         try:
-            error_text = server.revive()
+            died = await threads.run(str(server.folder), server.look)
+            error_text = None if died is None else server.restart(died)
+        except NoAnswerError:
+            continue  # the place has a condition of its own
         except (SettingsError, OSError) as error:
             error_text = str(error)
         now_s = world.monotonic_s()

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from committer.errors import StorageUnavailableError, TransientError
+from committer.place_threads import unanswered
 from committer.plan.scheduling.backoff import retry_s
 from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks
@@ -56,8 +57,7 @@ class Service:
         is a bug and comes as it is.
         """
         async with asyncio.TaskGroup() as tasks:
-            beating = self.health.beat(self.metrics.loop_was_late)
-            heart = tasks.create_task(beating, name="heartbeat")
+            heart = tasks.create_task(self.health.beat(self._note_beat), name="heartbeat")
             await self._probe(catalog, stop)
             if stop.is_set():
                 heart.cancel()
@@ -79,6 +79,10 @@ class Service:
             settler.cancel()
             heart.cancel()
         log.info("service.stopped")
+
+    def _note_beat(self, late_s: float) -> None:
+        self.metrics.loop_was_late(late_s)
+        self.health.show_unanswered(unanswered())
 
     def _probes(self, catalog: Catalog) -> list[Coroutine[object, object, None]]:
         """Return the loops that look at what the process depends on."""
@@ -134,11 +138,21 @@ class Service:
             shards.cancel()
             room.abandon()
             tables.abandon()
-            await self._shards.abandon()
+            await self._release_in_time()
+
+    async def _release_in_time(self) -> None:
+        """Release shards, if the server answers in the time that is left to close."""
+        try:
+            async with asyncio.timeout(RELEASE_S_MAX):
+                await self._shards.abandon()
+        except TimeoutError:
+            log.info("shards.release_failed", error=f"no answer for {RELEASE_S_MAX:g} s")
 
 
 T = TypeVar("T")
 
+# How long the release of shards may take after the drain: less than the time to close.
+RELEASE_S_MAX = 1.0
 # How long a question of the start may go on behind the stop.
 CUT_OFF_S = 5.0
 

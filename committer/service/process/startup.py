@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
+from functools import partial
 
 from committer.errors import FrazilError, SettingsError
 from committer.ports.catalog import Catalog
@@ -45,16 +46,16 @@ async def serve(
     queue_server: RedisServer | None = None,
     end_by: Callable[[float], None] = lambda _: None,
 ) -> None:
-    """Run until told to stop. `opened` is called once the port and the catalog are open, `end_by`
-    with the seconds that are left, once the service is to end: a thread may be stuck. A private
-    queue server is started again if it dies.
+    """Run until told to stop. `opened` is called once the port and the catalog are open. `end_by`
+    is called with the seconds that are left, once the service is to end, by the thread that has
+    heard the signal: the loop, or a thread, may be stuck. A private queue server is started again
+    if it dies.
 
     Errors: `FrazilError`, also from inside the tasks.
     """
     stop = asyncio.Event()
-    told.set_on(stop)
+    told.set_on(stop, partial(end_by, settings.service.drain_timeout_s + CLOSING_S_MAX))
     parts = open_request_parts(settings)
-    ending = asyncio.create_task(_end_in_time(stop, settings.service.drain_timeout_s, end_by))
     try:
         async with kept_running(queue_server, parts.world):
             await serve_parts(parts, stop, opened=opened)
@@ -65,7 +66,6 @@ async def serve(
         raise first_error(expected) from group
     finally:
         end_by(CLOSING_S_MAX)
-        ending.cancel()
         await parts.close()
 
 
@@ -80,13 +80,6 @@ async def kept_running(server: RedisServer | None, world: World) -> AsyncIterato
             keeper.cancel()
             with suppress(asyncio.CancelledError):
                 await keeper
-
-
-async def _end_in_time(
-    stop: asyncio.Event, drain_timeout_s: float, end_by: Callable[[float], None]
-) -> None:
-    await stop.wait()
-    end_by(drain_timeout_s + CLOSING_S_MAX)
 
 
 async def serve_parts(

@@ -12,6 +12,7 @@ from heapq import nsmallest
 from importlib.metadata import version
 from typing import Protocol
 
+from committer.place_threads import unanswered
 from committer.service.process.process_wiring import WorkWiring
 from committer.service.process.status_model import (
     InboxStatus,
@@ -26,6 +27,7 @@ from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Sample
+from committer.service.telemetry.log_stream import dropped_lines
 from committer.service.telemetry.metrics import NO_TABLE, Metrics, TableBacklog
 
 # Fields of a table's status, and the metrics that they are.
@@ -106,7 +108,11 @@ class StatusCollector:
 
     def _look(self) -> None:
         """Bring the metrics of what is so now up to date."""
+        places = unanswered()
+        self.health.show_unanswered(places)
+        self.metrics.show_hung(sum(place.hung for place in places))
         self.metrics.show_health(self.health.is_ready, self.health.conditions)
+        self.metrics.show_log(dropped_lines())
         work = self._process.work
         if work is None:
             self.metrics.show_backlog(None, ())

@@ -7,10 +7,11 @@ release that repairs a table must not wait for that table.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from committer.place_threads import Unanswered
 from committer.ports.world import World
 from committer.service.telemetry.log import log
 
@@ -31,6 +32,7 @@ class Health:
 
     world: World
     conditions: dict[str, str] = field(default_factory=dict)
+    _unanswered: set[str] = field(default_factory=set)
     phase: Phase = "starting"
     last_beat_s: float | None = None
 
@@ -70,6 +72,23 @@ class Health:
         """Clear a component's condition, and log it if there was one."""
         if self.healthy(component):
             log.info(f"{component}.recovered")
+
+    def show_unanswered(self, places: Sequence[Unanswered]) -> None:
+        """Set a condition for each place that does not answer, and clear those of all others."""
+        for place in self._unanswered - {one.place for one in places}:
+            self._unanswered.discard(place)
+            if self.healthy(place):
+                log.info("place.recovered", place=place)
+        for one in places:
+            self._unanswered.add(one.place)
+            if self.degraded(one.place, str(one)):
+                log.warning(
+                    "place.unanswered",
+                    place=one.place,
+                    what=one.what,
+                    hung=one.hung,
+                    calls=one.calls,
+                )
 
     async def beat(self, report_late_s: Callable[[float], None]) -> None:
         """Beat until canceled, and report how much too late each beat was."""

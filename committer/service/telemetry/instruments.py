@@ -128,6 +128,17 @@ class Instruments:
             _LOOP_BUCKETS,
         )
 
+        self.hung_calls = self._gauge(
+            "frazil_hung_calls",
+            "Calls of local files or a database that have made no progress for 5 s. Each holds a"
+            " thread; `/status` names the places.",
+        )
+        self.log_dropped = self._counter(
+            "frazil_log_dropped_lines_total",
+            "Lines of the log that were dropped, because the reader of stderr took them too slowly"
+            " or not at all. Commits never wait for the log.",
+        )
+
     def _make_lag(self) -> None:
         self.lag = self._gauge(
             "frazil_lag_seconds",

@@ -14,6 +14,7 @@ from structlog.typing import FilteringBoundLogger, Processor
 
 from committer.service.telemetry.json_stderr import speak_json
 from committer.service.telemetry.library_logs import take_over_logging
+from committer.service.telemetry.log_stream import report_dropped
 
 log: FilteringBoundLogger = structlog.get_logger("frazil")
 
@@ -37,9 +38,15 @@ def configure_logs(log_format: Literal["console", "json"], level: str) -> None:
             *rendered,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(stream),
+        # One write for a line: those of several threads stay whole.
+        logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
+    report_dropped(_dropped)
+
+
+def _dropped(lines: int) -> None:
+    log.warning("log.dropped", lines=lines)
 
 
 def _console() -> Processor:

@@ -86,6 +86,7 @@ class Metrics:
         self.instruments = Instruments()
         self._swapped: set[TableIdentifier] = set()
         self._foreign: dict[str, set[str]] = {}
+        self._dropped_lines = 0
         for where in PLACES:
             self.instruments.internal_errors.labels(where)
         for cause in WORKER_ENDS:
@@ -253,6 +254,15 @@ class Metrics:
         self.instruments.component_degraded.clear()
         for component in conditions:
             self.instruments.component_degraded.labels(component).set(1)
+
+    def show_hung(self, calls: int) -> None:
+        """Show how many calls hold a thread and make no progress."""
+        self.instruments.hung_calls.set(calls)
+
+    def show_log(self, dropped_lines: int) -> None:
+        """Count the lines of the log that were dropped since the process started."""
+        self.instruments.log_dropped.inc(dropped_lines - self._dropped_lines)
+        self._dropped_lines = dropped_lines
 
     def loop_was_late(self, late_s: float) -> None:
         """Observe how many seconds too late the heartbeat woke up."""

@@ -37,6 +37,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
+from committer.place_threads import progressed
 from committer.ports.storage import NewObject
 from committer.private_files import mode_below
 from committer.storage.disk.empty_folders import EmptyFolders
@@ -98,10 +99,12 @@ def _create_some(
         with _noting(number, errors) as goes_on:
             if goes_on:
                 staged.append((number, _stage(created.location, created.content, roots)))
+                progressed()
     for number, item in staged:
         with _noting(number, errors) as goes_on, explained(item.location):
             if goes_on:
                 os.fsync(item.descriptor)
+                progressed()
     for number, item in staged:
         with _noting(number, errors) as goes_on:
             if goes_on:
@@ -181,6 +184,7 @@ def _sync_folders(item: _Staged, synced: set[str]) -> None:
     for folder in item.folders:
         if folder not in synced:
             _sync_folder(item.location, folder)
+            progressed()
             synced.add(folder)
 
 
@@ -230,6 +234,7 @@ def _write(descriptor: int, content: bytes) -> None:
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
+        progressed()
 
 
 def _stamp(descriptor: int, after_ns: int) -> None:
@@ -341,6 +346,7 @@ def _checksum_path(path: str) -> str:
 
 def _unlink(location: str, path: str, roots: Sequence[str]) -> bool:
     """Delete a file; False if there is no such folder, or a link above it that is not followed."""
+    progressed()
     try:
         with explained(location), looked_up(path, roots) as (name, folder, _):
             try:

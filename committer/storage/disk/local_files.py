@@ -21,6 +21,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
+from committer.place_threads import progressed
 from committer.ports.skips import SkipKind
 from committer.ports.storage import ObjectInfo, require_size
 
@@ -130,6 +131,7 @@ def _read(descriptor: int, offset: int, wanted: int) -> bytes:
         descriptor, wanted - sum(map(len, parts)), offset + sum(map(len, parts))
     ):
         parts.append(part)
+        progressed()
     return b"".join(parts)
 
 

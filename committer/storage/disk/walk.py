@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, NotFoundError
+from committer.place_threads import progressed
 from committer.ports.skips import SkipKind, Skips
 from committer.ports.storage import ObjectInfo
 from committer.storage.disk.local_files import (
@@ -132,6 +133,7 @@ class _Walk:
             levels[-1].entries = iter(self._entries(folder, base))
             while levels:
                 level = levels[-1]
+                progressed()
                 found = next(level.entries, None)
                 if found is None:
                     os.close(levels.pop().folder)

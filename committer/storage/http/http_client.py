@@ -21,6 +21,8 @@ from committer.storage.repeated_calls import Failure
 
 # The least throughput of a connection, even of one of many on a slow line.
 _BYTES_A_SECOND_MIN = 64 * 1024
+# The size of an answer that does not say how large it is: a page of a listing, a refusal.
+_UNKNOWN_BYTES_MAX = 4 * 1024 * 1024
 _BRIEF_CHARS_MAX = 300
 _REFUSAL_BYTES_MAX = 64 * 1024
 
@@ -137,23 +139,22 @@ class HttpClient:
         self._proxies = HttpProxies()
 
     async def send(self, request: HttpRequest) -> HttpAnswer:
-        """Send a request once, and read the answer to its end.
+        """Send a request once, and read the answer to its end: each in a time that its size allows,
+        however the bytes trickle.
 
         Errors: `NoAnswerError`; those of `request.check`. A refusal is an answer.
         """
         limits = self._limits
         waits_s = limits.connect_timeout_s + limits.read_timeout_s
-        # Reading has no limit in all: without a byte for `read_timeout_s` it ends.
-        sent_s_max = waits_s + len(request.body) / _BYTES_A_SECOND_MIN if request.body else None
         try:
-            async with asyncio.timeout(sent_s_max):
-                return await self._send(request)
+            async with asyncio.timeout(waits_s + len(request.body) / _BYTES_A_SECOND_MIN) as limit:
+                return await self._send(request, limit)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NotSentError(_words(error)) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise NoAnswerError(_words(error)) from error
 
-    async def _send(self, request: HttpRequest) -> HttpAnswer:
+    async def _send(self, request: HttpRequest, limit: asyncio.Timeout) -> HttpAnswer:
         async with self._session.request(
             request.method,
             URL(request.url, encoded=True),
@@ -163,11 +164,18 @@ class HttpClient:
             proxy=self._proxies.of(request.url),
         ) as response:
             headers = {name.lower(): text for name, text in response.headers.items()}
+            limit.reschedule(self._body_until_s(response.content_length))
             if response.status >= 300:
                 return HttpAnswer(response.status, headers, await _start_of(response.content))
             if request.check is not None:
                 request.check(HttpAnswer(response.status, headers, b""))
             return HttpAnswer(response.status, headers, await response.read())
+
+    def _body_until_s(self, size_bytes: int | None) -> float:
+        """Return when a body that begins now has to be there, on the loop's clock."""
+        size_bytes = _UNKNOWN_BYTES_MAX if size_bytes is None else size_bytes
+        now_s = asyncio.get_running_loop().time()
+        return now_s + self._limits.read_timeout_s + size_bytes / _BYTES_A_SECOND_MIN
 
     async def close(self) -> None:
         await self._session.close()

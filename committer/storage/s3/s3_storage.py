@@ -184,7 +184,11 @@ async def _get(client: S3Client, at: ObjectLocation, part: ReadRange) -> bytes:
     except ObjectTooLargeError:
         answer["Body"].close()
         raise
-    return await read_body(answer["Body"])
+    return await read_body(
+        answer["Body"],
+        size_bytes=answer["ContentLength"],
+        read_timeout_s=client.meta.config.read_timeout,  # type: ignore[attr-defined]  # of its own
+    )
 
 
 def _whole_size(answer: GetObjectOutputTypeDef) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import fcntl
 import os
@@ -9,8 +10,8 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports.storage import NewObject
+from committer.place_threads import PlaceThreads, caller
+from committer.ports.storage import NewObject, create_or_equal
 from committer.storage.disk.local import LocalStorage
 from committer.storage.disk.local_files import local_path
 
@@ -102,13 +104,13 @@ async def test_a_group_is_one_job_of_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs: list[object] = []
-    submit = ThreadPoolExecutor.submit
+    submit = PlaceThreads.submit
 
     def counting(self, job, /, *arguments, **named):  # type: ignore[no-untyped-def]
         jobs.append(job)
         return submit(self, job, *arguments, **named)
 
-    monkeypatch.setattr(ThreadPoolExecutor, "submit", counting)
+    monkeypatch.setattr(PlaceThreads, "submit", counting)
     storage = LocalStorage()
     await storage.create([NewObject(f"{tmp_path}/{number}", b"x") for number in range(200)])
     assert len(jobs) == 1
@@ -440,4 +442,56 @@ async def test_the_checksums_that_hadoop_writes_go_with_their_file(tmp_path: Pat
     # Where requests are there are none, and nothing is looked for.
     await storage.delete([str(inbox / "below" / "v1.json")])
     assert (inbox / "below" / ".v1.json.crc").exists()
+    await storage.close()
+
+
+# --- A disk that does not answer -----------------------------------------------------------------
+
+
+async def test_a_create_on_a_disk_that_hangs_fails_in_time_and_may_be_repeated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, real = threading.Event(), os.fsync
+
+    def fsync(descriptor: int) -> None:
+        opened.wait()
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    storage = LocalStorage(answer_s=0.0)
+    created = NewObject(f"{tmp_path}/object", b"content")
+    with pytest.raises(StorageUnavailableError, match=r"files: `.*/object` gave no answer"):
+        await asyncio.wait_for(storage.create((created,)), 600.0)
+    opened.set()
+    patient = LocalStorage()
+    await create_or_equal(patient, created)
+    assert await patient.get(created.location) == b"content"
+    await storage.close()
+    await patient.close()
+
+
+async def test_each_table_and_the_inbox_have_threads_of_their_own(tmp_path: Path) -> None:
+    storage = LocalStorage(prune_below=(f"{tmp_path}/requests",))
+
+    async def threads_of(name: str, location: str) -> str:
+        caller.set(name)
+        await storage.create((NewObject(location, b"content"),))
+        return storage._name(location)
+
+    tasks = [
+        asyncio.create_task(threads_of(name, f"{tmp_path}/{path}"))
+        for name, path in (
+            ("table db.a", "a/metadata/1"),
+            ("table db.b", "b/metadata/1"),
+            ("table db.b", "requests/inbox/1"),
+            ("", "c/metadata/1"),
+        )
+    ]
+    assert await asyncio.gather(*tasks) == [
+        "files of table db.a",
+        "files of table db.b",
+        "files of the inbox",
+        "files",
+    ]
+    assert len(storage._places) == 4
     await storage.close()

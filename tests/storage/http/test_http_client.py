@@ -101,6 +101,29 @@ async def test_a_refusal_is_read_to_its_end_though_it_comes_in_pieces(
         await storage.head("gs://bucket/a")
 
 
+async def test_a_body_that_trickles_without_end_has_a_time_that_its_size_allows() -> None:
+    async def trickle(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Content-Length": "10000"})
+        await answer.prepare(request)
+        while not request.transport.is_closing():  # type: ignore[union-attr]  # it is connected
+            await answer.write(b".")
+            await asyncio.sleep(0.01)
+        return answer
+
+    app = web.Application()
+    app.router.add_get("/", trickle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    client = HttpClient(HttpLimits(read_timeout_s=1.0))
+    url = f"http://127.0.0.1:{runner.addresses[0][1]}/"
+    # Between two bytes there is always less than the limit: only that of the whole ends it.
+    with pytest.raises(NoAnswerError, match="TimeoutError"):
+        await asyncio.wait_for(client.send(HttpRequest("GET", url)), 600.0)
+    await client.close()
+    await runner.cleanup()
+
+
 async def test_a_url_that_is_not_valid_is_not_shown() -> None:
     client = HttpClient(HttpLimits())
     with pytest.raises(NoAnswerError, match="not valid") as caught:

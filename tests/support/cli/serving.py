@@ -20,16 +20,16 @@ DEADLINE_S = 30.0
 _POLL_S = 0.02
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
+def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float = DEADLINE_S) -> None:
     """Poll: a process gives no notice when it is done."""
-    end_s = time.monotonic() + DEADLINE_S
+    end_s = time.monotonic() + deadline_s
     while not condition():
-        assert time.monotonic() < end_s, f"waited {DEADLINE_S} s until {what}"
+        assert time.monotonic() < end_s, f"waited {deadline_s} s until {what}"
         time.sleep(_POLL_S)
 
 
 class Serving:
-    """One process; `log` is what it has written to stderr."""
+    """One process; `log` is what it has written to stderr, if that is no descriptor of a test."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Serving:
         *,
         options: Sequence[str] = (),
         port: int | None = None,
+        stderr: int | None = None,
     ) -> None:
         self.port = port or free_port()
         self._log = home / "serve.log"
@@ -54,7 +55,7 @@ class Serving:
                 },
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=log,
+                stderr=log if stderr is None else stderr,
             )
 
     @property
@@ -69,13 +70,18 @@ class Serving:
         except (URLError, OSError):
             return False
 
+    def ask(self, path: str) -> bytes:
+        """Return the body of an endpoint's answer."""
+        with urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=DEADLINE_S) as answer:
+            return bytes(answer.read())
+
     def wait_until_ready(self) -> None:
         wait_until(self.is_ready, "it is ready")
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal; the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(DEADLINE_S)
+        return self.process.wait(4 * DEADLINE_S)
 
 
 @contextmanager
@@ -85,9 +91,10 @@ def serving(
     *,
     options: Sequence[str] = (),
     port: int | None = None,
+    stderr: int | None = None,
 ) -> Iterator[Serving]:
     """Start a process, and kill it at the end, if it still runs."""
-    running = Serving(home, settings, options=options, port=port)
+    running = Serving(home, settings, options=options, port=port, stderr=stderr)
     try:
         yield running
     finally:
