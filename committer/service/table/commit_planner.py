@@ -19,7 +19,7 @@ from committer.plan.batch.batch import (
     prepare_manifests,
     snapshot_id_from,
 )
-from committer.plan.batch.request_check import CheckedRequest
+from committer.plan.batch.request_check import ENTRY_BYTES, CheckedRequest
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.alter_commit import plan_alter_commit, table_to_write
 from committer.plan.commit.commit import CommitPlan, NeedsObjects, Planning, plan_commit
@@ -33,7 +33,7 @@ from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.tasks.plan_reads import PlanReads
 from committer.service.tasks.recent_objects import TableObjects
-from committer.service.tasks.steps import off_loop_if_large
+from committer.service.tasks.steps import OFF_LOOP_BYTES, off_loop_if_large
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
@@ -42,14 +42,24 @@ from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 _VERSION = version("frazil")
 
 
-# An entry takes some 40 µs to decode and to write anew, however few bytes it was deflated to.
-_ENTRY_BYTES = 512
+# Each commit writes the rows of its manifest list and the history of its metadata, some 0.3 µs for
+# each: a table of ten thousand of them takes milliseconds.
+_LISTED_BYTES = 64
 
 
 def weight_bytes(rows: Iterable[ManifestFile]) -> int:
     """Return what decoding these manifests counts as: their bytes, or their entries if these are
-    more. Manifests of ten thousand files may take no more than 200 KiB."""
-    return sum(max(row.manifest_length, _ENTRY_BYTES * (row.live_files_count or 0)) for row in rows)
+    more. Manifests of ten thousand files may take no more than 200 KiB. One whose row does not
+    count its entries may hold any number of them."""
+    return sum(map(_row_weight_bytes, rows))
+
+
+def _row_weight_bytes(row: ManifestFile) -> int:
+    if row.live_files_count is None:
+        return OFF_LOOP_BYTES
+    return max(
+        row.manifest_length, ENTRY_BYTES * (row.live_files_count + (row.deleted_files_count or 0))
+    )
 
 
 class PlanCrashedError(Exception):
@@ -82,10 +92,10 @@ class CommitPlanner:
         """Make a batch of these steps, with its manifests. Errors: `PlanCrashedError`."""
         named = tuple(Step(requests, self._new_snapshot_id(state)) for requests in steps)
         batch = Batch(named, self.world.uuid())
-        size_bytes = sum(one.size_bytes for one in batch.requests)
+        weight = sum(one.weight_bytes for one in batch.requests)
         try:
             metadata = table_to_write(batch, state.metadata, now_ms=self.world.now_ms())
-            prepared = await off_loop_if_large(size_bytes, prepare_manifests, batch, metadata)
+            prepared = await off_loop_if_large(weight, prepare_manifests, batch, metadata)
         except Exception as error:  # isolates the request that our own bug trips over
             raise self._crashed(batch.requests, error) from error
         return batch, prepared
@@ -138,10 +148,16 @@ class CommitPlanner:
         return PlanReads(self.identifier, self.storage, self.objects.use() if looks else None)
 
     def _weight_bytes(self, batch: Batch, state: TableState, reads: PlanReads) -> int:
-        """Return how many bytes a plan may decode: an append looks into what it asked for alone."""
-        if reads.recent is None:
-            return reads.size_bytes
-        return reads.size_bytes + weight_bytes(state.head_rows(batch.branch))
+        """Return what a plan counts as: what it writes anew with each commit, and what it may
+        decode. An append looks into what it asked for alone: a list of any number of rows, which
+        took longer to read than a thread takes to begin."""
+        if reads.read:
+            return OFF_LOOP_BYTES
+        metadata, head = state.metadata, state.metadata.branch_head(batch.branch)
+        rows = 0 if head is None else len(state.heads.get(head.snapshot_id, ()))
+        written = rows + len(metadata.snapshots) + len(metadata.properties)
+        decoded = 0 if reads.recent is None else weight_bytes(state.head_rows(batch.branch))
+        return _LISTED_BYTES * written + decoded
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:
         log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))
