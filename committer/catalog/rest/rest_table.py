@@ -80,6 +80,13 @@ def etag_in(answer: Answer) -> str:
     return etag if len(etag) <= _ETAG_CHARS_MAX and is_header_text(etag) else ""
 
 
+async def read_location(answer: Answer) -> str | None:
+    """Return the metadata file that an answer with a table names; None where it names none."""
+    if len(answer.content) < _READ_AT_ONCE_BYTES:
+        return location_in(answer)
+    return await asyncio.to_thread(location_in, answer)
+
+
 def location_in(answer: Answer) -> str | None:
     """Return the metadata file that an answer names; None where it names none."""
     return _file_in(answer.json())

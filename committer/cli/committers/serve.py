@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from committer.settings.service_settings import Settings
 
 
-# A thread that computes keeps the interpreter so long before the event loop gets it, at each of the
-# loop's steps. Python's own 5 ms make ten steps take 70 ms beside one such thread, and 600 ms beside
-# six; this makes it 20 and 90 ms, and such threads a few percent slower.
+# A thread that computes keeps the interpreter so long before the event loop gets it, at each of
+# the loop's steps. With Python's own 5 ms ten steps take 70 ms while one such thread computes, and
+# 600 ms while six do; with this 20 and 90 ms, and such threads are a few percent slower.
 SWITCH_INTERVAL_S = 0.0005
 
 

@@ -49,6 +49,7 @@ from committer.iceberg.schema.sort_order import (
 )
 from committer.iceberg.values.fragments import Fragments, json_list
 from committer.iceberg.values.json_reader import Reader
+from committer.iceberg.values.json_text import load_json
 
 __all__ = [
     "TableMetadata",
@@ -72,8 +73,8 @@ def parse_table_metadata(content: bytes) -> TableMetadata:
     Errors: `InvalidMetadataError`; `UnsupportedError` for a format version above 3.
     """
     try:
-        json_value = orjson.loads(unzip_metadata(content))
-    except orjson.JSONDecodeError as error:
+        json_value = load_json(unzip_metadata(content))
+    except ValueError as error:
         raise InvalidMetadataError(f"expected a metadata file as JSON: {error}") from error
     return parse_table_metadata_json(json_value)
 

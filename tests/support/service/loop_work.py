@@ -16,7 +16,7 @@ class LoopWork:
     """Calls of some functions: those of the step at hand, and the most that a step has had."""
 
     def __init__(self, functions: tuple[Callable[..., Any], ...]) -> None:
-        self._codes = frozenset(one.__code__ for one in functions)  # type: ignore[attr-defined]
+        self._codes = frozenset(one.__code__ for one in functions)
         self._calls = 0
         self.most = 0
 
