@@ -5,12 +5,11 @@ An exception while planning is our bug: it is counted and logged, and must not s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from committer.errors import FrazilError
-from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.ledger_entry import property_key
 from committer.plan.batch.batch import (
     Batch,
@@ -19,7 +18,7 @@ from committer.plan.batch.batch import (
     prepare_manifests,
     snapshot_id_from,
 )
-from committer.plan.batch.request_check import ENTRY_BYTES, CheckedRequest
+from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.cleanup.maintenance import Upkeep
 from committer.plan.commit.alter_commit import plan_alter_commit, table_to_write
 from committer.plan.commit.commit import CommitPlan, NeedsObjects, Planning, plan_commit
@@ -33,33 +32,18 @@ from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.tasks.plan_reads import PlanReads
 from committer.service.tasks.recent_objects import TableObjects
-from committer.service.tasks.steps import OFF_LOOP_BYTES, off_loop_if_large
+from committer.service.tasks.steps import (
+    LISTED_BYTES,
+    OFF_LOOP_BYTES,
+    off_loop_if_large,
+    weight_bytes,
+)
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 
 # In the summary of each snapshot.
 _VERSION = version("frazil")
-
-
-# Each commit writes the rows of its manifest list and the history of its metadata, some 0.3 µs for
-# each: a table of ten thousand of them takes milliseconds.
-_LISTED_BYTES = 64
-
-
-def weight_bytes(rows: Iterable[ManifestFile]) -> int:
-    """Return what decoding these manifests counts as: their bytes, or their entries if these are
-    more. Manifests of ten thousand files may take no more than 200 KiB. One whose row does not
-    count its entries may hold any number of them."""
-    return sum(map(_row_weight_bytes, rows))
-
-
-def _row_weight_bytes(row: ManifestFile) -> int:
-    if row.live_files_count is None:
-        return OFF_LOOP_BYTES
-    return max(
-        row.manifest_length, ENTRY_BYTES * (row.live_files_count + (row.deleted_files_count or 0))
-    )
 
 
 class PlanCrashedError(Exception):
@@ -153,11 +137,10 @@ class CommitPlanner:
         took longer to read than a thread takes to begin."""
         if reads.read:
             return OFF_LOOP_BYTES
-        metadata, head = state.metadata, state.metadata.branch_head(batch.branch)
-        rows = 0 if head is None else len(state.heads.get(head.snapshot_id, ()))
+        metadata, rows = state.metadata, state.listed_count(batch.branch)
         written = rows + len(metadata.snapshots) + len(metadata.properties)
         decoded = 0 if reads.recent is None else weight_bytes(state.head_rows(batch.branch))
-        return _LISTED_BYTES * written + decoded
+        return LISTED_BYTES * written + decoded
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:
         log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))
