@@ -23,6 +23,7 @@ from committer.iceberg.metadata.table_metadata import (
     parse_table_metadata_json,
     print_table_metadata,
 )
+from committer.iceberg.values.json_text import load_json
 from committer.ports.pointer_swap import DIGEST_PREFIX, LoadedTable
 from committer.request.table_identifier import TableIdentifier
 
@@ -100,7 +101,5 @@ def _file_in(found: Mapping[str, Any]) -> str | None:
 
 
 def _digest(metadata: TableMetadata) -> str:
-    content = orjson.dumps(
-        orjson.loads(print_table_metadata(metadata)), option=orjson.OPT_SORT_KEYS
-    )
+    content = orjson.dumps(load_json(print_table_metadata(metadata)), option=orjson.OPT_SORT_KEYS)
     return f"{DIGEST_PREFIX}{blake2b(content, digest_size=16).hexdigest()}"

@@ -35,6 +35,7 @@ from committer.service.tasks.recent_objects import TableObjects
 from committer.service.tasks.steps import (
     LISTED_BYTES,
     OFF_LOOP_BYTES,
+    history_bytes,
     off_loop_if_large,
     weight_bytes,
 )
@@ -137,10 +138,9 @@ class CommitPlanner:
         took longer to read than a thread takes to begin."""
         if reads.read:
             return OFF_LOOP_BYTES
-        metadata, rows = state.metadata, state.listed_count(batch.branch)
-        written = rows + len(metadata.snapshots) + len(metadata.properties)
+        listed = LISTED_BYTES * state.listed_count(batch.branch)
         decoded = 0 if reads.recent is None else weight_bytes(state.head_rows(batch.branch))
-        return LISTED_BYTES * written + decoded
+        return listed + history_bytes(state.metadata) + decoded
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:
         log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))

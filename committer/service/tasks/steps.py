@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 from committer.errors import AlreadyExistsError, FrazilError, InvariantError
 from committer.group_commit import finish_all
 from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.batch.request_check import ENTRY_BYTES
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import GroupAnswer, Swap, SwapAnswer, Unknown
@@ -73,6 +74,11 @@ async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:
         await finish_all(create_or_equal(storage, created) for created in objects)
     except AlreadyExistsError as error:
         raise InvariantError(f"a name of ours is taken by something else: {error}") from error
+
+
+def history_bytes(metadata: TableMetadata) -> int:
+    """Return what writing or looking through a table's metadata counts as."""
+    return LISTED_BYTES * (len(metadata.snapshots) + len(metadata.properties))
 
 
 def weight_bytes(rows: Iterable[ManifestFile]) -> int:

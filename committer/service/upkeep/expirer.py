@@ -44,7 +44,7 @@ from committer.request.commit_request import CommitRequest
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.inbox_lookup import InboxLookup
 from committer.service.requests.pending import Waiting
-from committer.service.tasks.steps import LISTED_BYTES, OFF_LOOP_BYTES, off_loop_if_large
+from committer.service.tasks.steps import OFF_LOOP_BYTES, history_bytes, off_loop_if_large
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
@@ -132,14 +132,15 @@ class Expirer:
             self._look_at_s = now_s + LOOK_INTERVAL_S
             self._look_at_snapshots = snapshots + LOOK_SNAPSHOTS
             # Of very many snapshots that takes too long for the loop: `work` looks.
-            self._is_look_due = _looking_bytes(state) >= OFF_LOOP_BYTES
+            self._is_look_due = history_bytes(state.metadata) >= OFF_LOOP_BYTES
             self._found = None if self._is_look_due else self._due(state, self._needed())
         # Not the first question: on many tables every commit leaves a metadata file to delete.
         is_unfinished = self._gone or self._void or self._fallen or not self._is_resumed
         return self._found is not None or self._is_look_due or bool(is_unfinished)
 
     async def _look(self, state: TableState, needed: Needed) -> ExpiredSnapshots | None:
-        return await off_loop_if_large(_looking_bytes(state), self._due, state, needed)
+        weight = history_bytes(state.metadata)
+        return await off_loop_if_large(weight, self._due, state, needed)
 
     def _due(self, state: TableState, needed: Needed) -> ExpiredSnapshots | None:
         return due_expiry(
@@ -330,11 +331,6 @@ class Expirer:
             manifests=len(found.manifests),
             manifest_lists=len(found.manifest_lists),
         )
-
-
-def _looking_bytes(state: TableState) -> int:
-    """Return what a look at all snapshots counts as, for `off_loop_if_large`."""
-    return LISTED_BYTES * len(state.metadata.snapshots)
 
 
 def _why_not(entry: ExpiryEntry, metadata: TableMetadata) -> str | None:

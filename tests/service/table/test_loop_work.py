@@ -10,6 +10,7 @@ from dataclasses import replace
 from io import BytesIO
 
 import fastavro
+import orjson
 import pytest
 
 from committer.iceberg.entry.data_file import DataFileContent
@@ -20,6 +21,7 @@ from committer.iceberg.manifest.manifest_list import (
     encode_manifest_file,
     encode_manifest_list,
 )
+from committer.iceberg.metadata.snapshot import Snapshot, parse_snapshot
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest, InlineManifest
 from committer.service.tasks.steps import OFF_LOOP_BYTES
@@ -38,6 +40,7 @@ from tests.support.service.service_harness import ServiceHarness
 ENTRIES = 450
 REQUESTS = 4
 ROWS = 3_000
+SNAPSHOTS = 5_000
 STEP_ENTRIES_MAX = 600
 
 
@@ -123,6 +126,31 @@ async def test_a_manifest_list_of_many_rows_is_decoded_off_the_loop_however_well
     assert head is not None
     assert head.manifest_list is not None
     assert len(decode_manifest_list(await harness.storage.get(head.manifest_list)).rows) > ROWS
+
+
+@pytest.mark.thorough
+async def test_a_long_history_is_read_and_printed_off_the_loop() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    storage, location = harness.storage.inner, table.metadata_location
+    document = orjson.loads(await storage.get(location))
+    document["snapshots"] = [
+        {
+            "snapshot-id": number,
+            "sequence-number": number,
+            "timestamp-ms": document["last-updated-ms"],
+            "summary": {"operation": "append"},
+            "manifest-list": f"{location}/snap-{number}.avro",
+        }
+        for number in range(1, SNAPSHOTS + 1)
+    ]
+    document["last-sequence-number"] = SNAPSHOTS
+    etag = (await storage.head(location)).etag
+    await storage.replace(location, orjson.dumps(document), etag=etag)
+    with loop_work(parse_snapshot, Snapshot._to_json) as work:
+        await land(harness, [build_request(table, producer="first")])
+    assert work.most <= STEP_ENTRIES_MAX
+    assert len((await harness.load()).snapshots) == SNAPSHOTS + 1
 
 
 async def write_rows(harness: ServiceHarness, count: int) -> None:
