@@ -22,9 +22,11 @@ from committer.iceberg.manifest.manifest_list import (
     encode_manifest_list,
 )
 from committer.iceberg.metadata.snapshot import Snapshot, parse_snapshot
+from committer.plan.cleanup import expiry, merge_selection
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest, InlineManifest
 from committer.service.tasks.steps import OFF_LOOP_BYTES
+from committer.table_defaults import EXPIRE_PROPERTY
 from tests.support.builders.request_builders import (
     SYNC,
     build_file,
@@ -39,7 +41,7 @@ from tests.support.service.service_harness import ServiceHarness
 # As many as a check on the loop takes.
 ENTRIES = 450
 REQUESTS = 4
-ROWS = 3_000
+ROWS = 5_000
 SNAPSHOTS = 5_000
 STEP_ENTRIES_MAX = 600
 
@@ -132,6 +134,27 @@ async def test_a_manifest_list_of_many_rows_is_decoded_off_the_loop_however_well
 async def test_a_long_history_is_read_and_printed_off_the_loop() -> None:
     harness = ServiceHarness()
     table = await harness.create_table()
+    await write_snapshots(harness, table)
+    with loop_work(parse_snapshot, Snapshot._to_json) as work:
+        await land(harness, [build_request(table, producer="first")])
+    assert work.most <= STEP_ENTRIES_MAX
+    assert len((await harness.load()).snapshots) == SNAPSHOTS + 1
+
+
+@pytest.mark.thorough
+async def test_upkeep_looks_at_a_long_table_off_the_loop() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table(properties={EXPIRE_PROPERTY: "true"})
+    await write_snapshots(harness, table)
+    await land(harness, [build_request(table, producer="first")])
+    await write_rows(harness, ROWS)
+    with loop_work(expiry.expirable, merge_selection._is_mergeable) as work:
+        await land(harness, [build_request(table, producer="second")])
+    assert work.most == 0
+
+
+async def write_snapshots(harness: ServiceHarness, table: LoadedTable) -> None:
+    """Put metadata with a long history in the place of a new table's."""
     storage, location = harness.storage.inner, table.metadata_location
     document = orjson.loads(await storage.get(location))
     document["snapshots"] = [
@@ -147,10 +170,6 @@ async def test_a_long_history_is_read_and_printed_off_the_loop() -> None:
     document["last-sequence-number"] = SNAPSHOTS
     etag = (await storage.head(location)).etag
     await storage.replace(location, orjson.dumps(document), etag=etag)
-    with loop_work(parse_snapshot, Snapshot._to_json) as work:
-        await land(harness, [build_request(table, producer="first")])
-    assert work.most <= STEP_ENTRIES_MAX
-    assert len((await harness.load()).snapshots) == SNAPSHOTS + 1
 
 
 async def write_rows(harness: ServiceHarness, count: int) -> None:
