@@ -139,15 +139,15 @@ class ServiceSettings(_Group):
 class LimitSettings(_Group):
     """How much of one table is read into memory. A table with a file beyond a limit stops, with a
     condition that names the file; the other tables go on. Sizes are those without compression; in
-    memory a file takes five to seven times as much.
+    memory a file takes five to ten times as much.
     """
 
     metadata_bytes_max: Annotated[int, Field(ge=8 * 1024 * 1024)] = 64 * 1024 * 1024
     """A metadata file, or a REST catalog's answer with a table: about 100,000 snapshots."""
     manifest_list_bytes_max: Annotated[int, Field(ge=1024 * 1024)] = 64 * 1024 * 1024
-    """A manifest list: 200,000 to 500,000 manifests."""
+    """A manifest list: 200,000 to 500,000 manifests, which take seconds to decode."""
     manifest_bytes_max: Annotated[int, Field(ge=1024 * 1024)] = 256 * 1024 * 1024
-    """A manifest: some eight times what `commit.manifest.target-size-bytes` asks for."""
+    """A manifest. One of 8 MB, the default of `commit.manifest.target-size-bytes`, has some 30 MB."""
 
 
 class SecuritySettings(_Group):

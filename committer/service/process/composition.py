@@ -176,7 +176,7 @@ def read_limits(limits: LimitSettings) -> ReadLimits:
     """Return the limits of the files of tables, each with what to do about a larger one."""
 
     def limit(bytes_max: int, setting: str, remedy: str) -> ReadLimit:
-        raised = f"or raise {setting_text(f'limits.{setting}')}, which takes up to seven times as"
+        raised = f"or raise {setting_text(f'limits.{setting}')}, which takes up to ten times as"
         return ReadLimit(bytes_max, f"{remedy}, {raised} much memory; only this table waits")
 
     return ReadLimits(
