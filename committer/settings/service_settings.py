@@ -147,7 +147,7 @@ class LimitSettings(_Group):
     manifest_list_bytes_max: Annotated[int, Field(ge=1024 * 1024)] = 64 * 1024 * 1024
     """A manifest list: 200,000 to 500,000 manifests, which take seconds to decode."""
     manifest_bytes_max: Annotated[int, Field(ge=1024 * 1024)] = 256 * 1024 * 1024
-    """A manifest. One of 8 MB, the default of `commit.manifest.target-size-bytes`, has some 30 MB."""
+    """A manifest. The default `commit.manifest.target-size-bytes`, 8 MB, makes some 30 MB."""
 
 
 class SecuritySettings(_Group):

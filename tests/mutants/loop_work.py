@@ -45,10 +45,10 @@ LOOP_WORK = (
     ),
     Mutant(
         "large_json_holds_the_interpreter",
-        "committer/iceberg/values/json_text.py",
+        "committer/iceberg/metadata/json_text.py",
         "            object_hook=_yielding,\n",
         "",
-        ("tests/iceberg/values/test_json_text.py",),
+        ("tests/iceberg/metadata/test_json_text.py",),
     ),
     Mutant(
         "large_file_is_read_and_then_refused",

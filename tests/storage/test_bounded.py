@@ -75,6 +75,26 @@ def position_deletes(count: int) -> bytes:
     return out.getvalue()
 
 
+class _Read(MemoryStorage):
+    """Counts the bytes that are read."""
+
+    read_bytes = 0
+
+    async def get(
+        self,
+        location: str,
+        *,
+        offset: int = 0,
+        length: int | None = None,
+        size_bytes_max: int | None = None,
+    ) -> bytes:
+        content = await super().get(
+            location, offset=offset, length=length, size_bytes_max=size_bytes_max
+        )
+        self.read_bytes += len(content)
+        return content
+
+
 async def read(location: str, content: bytes) -> bytes:
     """Read an object that another engine has written."""
     inner = MemoryStorage()
@@ -92,8 +112,11 @@ async def read(location: str, content: bytes) -> bytes:
 async def test_an_object_that_is_stored_with_too_many_bytes_is_not_read(
     location: str, content: bytes, limit: ReadLimit
 ) -> None:
+    inner = _Read()
+    await inner.create([NewObject(location, content)])
     with pytest.raises(ObjectTooLargeError) as caught:
-        await read(location, content)
+        await BoundedStorage(inner, LIMITS).get(location)
+    assert inner.read_bytes == 0
     assert str(caught.value) == (
         f"`{location}` has {len(content)} bytes, and at most {limit.bytes_max} are read:"
         f" {limit.advice}"

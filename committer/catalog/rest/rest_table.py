@@ -18,12 +18,12 @@ import orjson
 from committer.catalog.rest.client.rest_answer import Answer, texts_in
 from committer.catalog.rest.client.rest_auth import is_header_text
 from committer.errors import CatalogUnavailableError, InvalidMetadataError
+from committer.iceberg.metadata.json_text import load_json
 from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata_json,
     print_table_metadata,
 )
-from committer.iceberg.values.json_text import load_json
 from committer.ports.pointer_swap import DIGEST_PREFIX, LoadedTable
 from committer.request.table_identifier import TableIdentifier
 

@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.metadata.json_text import load_json
 from committer.iceberg.metadata.metadata_check import check_format_version, check_metadata
 from committer.iceberg.metadata.metadata_gzip import is_gzip_location, unzip_metadata, zip_metadata
 from committer.iceberg.metadata.metadata_model import TableMetadata
@@ -49,7 +50,6 @@ from committer.iceberg.schema.sort_order import (
 )
 from committer.iceberg.values.fragments import Fragments, json_list
 from committer.iceberg.values.json_reader import Reader
-from committer.iceberg.values.json_text import load_json
 
 __all__ = [
     "TableMetadata",

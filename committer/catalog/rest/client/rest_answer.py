@@ -25,7 +25,7 @@ from committer.errors import (
     NoSuchTableError,
     UnsupportedError,
 )
-from committer.iceberg.values.json_text import load_json
+from committer.iceberg.metadata.json_text import load_json
 
 _MESSAGE_CHARS_MAX = 300
 _ADDRESS_CHARS_MAX = 400

@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from committer.iceberg.values import json_text
-from committer.iceberg.values.json_text import load_json
+from committer.iceberg.metadata import json_text
+from committer.iceberg.metadata.json_text import load_json
 from tests.support.service.loop_work import loop_work
 
 PADDING = b" " * 256 * 1024
