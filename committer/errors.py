@@ -12,7 +12,7 @@ A new class needs a new action; otherwise it is a message.
     ├─ NotFoundError             the named thing is not there: the caller decides what that means
     │   ├─ NoSuchTableError
     │   └─ NoSuchNamespaceError
-    ├─ ObjectTooLargeError       it is larger than the caller reads: nothing was read
+    ├─ ObjectTooLargeError       more than its caller reads: stop what needs it, page a human
     ├─ AlreadyExistsError        the name is taken: compare, then decide
     │   └─ TableAlreadyExistsError
     ├─ NamespaceNotEmptyError    it holds tables or namespaces: drop or move these first
@@ -90,12 +90,23 @@ class NoSuchNamespaceError(NotFoundError):
 
 
 class ObjectTooLargeError(FrazilError):
-    """An object has more bytes than its reader takes. Nothing of it was read."""
+    """An object has more bytes than its reader takes. Nothing of it was read, unless only its
+    inflated form `inflates` to more. `advice`: what to do.
+    """
 
-    def __init__(self, location: str, size_bytes: int, size_bytes_max: int) -> None:
-        super().__init__(
-            f"`{location}` has {size_bytes} bytes, and at most {size_bytes_max} are read"
-        )
+    def __init__(
+        self,
+        location: str,
+        size_bytes: int,
+        size_bytes_max: int,
+        *,
+        inflates: bool = False,
+        advice: str = "",
+    ) -> None:
+        has = f"`{location}` has {size_bytes} bytes, and"
+        is_read = f"{size_bytes_max} {'that are' if inflates else 'are'} read"
+        too_many = f"inflates to more than the {is_read}" if inflates else f"at most {is_read}"
+        super().__init__(_readable(f"{has} {too_many}" + (f": {advice}" if advice else "")))
         self.size_bytes = size_bytes
 
 

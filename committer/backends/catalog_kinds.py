@@ -16,6 +16,7 @@ from committer.ports.catalog import Catalog
 from committer.ports.storage import Storage
 from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
+from committer.storage.bounded import ReadLimit
 from committer.storage.scheme import scheme_of
 
 _DYNAMODB_NAME = re.compile(r"[A-Za-z0-9_.-]{3,255}")
@@ -30,9 +31,11 @@ async def open_catalog(
     *,
     create: bool,
     vended: CredentialKeeper | None = None,
+    tables: ReadLimit | None = None,
 ) -> Catalog:
     """Connect to the catalog. `create`: make one that is missing. `vended`: is given the
     credentials that a catalog vends for files of tables; None: it is not asked for any.
+    `tables`: of the metadata that a catalog answers itself; files have the limits of `storage`.
 
     Errors: `SettingsError`; `CatalogUnavailableError`; `AccessError`; `NotFoundError` for one that
     is missing and is not made.
@@ -50,7 +53,7 @@ async def open_catalog(
         case CatalogKind.REST:
             from committer.backends.open_rest import open_rest
 
-            return await open_rest(properties, storage, world, vended)
+            return await open_rest(properties, storage, world, vended, tables)
         case CatalogKind.HIVE:
             return await _open_hive(properties, storage, world)
         case CatalogKind.S3_TABLES:

@@ -11,6 +11,7 @@ from committer.extras import named_extra
 from committer.ports.storage import Storage
 from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
+from committer.storage.bounded import ReadLimit
 
 if TYPE_CHECKING:
     from committer.catalog.rest.client.rest_auth import SignedAuth
@@ -19,15 +20,23 @@ if TYPE_CHECKING:
 
 
 async def open_rest(
-    properties: CatalogProperties, storage: Storage, world: World, vended: CredentialKeeper | None
+    properties: CatalogProperties,
+    storage: Storage,
+    world: World,
+    vended: CredentialKeeper | None,
+    tables: ReadLimit | None = None,
 ) -> RestCatalog:
-    """Connect to the server. `vended` and errors: those of `open_catalog`."""
+    """Connect to the server. `vended`, `tables` and errors: those of `open_catalog`."""
     with named_extra(str(properties), "rest"):
         from committer.catalog.rest.rest_catalog import RestCatalog
         from committer.catalog.rest.rest_properties import rest_options
 
     return await RestCatalog.open(
-        options=rest_options(properties),
+        options=rest_options(
+            properties,
+            table_bytes_max=tables.bytes_max if tables else None,
+            large_table_advice=tables.advice if tables else "",
+        ),
         storage=storage,
         world=world,
         auth=_rest_auth(properties),

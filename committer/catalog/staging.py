@@ -22,6 +22,8 @@ from committer.request.table_identifier import TableIdentifier
 
 # A thousand snapshots take some ten milliseconds, which would block the event loop.
 _READ_AT_ONCE_BYTES = 256 * 1024
+# Snapshots and properties, some microseconds each where they were not printed before.
+_PRINTED_AT_ONCE = 4_096
 # Each round needs a foreign commit that also deleted the file in the moment between two reads.
 _ROUNDS_MAX = 10
 
@@ -31,12 +33,21 @@ def metadata_object(metadata: TableMetadata, location: str) -> NewObject:
     return NewObject(location, print_metadata_file(metadata, location))
 
 
+async def printed_metadata(metadata: TableMetadata, location: str) -> NewObject:
+    """Return a metadata file as `metadata_object`; one of a long history from a thread."""
+    if len(metadata.snapshots) + len(metadata.properties) < _PRINTED_AT_ONCE:
+        return metadata_object(metadata, location)
+    return await asyncio.to_thread(metadata_object, metadata, location)
+
+
 async def write_first_metadata(storage: Storage, table: LoadedTable) -> bool:
     """Make a new table's metadata durable; False if an earlier call with this table had done so.
 
     Errors: `AlreadyExistsError` where another content has the location.
     """
-    return await create_or_equal(storage, metadata_object(table.metadata, table.metadata_location))
+    return await create_or_equal(
+        storage, await printed_metadata(table.metadata, table.metadata_location)
+    )
 
 
 async def read_table(

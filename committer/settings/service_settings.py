@@ -136,6 +136,20 @@ class ServiceSettings(_Group):
     """The lowest level that is logged."""
 
 
+class LimitSettings(_Group):
+    """How much of one table is read into memory. A table with a file beyond a limit stops, with a
+    condition that names the file; the other tables go on. Sizes are those without compression; in
+    memory a file takes five to ten times as much.
+    """
+
+    metadata_bytes_max: Annotated[int, Field(ge=8 * 1024 * 1024)] = 64 * 1024 * 1024
+    """A metadata file, or a REST catalog's answer with a table: about 100,000 snapshots."""
+    manifest_list_bytes_max: Annotated[int, Field(ge=1024 * 1024)] = 64 * 1024 * 1024
+    """A manifest list: 200,000 to 500,000 manifests, which take seconds to decode."""
+    manifest_bytes_max: Annotated[int, Field(ge=1024 * 1024)] = 256 * 1024 * 1024
+    """A manifest. The default `commit.manifest.target-size-bytes`, 8 MB, makes some 30 MB."""
+
+
 class SecuritySettings(_Group):
     """Signatures of requests, and the keys that may publish."""
 
@@ -166,6 +180,7 @@ class Settings(BaseSettings):
     upkeep: UpkeepSettings = UpkeepSettings()
     service: ServiceSettings = ServiceSettings()
     security: SecuritySettings = SecuritySettings()
+    limits: LimitSettings = LimitSettings()
 
     @model_validator(mode="after")
     def _fill_in(self) -> Self:

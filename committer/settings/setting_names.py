@@ -36,6 +36,8 @@ SETTINGS = frozenset(
         *("service.breaker_threshold", "service.breaker_pause_s"),
         *("service.log_format", "service.log_level"),
         *("security.keys", "security.require_signature"),
+        *("limits.metadata_bytes_max", "limits.manifest_list_bytes_max"),
+        "limits.manifest_bytes_max",
     }
 )
 _PREFIX = "FRAZIL_"

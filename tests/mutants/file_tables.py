@@ -28,8 +28,8 @@ FILE_TABLES = (
     Mutant(
         "base_of_a_later_table_is_taken_for_ours",
         "committer/catalog/hadoop/versions.py",
-        "        return parse_table_metadata(content).table_uuid == table_uuid\n",
-        "        return parse_table_metadata(content).table_uuid is not None\n",
+        "        return metadata.table_uuid == table_uuid\n",
+        "        return metadata.table_uuid is not None\n",
         (
             f"{_TEST}_a_base_of_a_later_table_of_the_name_is_a_conflict",
             "tests/contract/test_catalog.py -k recreated_table_is_a_conflict[files]",

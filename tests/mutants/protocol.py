@@ -134,9 +134,9 @@ PROTOCOL = (
     ),
     Mutant(
         "plans_are_weighed_by_deflated_bytes_alone",
-        "committer/service/table/commit_planner.py",
-        "max(row.manifest_length, _ENTRY_BYTES * (row.live_files_count or 0))",
-        "row.manifest_length",
+        "committer/service/tasks/steps.py",
+        "    return max(\n        row.manifest_length, ENTRY_BYTES * (",
+        "    return row.manifest_length or max(\n        row.manifest_length, ENTRY_BYTES * (",
         ("tests/service/table/test_fairness.py -k hold_the_loop",),
     ),
     Mutant(

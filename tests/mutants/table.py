@@ -15,6 +15,7 @@ from tests.mutants.file_changes import FILE_CHANGES
 from tests.mutants.file_tables import FILE_TABLES
 from tests.mutants.format import FORMAT
 from tests.mutants.groups import GROUPS
+from tests.mutants.loop_work import LOOP_WORK
 from tests.mutants.mutant import Mutant
 from tests.mutants.paths import PATHS
 from tests.mutants.process import PROCESS
@@ -39,6 +40,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *FORMAT,
     *FILE_CHANGES,
     *CHECKS,
+    *LOOP_WORK,
     *PATHS,
     *ADOPTION,
     *COMPACTION,
@@ -389,8 +391,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "announced_entries_do_not_count",
         "committer/service/table/content_checks.py",
-        "left=_work_left()",
-        "left=None",
+        "WorkLeft(ENTRIES_MAX, _INFLATED",
+        "WorkLeft(2**40, _INFLATED",
         ("tests/service/requests/test_large_requests.py -k announce_many",),
     ),
     Mutant(

@@ -22,7 +22,7 @@ from committer.catalog.hadoop.hadoop_layout import (
 from committer.catalog.hadoop.versions import Versions
 from committer.catalog.namespaces import Namespace, absent_if_unsupported, join_namespace
 from committer.catalog.pointer_catalog import PointerCatalog
-from committer.catalog.staging import metadata_object, read_registered
+from committer.catalog.staging import printed_metadata, read_registered
 from committer.errors import (
     AlreadyExistsError,
     NoSuchTableError,
@@ -88,7 +88,7 @@ class HadoopCatalog(PointerCatalog):
             raise UnsupportedError(f"table {identifier}: `{name}` is no version of `{folder}`")
         location = f"{metadata_folder_of(folder)}/{version_name(number + 1)}"
         answer = await self._versions.create_next(
-            metadata_object(swap.metadata, location),
+            await printed_metadata(swap.metadata, location),
             Version(number, name),
             table_uuid=swap.base.metadata.require_uuid(),
             # The manifest list of a snapshot is that of one attempt.
@@ -134,7 +134,7 @@ class HadoopCatalog(PointerCatalog):
         if current is not None and current.name != version_name(1):
             raise _taken(table.identifier, f"`{metadata}` has `{current.name}`")
         try:
-            await self._versions.create_first(metadata_object(table.metadata, location))
+            await self._versions.create_first(await printed_metadata(table.metadata, location))
         except AlreadyExistsError as error:
             raise _taken(table.identifier, f"`{location}` exists") from error
         return LoadedTable(table.identifier, table.metadata, location)

@@ -103,7 +103,9 @@ class Versions:
                 content = await self._storage.get(location)
             except NotFoundError:
                 return False
-        return parse_table_metadata(content).table_uuid == table_uuid
+        # Of any size, and read seldom.
+        metadata = await asyncio.to_thread(parse_table_metadata, content)
+        return metadata.table_uuid == table_uuid
 
     async def _whose(
         self, written: NewObject, cause: FrazilError, *, is_only_ours: bool

@@ -10,6 +10,7 @@ from enum import StrEnum
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.catalog.rest.client.rest_auth import is_header_text
 from committer.catalog.rest.client.rest_options import (
+    ANSWER_BYTES_MAX,
     BasicOptions,
     OAuth2Options,
     RestOptions,
@@ -30,8 +31,12 @@ class AuthType(StrEnum):
     SIGV4 = "sigv4"
 
 
-def rest_options(properties: CatalogProperties) -> RestOptions:
-    """Return how the server is reached. Errors: `SettingsError` for half a certificate."""
+def rest_options(
+    properties: CatalogProperties, table_bytes_max: int | None = None, large_table_advice: str = ""
+) -> RestOptions:
+    """Return how the server is reached. `table_bytes_max`: of a table's metadata in an answer.
+    Errors: `SettingsError` for half a certificate.
+    """
     certificate = properties.get("ssl.client.cert")
     if properties.get("ssl.client.key") and not certificate:
         raise SettingsError("`ssl.client.key` is set and `ssl.client.cert` is not: set both")
@@ -48,6 +53,8 @@ def rest_options(properties: CatalogProperties) -> RestOptions:
             client_certificate=certificate,
             client_key=properties.get("ssl.client.key"),
         ),
+        answer_bytes_max=table_bytes_max or ANSWER_BYTES_MAX,
+        large_table_advice=large_table_advice,
     )
 
 

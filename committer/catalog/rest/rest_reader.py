@@ -11,7 +11,7 @@ from committer.catalog.rest.client.rest_answer import Answer
 from committer.catalog.rest.client.rest_client import RestClient
 from committer.catalog.rest.client.rest_paths import is_addressable
 from committer.catalog.rest.rest_credentials import RestCredentials
-from committer.catalog.rest.rest_table import TableAnswer, etag_in, location_in, read_table_answer
+from committer.catalog.rest.rest_table import TableAnswer, etag_in, read_location, read_table_answer
 from committer.errors import InvalidMetadataError
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
@@ -57,7 +57,7 @@ class RestReader:
         answer = await self._ask(identifier, {"If-None-Match": seen.etag})
         if answer.status == 304:
             return seen.location
-        location = location_in(answer)
+        location = await read_location(answer)
         if location is None or self._credentials.are_wanted:
             found = await read_table_answer(answer, identifier)
             location = found.table.metadata_location
@@ -68,7 +68,7 @@ class RestReader:
     async def _location_by_refs(self, identifier: TableIdentifier) -> str:
         """Ask a server without ETags, which then need not send every snapshot."""
         answer = await self._ask(identifier, query={"snapshots": "refs"})
-        location = location_in(answer)
+        location = await read_location(answer)
         return location or (await self.load(identifier)).metadata_location
 
     async def _ask(
@@ -83,7 +83,7 @@ class RestReader:
         if not is_addressable(identifier):
             raise no_table(identifier)
         path = self._client.paths.table(identifier)
-        answer = await self._client.read(path, query, headers)
+        answer = await self._client.read_table(path, query, headers)
         if answer.is_success or answer.status == 304:
             return answer
         if answer.is_error(404, "NotFoundException"):

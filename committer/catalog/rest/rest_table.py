@@ -18,6 +18,7 @@ import orjson
 from committer.catalog.rest.client.rest_answer import Answer, texts_in
 from committer.catalog.rest.client.rest_auth import is_header_text
 from committer.errors import CatalogUnavailableError, InvalidMetadataError
+from committer.iceberg.metadata.json_text import load_json
 from committer.iceberg.metadata.table_metadata import (
     TableMetadata,
     parse_table_metadata_json,
@@ -80,6 +81,13 @@ def etag_in(answer: Answer) -> str:
     return etag if len(etag) <= _ETAG_CHARS_MAX and is_header_text(etag) else ""
 
 
+async def read_location(answer: Answer) -> str | None:
+    """Return the metadata file that an answer with a table names; None where it names none."""
+    if len(answer.content) < _READ_AT_ONCE_BYTES:
+        return location_in(answer)
+    return await asyncio.to_thread(location_in, answer)
+
+
 def location_in(answer: Answer) -> str | None:
     """Return the metadata file that an answer names; None where it names none."""
     return _file_in(answer.json())
@@ -93,7 +101,5 @@ def _file_in(found: Mapping[str, Any]) -> str | None:
 
 
 def _digest(metadata: TableMetadata) -> str:
-    content = orjson.dumps(
-        orjson.loads(print_table_metadata(metadata)), option=orjson.OPT_SORT_KEYS
-    )
+    content = orjson.dumps(load_json(print_table_metadata(metadata)), option=orjson.OPT_SORT_KEYS)
     return f"{DIGEST_PREFIX}{blake2b(content, digest_size=16).hexdigest()}"

@@ -66,6 +66,16 @@ def decompress(codec: str, content: bytes | memoryview, limit: int = BLOCK_BYTES
     return raw
 
 
+def inflated_bytes(codec: str, content: bytes | memoryview) -> int:
+    """Return how many bytes a block inflates to. Errors: as `decompress`."""
+    if codec == "null":
+        return len(content)
+    if codec == "snappy":
+        # It says so itself, and is refused where that is not true. Plain Python inflates it slowly.
+        return snappy.announced_bytes(bytes(content[: snappy.LENGTH_BYTES_MAX]))
+    return len(decompress(codec, content))
+
+
 def _null(content: bytes | memoryview, _limit: int) -> bytes:
     return bytes(content)
 

@@ -21,6 +21,7 @@ from committer.iceberg.avro.binary import (
     read_long,
 )
 from committer.iceberg.avro.codecs import BLOCK_BYTES_MAX, decompress
+from committer.iceberg.avro.codecs import inflated_bytes as block_bytes
 
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
@@ -177,6 +178,18 @@ def iter_raw_blocks(
         if budget < 0:
             raise InvalidMetadataError("Avro: the file inflates to over 100 times its size")
         yield block, raw
+
+
+def inflated_bytes(buf: bytes | memoryview, header: Header, bytes_max: int) -> int:
+    """Return how many bytes the blocks inflate to, or more than `bytes_max` where that is exceeded;
+    one block is in memory at a time. Errors: as `iter_blocks` and `decompress`.
+    """
+    view, size_bytes = memoryview(buf), 0
+    for block in iter_blocks(buf, header):
+        size_bytes += block_bytes(header.codec, view[block.start : block.stop])
+        if size_bytes > bytes_max:
+            break
+    return size_bytes
 
 
 def encode_container(

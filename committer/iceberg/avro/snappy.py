@@ -10,6 +10,7 @@ from committer.errors import InvalidMetadataError
 from committer.iceberg.avro.binary import BlockTooLargeError, varint
 
 _LITERAL_BYTES_MAX = 1 << 16
+LENGTH_BYTES_MAX = 5
 
 
 def compress(raw: bytes) -> bytes:
@@ -36,9 +37,17 @@ def decompress(content: bytes, limit: int) -> bytes:
     return bytes(raw)
 
 
+def announced_bytes(content: bytes) -> int:
+    """Return how many bytes a block says that it inflates to. Errors: `InvalidMetadataError`."""
+    try:
+        return _read_length(content)[0]
+    except IndexError:
+        raise InvalidMetadataError("Avro: a snappy block is cut off") from None
+
+
 def _read_length(content: bytes) -> tuple[int, int]:
     number = 0
-    for position in range(5):
+    for position in range(LENGTH_BYTES_MAX):
         number |= (content[position] & 0x7F) << (7 * position)
         if content[position] < 0x80:
             return number, position + 1

@@ -15,6 +15,7 @@ from uuid import UUID
 import orjson
 
 from committer.errors import InvalidMetadataError
+from committer.iceberg.metadata.json_text import load_json
 from committer.iceberg.metadata.metadata_check import check_format_version, check_metadata
 from committer.iceberg.metadata.metadata_gzip import is_gzip_location, unzip_metadata, zip_metadata
 from committer.iceberg.metadata.metadata_model import TableMetadata
@@ -72,8 +73,8 @@ def parse_table_metadata(content: bytes) -> TableMetadata:
     Errors: `InvalidMetadataError`; `UnsupportedError` for a format version above 3.
     """
     try:
-        json_value = orjson.loads(unzip_metadata(content))
-    except orjson.JSONDecodeError as error:
+        json_value = load_json(unzip_metadata(content))
+    except ValueError as error:
         raise InvalidMetadataError(f"expected a metadata file as JSON: {error}") from error
     return parse_table_metadata_json(json_value)
 

@@ -60,12 +60,14 @@ class WalkedManifest:
     """A checked manifest of additions. `is_ours`: in Frazil's layout, so blocks can be moved.
 
     `partitions` has each distinct tuple once, the empty one of an unpartitioned spec too;
-    `delete_files` the decoded files of a delete manifest (empty for data).
+    `delete_files` the decoded files of a delete manifest (empty for data). `inflated_bytes`: of all
+    blocks together.
     """
 
     header: Header
     is_ours: bool
     blocks: tuple[WalkedBlock, ...]
+    inflated_bytes: int
     added_files_count: int
     added_rows_count: int
     added_size_bytes: int
@@ -122,7 +124,9 @@ def _walk(
     layout = plan.layout if content == ManifestContent.DATA else None
     walk = Walk(layout, checker.decode_entry, checker.decode_partition, plan.maps)
     blocks = []
+    inflated_bytes = 0
     for block, raw in _inflated(buf, header, left):
+        inflated_bytes += len(raw)
         checker.begin_block(raw)
         walk_block(raw, block.count, walk)
         kept = raw if block.count < SMALL_BLOCK or format_version == 1 else None
@@ -135,6 +139,7 @@ def _walk(
         header,
         plan.is_ours,
         tuple(blocks),
+        inflated_bytes,
         added,
         walk.rows + sum(file.record_count for file in checker.files),
         walk.size_bytes + sum(file.file_size_in_bytes for file in checker.files),

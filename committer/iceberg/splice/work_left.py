@@ -28,6 +28,20 @@ class WorkLeft:
     inflated_bytes: int
     decoded_bytes: int
 
+    def within(self, other: WorkLeft) -> WorkLeft:
+        """Return what both allow."""
+        return WorkLeft(
+            min(self.entries, other.entries),
+            min(self.inflated_bytes, other.inflated_bytes),
+            min(self.decoded_bytes, other.decoded_bytes),
+        )
+
+    def spend(self, before: WorkLeft, after: WorkLeft) -> None:
+        """Take what a check has taken of a part of this, which was `before` and is `after`."""
+        self.entries -= before.entries - after.entries
+        self.inflated_bytes -= before.inflated_bytes - after.inflated_bytes
+        self.decoded_bytes -= before.decoded_bytes - after.decoded_bytes
+
     def take_entries(self, count: int) -> None:
         """Take entries that a block announces: so many are walked at most."""
         self.entries -= count

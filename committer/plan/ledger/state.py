@@ -36,6 +36,11 @@ class TableState:
     def metadata(self) -> TableMetadata:
         return self.table.metadata
 
+    def listed_count(self, branch: str) -> int:
+        """Return how many manifests a branch's head lists; 0 where that is not known."""
+        head = self.metadata.branch_head(branch)
+        return 0 if head is None else len(self.heads.get(head.snapshot_id, ()))
+
     def head_rows(self, branch: str) -> list[ManifestFile]:
         """Return the manifests of a branch's head; none where it is not known."""
         head = self.metadata.branch_head(branch)

@@ -25,8 +25,9 @@ from committer.private_files import make_private_file, make_private_folder
 from committer.real_world import RealWorld
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.settings.default_places import queue_folder
-from committer.settings.service_settings import Settings
-from committer.settings.setting_names import named_setting
+from committer.settings.service_settings import LimitSettings, Settings
+from committer.settings.setting_names import named_setting, setting_text
+from committer.storage.bounded import BoundedStorage, ReadLimit, ReadLimits
 from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
 from committer.storage.inbox.journal import Journal
 from committer.storage.inbox.key_file import KeyFile
@@ -160,13 +161,41 @@ def open_request_parts(settings: Settings) -> RequestParts:
         with named_setting("security.keys"):
             storage.adapter(settings.security.keys)
     table_storage = storage_schemes.open_table_storage(storage, properties, world)
+    bounded = BoundedStorage(table_storage, read_limits(settings.limits))
     queue, leases = _open_queue(settings, world)
     return RequestParts(
         settings=settings,
         world=world,
-        storages=Storages(table_storage, storage, vended=table_storage),
+        storages=Storages(bounded, storage, vended=table_storage),
         queue=queue,
         leases=leases,
+    )
+
+
+def read_limits(limits: LimitSettings) -> ReadLimits:
+    """Return the limits of the files of tables, each with what to do about a larger one."""
+
+    def limit(bytes_max: int, setting: str, remedy: str) -> ReadLimit:
+        raised = f"or raise {setting_text(f'limits.{setting}')}, which takes up to ten times as"
+        return ReadLimit(bytes_max, f"{remedy}, {raised} much memory; only this table waits")
+
+    return ReadLimits(
+        metadata=limit(
+            limits.metadata_bytes_max,
+            "metadata_bytes_max",
+            "with another engine, expire snapshots and remove long properties",
+        ),
+        manifest_list=limit(
+            limits.manifest_list_bytes_max,
+            "manifest_list_bytes_max",
+            "with another engine, rewrite the table's manifests to fewer ones",
+        ),
+        manifest=limit(
+            limits.manifest_bytes_max,
+            "manifest_bytes_max",
+            "with another engine, rewrite the table's manifests to smaller ones"
+            " (`commit.manifest.target-size-bytes`)",
+        ),
     )
 
 
@@ -194,7 +223,12 @@ async def open_catalog(parts: RequestParts, *, create: bool = True) -> Catalog:
         if create and uri.startswith(_SQLITE_PATH):
             _make_place(Path(uri.removeprefix(_SQLITE)), settings)
         return await catalog_kinds.open_catalog(
-            properties, parts.storage, parts.world, create=create, vended=parts.storages.vended
+            properties,
+            parts.storage,
+            parts.world,
+            create=create,
+            vended=parts.storages.vended,
+            tables=read_limits(settings.limits).metadata,
         )
 
 

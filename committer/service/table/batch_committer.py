@@ -34,7 +34,12 @@ from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.commit_planner import CommitPlanner, PlanCrashedError
 from committer.service.table.inflight_batch import BatchSelector, InflightBatch
 from committer.service.tasks.recent_objects import TableObjects
-from committer.service.tasks.steps import create_all, send_swap
+from committer.service.tasks.steps import (
+    create_all,
+    history_bytes,
+    off_loop_if_large,
+    send_swap,
+)
 from committer.service.telemetry.log import log
 from committer.service.telemetry.table_condition import TableCondition
 
@@ -59,7 +64,8 @@ class SwapSender:
     async def write(self, inflight: InflightBatch, plan: CommitPlan) -> None:
         """Write manifests that are not there yet,
         the list and the metadata file in one parallel round. Errors: those of the storage."""
-        before = self.catalog.objects_before(plan.swap)
+        weight = history_bytes(plan.swap.metadata)
+        before = await off_loop_if_large(weight, self.catalog.objects_before, plan.swap)
         self.attempts.sending(plan, [created.location for created in before])
         fresh = [created for created in plan.objects if created.location not in inflight.written]
         await create_all(self.storage, (*fresh, *before))

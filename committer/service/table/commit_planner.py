@@ -5,12 +5,11 @@ An exception while planning is our bug: it is counted and logged, and must not s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
 from committer.errors import FrazilError
-from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.ledger_entry import property_key
 from committer.plan.batch.batch import (
     Batch,
@@ -33,23 +32,19 @@ from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.tasks.plan_reads import PlanReads
 from committer.service.tasks.recent_objects import TableObjects
-from committer.service.tasks.steps import off_loop_if_large
+from committer.service.tasks.steps import (
+    LISTED_BYTES,
+    OFF_LOOP_BYTES,
+    history_bytes,
+    off_loop_if_large,
+    weight_bytes,
+)
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
 
 # In the summary of each snapshot.
 _VERSION = version("frazil")
-
-
-# An entry takes some 40 µs to decode and to write anew, however few bytes it was deflated to.
-_ENTRY_BYTES = 512
-
-
-def weight_bytes(rows: Iterable[ManifestFile]) -> int:
-    """Return what decoding these manifests counts as: their bytes, or their entries if these are
-    more. Manifests of ten thousand files may take no more than 200 KiB."""
-    return sum(max(row.manifest_length, _ENTRY_BYTES * (row.live_files_count or 0)) for row in rows)
 
 
 class PlanCrashedError(Exception):
@@ -82,10 +77,10 @@ class CommitPlanner:
         """Make a batch of these steps, with its manifests. Errors: `PlanCrashedError`."""
         named = tuple(Step(requests, self._new_snapshot_id(state)) for requests in steps)
         batch = Batch(named, self.world.uuid())
-        size_bytes = sum(one.size_bytes for one in batch.requests)
+        weight = sum(one.weight_bytes for one in batch.requests)
         try:
             metadata = table_to_write(batch, state.metadata, now_ms=self.world.now_ms())
-            prepared = await off_loop_if_large(size_bytes, prepare_manifests, batch, metadata)
+            prepared = await off_loop_if_large(weight, prepare_manifests, batch, metadata)
         except Exception as error:  # isolates the request that our own bug trips over
             raise self._crashed(batch.requests, error) from error
         return batch, prepared
@@ -138,10 +133,14 @@ class CommitPlanner:
         return PlanReads(self.identifier, self.storage, self.objects.use() if looks else None)
 
     def _weight_bytes(self, batch: Batch, state: TableState, reads: PlanReads) -> int:
-        """Return how many bytes a plan may decode: an append looks into what it asked for alone."""
-        if reads.recent is None:
-            return reads.size_bytes
-        return reads.size_bytes + weight_bytes(state.head_rows(batch.branch))
+        """Return what a plan counts as: what it writes anew with each commit, and what it may
+        decode. An append looks into what it asked for alone: a list of any number of rows, which
+        took longer to read than a thread takes to begin."""
+        if reads.read:
+            return OFF_LOOP_BYTES
+        listed = LISTED_BYTES * state.listed_count(batch.branch)
+        decoded = 0 if reads.recent is None else weight_bytes(state.head_rows(batch.branch))
+        return listed + history_bytes(state.metadata) + decoded
 
     def _crashed(self, requests: tuple[CheckedRequest, ...], error: Exception) -> PlanCrashedError:
         log.exception("plan.crashed", table=str(self.identifier), requests=len(requests))

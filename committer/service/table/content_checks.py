@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from committer.errors import FrazilError, InvalidRequestError
 from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
@@ -19,7 +20,7 @@ from committer.service.checks.large_checks import LargeChecks, read_named
 from committer.service.requests.large_requests import LARGE_BYTES_MIN
 from committer.service.requests.pending import Check, Pending, Refusal, Waiting
 from committer.service.table.admission_outcome import AdmissionOutcome, QuarantineVerdict
-from committer.service.tasks.steps import off_loop_if_large
+from committer.service.tasks.steps import OFF_LOOP_BYTES
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 
@@ -27,6 +28,11 @@ from committer.service.telemetry.metrics import Metrics
 ENTRIES_MAX = 500
 _INFLATED_BYTES_MAX = 1024 * 1024
 _DECODED_BYTES_MAX = 256 * 1024
+# All checks of a round that the loop waits for take no longer than the first of these that is used
+# up: some 10 ms. A thread does the others.
+_LOOP_ENTRIES_MAX = 2_000
+_LOOP_INFLATED_BYTES_MAX = 1024 * 1024
+_LOOP_DECODED_BYTES_MAX = 64 * 1024
 # Manifests that a request names by path, each a read.
 NAMED_MAX = 4
 
@@ -61,9 +67,7 @@ class ContentChecks:
                 self._start_large(pending, checker)
             else:
                 unchecked.append(pending)
-        size_bytes = sum(len(one.sealed.content) for one in unchecked)
-        # Perhaps in another thread: nothing is changed there.
-        results = await off_loop_if_large(size_bytes, _check_each, checker, unchecked)
+        results = await _check_each(checker, unchecked)
         for pending, first in zip(unchecked, results, strict=True):
             result: _First | FrazilError = first
             if isinstance(first, NeedsManifests) and not _needs_much(first):
@@ -111,7 +115,7 @@ class ContentChecks:
             return Reason(error.reason), str(error)
         except FrazilError as error:
             return error
-        return _check_one(checker, pending, read)
+        return await asyncio.to_thread(_check_one, checker, pending, read, _work_left())
 
 
 def _needs_much(first: NeedsManifests) -> bool:
@@ -123,13 +127,41 @@ def _work_left() -> WorkLeft:
     return WorkLeft(ENTRIES_MAX, _INFLATED_BYTES_MAX, _DECODED_BYTES_MAX)
 
 
-def _check_each(checker: Checker, waiting: Sequence[Pending]) -> list[_First]:
-    return [_check_one(checker, pending, None) for pending in waiting]
+async def _check_each(checker: Checker, waiting: Sequence[Pending]) -> list[_First]:
+    """Check these: on the loop as long as it can wait, and in a thread from then on. Nothing is
+    changed there."""
+    size_bytes = sum(len(one.sealed.content) for one in waiting)
+    first = _check_on_loop(checker, waiting) if size_bytes < OFF_LOOP_BYTES else []
+    rest = waiting[len(first) :]
+    if rest:
+        first += await asyncio.to_thread(_check_all, checker, rest)
+    return first
 
 
-def _check_one(checker: Checker, pending: Pending, read: Mapping[str, bytes] | None) -> _First:
+def _check_on_loop(checker: Checker, waiting: Sequence[Pending]) -> list[_First]:
+    """Check as many of these as the work of one step of the loop allows."""
+    results: list[_First] = []
+    loop = WorkLeft(_LOOP_ENTRIES_MAX, _LOOP_INFLATED_BYTES_MAX, _LOOP_DECODED_BYTES_MAX)
+    for pending in waiting:
+        left = _work_left().within(loop)
+        before = replace(left)
+        result = _check_one(checker, pending, None, left)
+        if isinstance(result, _Costly):
+            break
+        loop.spend(before, left)
+        results.append(result)
+    return results
+
+
+def _check_all(checker: Checker, waiting: Sequence[Pending]) -> list[_First]:
+    return [_check_one(checker, pending, None, _work_left()) for pending in waiting]
+
+
+def _check_one(
+    checker: Checker, pending: Pending, read: Mapping[str, bytes] | None, left: WorkLeft
+) -> _First:
     try:
-        checked = checker.check(pending.sealed, read, left=_work_left())
+        checked = checker.check(pending.sealed, read, left=left)
         return within(checked, pending.inflated_bytes_max)
     except TooMuchWorkError:
         return _Costly()

@@ -30,10 +30,6 @@ class PlanReads:
         own = Objects(self.read)
         return own if self.recent is None else _Joined(self.read, self.recent)
 
-    @property
-    def size_bytes(self) -> int:
-        return sum(map(len, self.read.values()))
-
     async def fetch(self, ranges: Collection[ObjectRange]) -> None:
         """Read these. Errors: those of the storage; `InvalidMetadataError` for a file of the table
         that does not exist."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 from committer.errors import AlreadyExistsError, FrazilError, InvariantError
 from committer.group_commit import finish_all
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.iceberg.metadata.table_metadata import TableMetadata
+from committer.plan.batch.request_check import ENTRY_BYTES
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import GroupAnswer, Swap, SwapAnswer, Unknown
 from committer.ports.storage import NewObject, Storage, create_or_equal
@@ -20,6 +23,9 @@ T = TypeVar("T")
 
 # Below this a hop to a thread costs more than the work; above it the loop would miss its heartbeat.
 OFF_LOOP_BYTES = 256 * 1024
+# Each commit writes the rows of its manifest list and the history of its metadata, some 0.3 µs for
+# each: a table of ten thousand of them takes milliseconds.
+LISTED_BYTES = 64
 
 
 async def send_swap(catalog: Catalog, swap: Swap) -> SwapAnswer:
@@ -70,20 +76,44 @@ async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:
         raise InvariantError(f"a name of ours is taken by something else: {error}") from error
 
 
+def history_bytes(metadata: TableMetadata) -> int:
+    """Return what writing or looking through a table's metadata counts as."""
+    return LISTED_BYTES * (len(metadata.snapshots) + len(metadata.properties))
+
+
+def weight_bytes(rows: Iterable[ManifestFile]) -> int:
+    """Return what decoding these manifests counts as: their bytes, or their entries if these are
+    more. Manifests of ten thousand files may take no more than 200 KiB. One whose row does not
+    count its entries may hold any number of them."""
+    return sum(map(_row_weight_bytes, rows))
+
+
+def _row_weight_bytes(row: ManifestFile) -> int:
+    if row.live_files_count is None:
+        return OFF_LOOP_BYTES
+    return max(
+        row.manifest_length, ENTRY_BYTES * (row.live_files_count + (row.deleted_files_count or 0))
+    )
+
+
 async def off_loop_if_large(
-    size_bytes: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    weight_bytes: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Run pure work, in a thread if there is much of it."""
-    if size_bytes < OFF_LOOP_BYTES:
+    """Run pure work, in a thread if there is much of it.
+
+    `weight_bytes`: of what it may have to inflate and decode, not of what is stored.
+    """
+    if weight_bytes < OFF_LOOP_BYTES:
         return work(*args, **kwargs)
     return await asyncio.to_thread(work, *args, **kwargs)
 
 
-async def in_slices(size_bytes: int, slices: Iterator[None]) -> None:
+async def in_slices(weight_bytes: int, slices: Iterator[None]) -> None:
     """Run background work that pauses after each slice: the loop goes on in between, or all the
-    time if there is much of it. A cancellation ends it after the slice in hand.
+    time if there is much of it (`weight_bytes`: as above). A cancellation ends it after the slice
+    in hand.
     """
-    if size_bytes < OFF_LOOP_BYTES:
+    if weight_bytes < OFF_LOOP_BYTES:
         for _ in slices:
             await asyncio.sleep(0)
         return

@@ -44,6 +44,7 @@ from committer.request.commit_request import CommitRequest
 from committer.service.requests.inbox_keys import parsed
 from committer.service.requests.inbox_lookup import InboxLookup
 from committer.service.requests.pending import Waiting
+from committer.service.tasks.steps import OFF_LOOP_BYTES, history_bytes, off_loop_if_large
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.table_files import TableFiles, delete_batches
@@ -90,6 +91,7 @@ class Expirer:
         self._void: list[ExpiryEntry] = []
         self._fallen: list[str] = []
         self._is_resumed = False
+        self._is_look_due = False
         self._look_at_s = 0.0
         self._look_at_snapshots = 0
 
@@ -129,10 +131,16 @@ class Expirer:
         if self._offered is None and is_time:
             self._look_at_s = now_s + LOOK_INTERVAL_S
             self._look_at_snapshots = snapshots + LOOK_SNAPSHOTS
-            self._found = self._due(state, self._needed())
+            # Of very many snapshots that takes too long for the loop: `work` looks.
+            self._is_look_due = history_bytes(state.metadata) >= OFF_LOOP_BYTES
+            self._found = None if self._is_look_due else self._due(state, self._needed())
         # Not the first question: on many tables every commit leaves a metadata file to delete.
         is_unfinished = self._gone or self._void or self._fallen or not self._is_resumed
-        return self._found is not None or bool(is_unfinished)
+        return self._found is not None or self._is_look_due or bool(is_unfinished)
+
+    async def _look(self, state: TableState, needed: Needed) -> ExpiredSnapshots | None:
+        weight = history_bytes(state.metadata)
+        return await off_loop_if_large(weight, self._due, state, needed)
 
     def _due(self, state: TableState, needed: Needed) -> ExpiredSnapshots | None:
         return due_expiry(
@@ -158,9 +166,12 @@ class Expirer:
             await self._clean_up(self._gone[0])
             del self._gone[0]
         found, self._found = self._found, None
+        if self._is_look_due:
+            self._is_look_due = False
+            found = await self._look(state, self._needed())
         if found is not None and self._offered is None:
             # Chosen again: requests that wait in the inbox alone may need some of it.
-            found = self._due(state, await self._needed_by_all())
+            found = await self._look(state, await self._needed_by_all())
             if found is not None:
                 await self._note(found, state)
 

@@ -15,7 +15,12 @@ from dataclasses import replace
 from itertools import count, repeat
 from uuid import UUID
 
-from committer.errors import InvalidMetadataError, NotFoundError, UnsupportedError
+from committer.errors import (
+    InvalidMetadataError,
+    NotFoundError,
+    ObjectTooLargeError,
+    UnsupportedError,
+)
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_writer import (
     EncodedManifest,
@@ -35,7 +40,13 @@ from committer.plan.commit.commit import CommitPlan
 from committer.plan.ledger.state import TableState
 from committer.ports.storage import NewObject
 from committer.ports.world import World
-from committer.service.tasks.steps import in_slices, off_loop_if_large
+from committer.service.tasks.steps import (
+    LISTED_BYTES,
+    OFF_LOOP_BYTES,
+    in_slices,
+    off_loop_if_large,
+    weight_bytes,
+)
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.table_files import TableFiles
@@ -45,6 +56,8 @@ READS_AT_ONCE = 16
 READ_BYTES_AT_ONCE = 8 * 1024 * 1024
 # Nothing names what waits for a commit: an engine's orphan clean-up takes it, though not so soon.
 WAITING_S_MAX = 3_600.0
+# So often the manifests of a long list are looked at. Looking at one takes some microseconds.
+LOOK_INTERVAL_S = 10.0
 
 
 class Merger:
@@ -70,6 +83,7 @@ class Merger:
         # Since when each waits for a commit.
         self._finished: list[tuple[float, MergedManifests]] = []
         self._unreadable: set[str] = set()
+        self._look_at_s = 0.0
 
     def offer(self, upkeep: Upkeep) -> Upkeep:
         """Add what is merged and not listed yet."""
@@ -111,13 +125,21 @@ class Merger:
         return self._world.monotonic_s() - since_s <= WAITING_S_MAX
 
     def is_due(self, state: TableState, branch: str) -> bool:
-        """Return whether enough small manifests have gathered,
-        and no earlier merge waits for a commit."""
-        return not self._finished and bool(self._groups(state, branch))
+        """Return whether enough small manifests have gathered, and no earlier merge waits for a
+        commit. Of a long list that takes too long for the loop: now and then `work` looks."""
+        if self._finished:
+            return False
+        if _selecting_bytes(state, branch) < OFF_LOOP_BYTES:
+            return bool(self._groups(state, branch))
+        if self._world.monotonic_s() < self._look_at_s:
+            return False
+        self._look_at_s = self._world.monotonic_s() + LOOK_INTERVAL_S
+        return True
 
     async def work(self, state: TableState, branch: str) -> None:
         """Merge group after group. A failure keeps the groups that are finished."""
-        for group in self._groups(state, branch):
+        weight = _selecting_bytes(state, branch)
+        for group in await off_loop_if_large(weight, self._groups, state, branch):
             merged = await self._merge(group, state, branch)
             if merged is not None:
                 self._finished.append((self._world.monotonic_s(), merged))
@@ -173,30 +195,28 @@ class Merger:
     ) -> list[EncodedManifest]:
         """Return what the group is merged to: manifests with live entries."""
         syncs = map(sync_marker, repeat(commit_uuid), count())
-        size_bytes = sum(row.manifest_length for row in group)
+        weight = weight_bytes(group)
         if not is_clustered(metadata, group):
             merge = ManifestMerge(context)
-            await self._add(merge, group, size_bytes)
-            encoded = await off_loop_if_large(size_bytes, merge.finish, next(syncs))
+            await self._add(merge, group, weight)
+            encoded = await off_loop_if_large(weight, merge.finish, next(syncs))
             return [encoded] if encoded.existing_files_count else []
         async with self._clustering:
             clusters = ManifestClusters(context)
-            await self._add(clusters, group, size_bytes)
+            await self._add(clusters, group, weight)
             target = target_bytes(metadata.properties)
             made = clusters.manifests(target, lambda: next(syncs))
-            return await off_loop_if_large(size_bytes, list, made)
+            return await off_loop_if_large(weight, list, made)
 
-    async def _add(
-        self, merge: ManifestMerge, group: Sequence[ManifestFile], size_bytes: int
-    ) -> None:
+    async def _add(self, merge: ManifestMerge, group: Sequence[ManifestFile], weight: int) -> None:
         for rows in _portions(group):
             contents = await asyncio.gather(*(self._read(row) for row in rows))
-            await in_slices(size_bytes, self._slices(merge, rows, contents))
+            await in_slices(weight, self._slices(merge, rows, contents))
 
     async def _read(self, row: ManifestFile) -> bytes:
         try:
             return await self._files.get(row.manifest_path)
-        except NotFoundError:
+        except (NotFoundError, ObjectTooLargeError):
             self._unreadable.add(row.manifest_path)
             raise
 
@@ -210,6 +230,11 @@ class Merger:
                 # Left alone from now on, so that the others can be merged.
                 self._unreadable.add(row.manifest_path)
                 raise
+
+
+def _selecting_bytes(state: TableState, branch: str) -> int:
+    """Return what selecting the manifests to merge counts as, for `off_loop_if_large`."""
+    return LISTED_BYTES * state.listed_count(branch)
 
 
 def _paths(plan: CommitPlan) -> set[str]:

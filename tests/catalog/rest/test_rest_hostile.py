@@ -21,6 +21,7 @@ from committer.errors import (
     AccessError,
     CatalogUnavailableError,
     NoSuchTableError,
+    ObjectTooLargeError,
     SettingsError,
 )
 from committer.ports.pointer_swap import Unknown
@@ -75,14 +76,17 @@ def configuration(**overrides: str) -> Said:
 async def test_an_answer_is_read_up_to_its_limit_and_no_byte_more_is_kept(
     proxy: HttpProxy, opened: Open
 ) -> None:
-    catalog = await opened(answer_bytes_max=100_000)
+    catalog = await opened(answer_bytes_max=100_000, large_table_advice="expire snapshots")
     table = build_table(warehouse=WAREHOUSE)
     await catalog.create_namespace(("db",))
     await catalog.create_table(table)
     large = Said(200, b" " * 200_000, JSON)
     proxy.plan(b"/tables/flights", large, large)
-    with pytest.raises(CatalogUnavailableError, match="more than 100,000 bytes"):
+    with pytest.raises(ObjectTooLargeError) as caught:
         await catalog.load(table.identifier)
+    assert str(caught.value).endswith(
+        "/tables/flights` has 200000 bytes, and at most 100000 are read: expire snapshots"
+    )
     answer = await catalog.swap(build_head_swap(table))
     assert isinstance(answer, Unknown)
     assert "more than 100,000 bytes" in answer.cause

@@ -6,8 +6,7 @@ from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.plan.batch.batch_policy import BatchPolicy
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest
-from committer.service.table.commit_planner import weight_bytes
-from committer.service.tasks.steps import OFF_LOOP_BYTES
+from committer.service.tasks.steps import OFF_LOOP_BYTES, weight_bytes
 from tests.support.builders.operation_requests import base_of, build_operation
 from tests.support.builders.request_builders import build_request
 from tests.support.service.outside import foreign_commit

@@ -25,6 +25,7 @@ from committer.errors import (
     NoSuchTableError,
     UnsupportedError,
 )
+from committer.iceberg.metadata.json_text import load_json
 
 _MESSAGE_CHARS_MAX = 300
 _ADDRESS_CHARS_MAX = 400
@@ -41,6 +42,14 @@ class LostAnswerError(Exception):
     """A request was sent, perhaps in part, and its answer did not come: it may have been applied,
     or may be later. The text names the request and the cause.
     """
+
+
+class AnswerTooLargeError(LostAnswerError):
+    """An answer has more bytes than are read. `size_bytes`: as many as it says, or as came."""
+
+    def __init__(self, text: str, size_bytes: int) -> None:
+        super().__init__(text)
+        self.size_bytes = size_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +111,8 @@ class Answer:
         server has answered, or the answer came in damaged.
         """
         try:
-            found = orjson.loads(self.content)
-        except orjson.JSONDecodeError as error:
+            found = load_json(self.content)
+        except ValueError as error:
             raise CatalogUnavailableError(f"{self.what}: the answer is not JSON") from error
         if not isinstance(found, dict):
             raise CatalogUnavailableError(f"{self.what}: the answer is not a JSON object")

@@ -16,13 +16,24 @@ from uuid import UUID
 
 import orjson
 
-from committer.catalog.rest.client.rest_answer import UNAUTHORIZED, Answer, LostAnswerError
+from committer.catalog.rest.client.rest_answer import (
+    UNAUTHORIZED,
+    Answer,
+    AnswerTooLargeError,
+    LostAnswerError,
+)
 from committer.catalog.rest.client.rest_auth import Auth, FixedAuth, OAuth2Auth, OutgoingRequest
 from committer.catalog.rest.client.rest_configuration import configuration_of, first_configuration
 from committer.catalog.rest.client.rest_options import BasicOptions, OAuth2Options, RestOptions
 from committer.catalog.rest.client.rest_paths import Paths
 from committer.catalog.rest.client.rest_transport import RestTransport
-from committer.errors import AccessError, CatalogUnavailableError, FrazilError, SettingsError
+from committer.errors import (
+    AccessError,
+    CatalogUnavailableError,
+    FrazilError,
+    ObjectTooLargeError,
+    SettingsError,
+)
 from committer.ports.world import World
 from committer.url_text import without_secrets
 
@@ -125,6 +136,27 @@ class RestClient:
         """Ask for something. Errors: `CatalogUnavailableError`, `AccessError` of the token."""
         try:
             return await self.send("GET", path, query=query, headers=headers)
+        except LostAnswerError as error:
+            raise CatalogUnavailableError(str(error)) from error
+
+    async def read_table(
+        self,
+        path: str,
+        query: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask for a table. Errors: as `read`; `ObjectTooLargeError` where its metadata has too many
+        bytes, which stops that table alone.
+        """
+        try:
+            return await self.send("GET", path, query=query, headers=headers)
+        except AnswerTooLargeError as error:
+            raise ObjectTooLargeError(
+                f"{self._configuration.base}/{path}",
+                error.size_bytes,
+                self._options.answer_bytes_max,
+                advice=self._options.large_table_advice,
+            ) from error
         except LostAnswerError as error:
             raise CatalogUnavailableError(str(error)) from error
 

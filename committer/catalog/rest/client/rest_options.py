@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+ANSWER_BYTES_MAX = 1 << 28
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth2Options:
@@ -54,5 +56,7 @@ class RestOptions:
     connect_timeout_s: float = 5.0
     read_timeout_s: float = 60.0
     """Java's servers try their own back end again within one request."""
-    answer_bytes_max: int = 1 << 28
+    answer_bytes_max: int = ANSWER_BYTES_MAX
     """Of one answer: a table's metadata, or one page of a list."""
+    large_table_advice: str = ""
+    """What to do where an answer with a table is larger."""

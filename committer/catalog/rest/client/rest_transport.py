@@ -15,7 +15,12 @@ from urllib.parse import urlencode
 import aiohttp
 from yarl import URL
 
-from committer.catalog.rest.client.rest_answer import Answer, LostAnswerError, address_text
+from committer.catalog.rest.client.rest_answer import (
+    Answer,
+    AnswerTooLargeError,
+    LostAnswerError,
+    address_text,
+)
 from committer.catalog.rest.client.rest_auth import OutgoingRequest
 from committer.catalog.rest.client.rest_options import RestOptions, TlsOptions
 from committer.errors import CatalogUnavailableError, SettingsError
@@ -85,6 +90,10 @@ class RestTransport:
                 content = await self._content(response)
                 named = {name.lower(): text for name, text in response.headers.items()}
                 return Answer(what, response.status, named, content)
+        except _TooLargeError as error:
+            raise AnswerTooLargeError(
+                f"{what}: the answer is lost ({error})", error.size_bytes
+            ) from error
         except _NOT_SENT as error:
             raise CatalogUnavailableError(f"{what}: no connection: {_words(error)}") from error
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -112,6 +121,9 @@ class RestTransport:
         is_error = response.status >= 300
         limit = _REFUSAL_BYTES_MAX if is_error else self._options.answer_bytes_max
         chunks: list[bytes] = []
+        size_bytes = response.content_length or 0
+        if size_bytes > limit and not is_error:
+            raise _TooLargeError(limit, size_bytes)
         size_bytes = 0
         async for chunk in response.content.iter_chunked(_CHUNK_BYTES):
             chunks.append(chunk)
@@ -119,7 +131,7 @@ class RestTransport:
             if size_bytes > limit and is_error:
                 break
             if size_bytes > limit:
-                raise _TooLargeError(f"it has more than {limit:,} bytes")
+                raise _TooLargeError(limit, size_bytes)
         return b"".join(chunks)
 
     async def close(self) -> None:
@@ -130,11 +142,13 @@ class RestTransport:
 class _TooLargeError(aiohttp.ClientPayloadError):
     """An answer that does not fit."""
 
+    def __init__(self, bytes_max: int, size_bytes: int) -> None:
+        super().__init__(f"it has more than {bytes_max:,} bytes")
+        self.size_bytes = size_bytes
+
 
 def _words(error: Exception) -> str:
     """Return what a message may say of it: the text of others may hold a password or a URL."""
-    if isinstance(error, _TooLargeError):
-        return str(error)
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"the proxy refuses it: HTTP {error.status}"
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
