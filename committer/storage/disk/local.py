@@ -18,7 +18,7 @@ from typing import TypeVar
 
 from committer.group_commit import GroupCommit
 from committer.ports.skips import Skips
-from committer.ports.storage import NewObject, ObjectInfo
+from committer.ports.storage import NewObject, ObjectInfo, require_deleted
 from committer.storage.disk import durable_writes, local_files
 from committer.storage.disk.empty_folders import EmptyFolders
 from committer.storage.disk.temporaries import FirstWrites
@@ -102,7 +102,8 @@ class LocalStorage:
         return await self._run(write)
 
     async def delete(self, locations: Sequence[str]) -> None:
-        await self._run(partial(durable_writes.delete, locations, self._emptied))
+        failures = await self._run(partial(durable_writes.delete, locations, self._emptied))
+        require_deleted(failures, locations)
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         found = walk(prefix, self._roots, skips, swept=self._prune)
