@@ -13,13 +13,14 @@ from enum import Enum, auto
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError, ObjectTooLargeError
 from committer.ports.skips import SkipKind
+from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest, read_request
 from committer.service.checks.checks import Checks
+from committer.service.ingest.unread_objects import UnreadObjects
 from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival
 from committer.service.settle.endings import Endings
-from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 
@@ -37,32 +38,35 @@ class Unread(Enum):
 
 @dataclass(eq=False, kw_only=True)
 class InboxReader:
-    """Reads the inbox objects of one process. `failures`: how many reads the inbox has failed."""
+    """Reads the inbox objects of one process. `unread`: those of which the last read failed."""
 
     inbox: Inbox
     quarantine: Quarantine
     foreign_entries: ForeignEntries
     checks: Checks
     endings: Endings
-    health: Health
+    unread: UnreadObjects
+    world: World
 
     def __post_init__(self) -> None:
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
-        self.failures = 0
 
     async def read(self, arrival: Arrival, *, is_large: bool) -> EncodedRequest | Unread:
         """Read a request. Errors: `ObjectTooLargeError` where a small one is large."""
         try:
-            return await (self._read_large(arrival) if is_large else self._read(arrival))
+            request = await (self._read_large(arrival) if is_large else self._read(arrival))
         except ObjectTooLargeError:
             raise
         except FrazilError as error:
-            self.failures += 1
-            self.health.unavailable("inbox", error)
-        except Exception:  # noqa: BLE001  # one object must not end the service, again and again
+            self.unread.failed(arrival.key, error)
+            return Unread.FAILED
+        except Exception as error:  # noqa: BLE001  # one object must not end the service
             log.exception("intake.crashed", key=ascii(arrival.key[:200]))
             self.endings.metrics.crashed("intake")
-        return Unread.FAILED
+            self.unread.failed(arrival.key, error)
+            return Unread.FAILED
+        self.unread.answered(arrival.key)
+        return request
 
     async def _read(self, arrival: Arrival) -> EncodedRequest | Unread:
         key = arrival.key
@@ -107,7 +111,7 @@ class InboxReader:
             key=arrival.key,
             reason=error.reason,
             message=str(error),
-            quarantined_at_ms=self.health.world.now_ms(),
+            quarantined_at_ms=self.world.now_ms(),
         )
         await self.quarantine.put(record, content)
         self.endings.unreadable(arrival.key, arrival.waiters, record)

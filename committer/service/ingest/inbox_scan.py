@@ -29,14 +29,13 @@ IN_ORDER_MAX = 100_000
 @dataclass(slots=True)
 class Listing:
     """The result of a complete listing of the inbox, and when it began. `found`: the requests that
-    were taken; `failures`: reads that failed meanwhile. `unread_ms`: since when the oldest request
-    has been durable that could not be taken, or that its owner has left there for long.
+    were taken. `unread_ms`: since when the oldest request has been durable that could not be taken,
+    or that its owner has left there for long.
     """
 
     began_ms: int
     requests: int = 0
     found: int = 0
-    failures: int = 0
     unread_ms: int | None = None
 
     def unread(self, found: Arrival) -> None:
@@ -63,7 +62,7 @@ class InboxScan:
         folders of all producers. Errors: the storage's.
         """
         now_s, listing = self.world.monotonic_s(), Listing(self.world.now_ms())
-        failures = self.intake.reader.failures
+        unread, seen_unread = self.intake.reader.unread, set[str]()
         listed_s: dict[str, float] = {}
         due: list[Arrival] = []
         skips = skips_of()
@@ -72,6 +71,10 @@ class InboxScan:
             if waiting.size_bytes > REQUEST_BYTES_MAX:
                 skips.add(self.inbox.location(waiting.key), SkipKind.OVERSIZED)
                 continue
+            if unread.is_unread(waiting.key):
+                seen_unread.add(waiting.key)
+                if (cause := unread.cause(waiting.key)) is not None:
+                    skips.add(self.inbox.location(waiting.key), SkipKind.UNREADABLE, cause)
             listing.requests += 1
             is_known = self.intake.listed(waiting.key, waiting.modified_ms)
             if not is_known and waiting.key not in self.pending_deletes:
@@ -87,7 +90,7 @@ class InboxScan:
         folders.cannot_see(skips, self.inbox)
         await self.foreign_entries.saw(skips, self.ownership.is_ours)
         self._listed_s = listed_s
-        listing.failures = self.intake.reader.failures - failures
+        unread.listed(seen_unread, now_s)
         return listing
 
     async def _take_all(self, due: list[Arrival], listing: Listing, *, takes: bool) -> None:

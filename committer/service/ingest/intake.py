@@ -61,10 +61,11 @@ class Intake:
         return self.tables.listed(key, durable_ms) or self.large.listed(key, durable_ms)
 
     def is_held_back(self, key: InboxKey) -> bool:
-        """Return whether a request stays in the inbox: for a pause after it was returned there, or
-        because its producer's breaker is open.
+        """Return whether a request stays in the inbox: for a pause after it was returned there or
+        could not be read, or because its producer's breaker is open.
         """
-        return self.deferred.is_paused(key) or self.breakers.holds_key(key)
+        is_paused = self.deferred.is_paused(key) or self.reader.unread.is_paused(key)
+        return is_paused or self.breakers.holds_key(key)
 
     def has_to_wait(self, key: InboxKey) -> bool:
         """Return whether a request stays in the inbox for now:

@@ -17,6 +17,7 @@ from committer.service.ingest.intake import Doorbells, Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
 from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.reconciler import Reconciler
+from committer.service.ingest.unread_objects import UnreadObjects
 from committer.service.process.composition import RequestParts
 from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
 from committer.service.requests.deferred_doorbells import DeferredDoorbells
@@ -109,7 +110,8 @@ class WorkWiring:
             foreign_entries=process.foreign_entries,
             checks=checks,
             endings=process.endings,
-            health=process.health,
+            unread=UnreadObjects(process.health),
+            world=parts.world,
         )
         self.intake = Intake(
             tables=self.tables,
@@ -119,7 +121,11 @@ class WorkWiring:
             breakers=process.breakers,
         )
         self.hand_over = TableHandOver(
-            tables=self.tables, large=self.large, deferred=process.deferred, settler=process.settler
+            tables=self.tables,
+            large=self.large,
+            deferred=process.deferred,
+            unread=reader.unread,
+            settler=process.settler,
         )
         self.consumer = self._consumer()
         self.reconciler = self._reconciler()
