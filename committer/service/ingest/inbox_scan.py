@@ -99,7 +99,7 @@ class InboxScan:
         """
         due.sort(key=lambda one: one.durable_ms)
         for some in (due[at : at + TAKEN_AT_ONCE] for at in range(0, len(due), TAKEN_AT_ONCE)):
-            free = [one for one in some if takes and self._may_take(one.key)]
+            free = [one for one in some if takes and self._may_take(one)]
             are_taken = await self.intake.take_all(free)
             taken = {one.key for one, is_taken in zip(free, are_taken, strict=True) if is_taken}
             listing.found += len(taken)
@@ -107,11 +107,12 @@ class InboxScan:
                 if one.key not in taken:
                     listing.unread(one)
 
-    def _may_take(self, key: InboxKey) -> bool:
+    def _may_take(self, arrival: Arrival) -> bool:
         """Return whether a request may be taken:
         it is ours, there is room, and its producer need not wait."""
+        key = arrival.key
         is_free = not self.intake.is_full and not self.intake.is_held_back(key)
-        return is_free and self.ownership.is_ours(key)
+        return is_free and self.ownership.is_ours(key) and not self.intake.is_surplus(arrival)
 
 
 def _is_complete(due: Sequence[Arrival], key: str) -> bool:

@@ -37,6 +37,8 @@ from committer.service.telemetry.metrics import Metrics
 TRUSTED_MS = 60_000
 LARGE_READS_AT_ONCE = 4
 DEFERRED_AT_ONCE = 256
+# How often it is looked whether a producer with surplus requests has room again.
+SURPLUS_POLL_S = 0.05
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,6 +50,7 @@ class Intake:
     large: LargeRequests
     deferred: DeferredDoorbells
     breakers: CircuitBreakers
+    world: World
 
     @property
     def is_full(self) -> bool:
@@ -73,6 +76,19 @@ class Intake:
         """
         return self.is_held_back(key) or self.tables.has_enough(key)
 
+    def is_surplus(self, arrival: Arrival) -> bool:
+        """Return whether a request waits in the inbox until its producer, which has its share of
+        memory, has room again; none of it overtakes those that wait so already.
+        """
+        key = arrival.key
+        if not (self.deferred.has_surplus_of(key.folder) or self.tables.has_its_share(key)):
+            return False
+        self._set_surplus(arrival)
+        return True
+
+    def _set_surplus(self, arrival: Arrival) -> None:
+        self.deferred.add_surplus(arrival.key, arrival.waiters, arrival.durable_ms)
+
     async def take_all(self, arrivals: Sequence[Arrival]) -> Sequence[bool]:
         """Take requests by their inbox keys, all read at once, and hand those of one table over in
         this order. For each, False if it has to wait, or reading it failed. The turn of a large one
@@ -94,6 +110,9 @@ class Intake:
             self.submit(arrival, arrival.announced, is_inline=True)
             return True
         arrival.join(self.deferred.take(key))
+        if self.tables.has_its_share(key):
+            self._set_surplus(arrival)
+            return False
         if self.has_to_wait(key):
             return self._defer(arrival)
         if arrival.size_bytes <= LARGE_BYTES_MIN and self.large.find(key) is None:
@@ -121,7 +140,13 @@ class Intake:
         """Retry the deferred doorbells. Their requests could not be read; if one has left the inbox
         since, no listing finds it. Skips those that have to wait.
         """
-        free = iter([key for key in self.deferred if not self.has_to_wait(key)])
+        free = iter(
+            [
+                key
+                for key in self.deferred
+                if not (self.deferred.is_surplus(key) or self.has_to_wait(key))
+            ]
+        )
         while not self.is_full and (some := list(islice(free, DEFERRED_AT_ONCE))):
             await self.take_all([Arrival(key, NO_WAITERS, now_ms) for key in some])
 
@@ -142,9 +167,21 @@ class Intake:
 
     # --- Large requests ---
 
+    async def _read_surplus(self) -> None:
+        """Read the surplus requests of producers that have room again, in turns, for ever."""
+        while True:
+            await self.deferred.has_surplus.wait()
+            for folder in self.deferred.surplus_producers:
+                count_max = min(self.tables.room_of(folder), DEFERRED_AT_ONCE)
+                if count_max > 0 and not self.is_full:
+                    taken = self.deferred.take_surplus(folder, count_max)
+                    await self.take_all([Arrival(key, NO_WAITERS, ms) for key, ms in taken])
+            await self.world.sleep(SURPLUS_POLL_S)
+
     async def run(self) -> None:
-        """Read large requests in their turns, a few at once, until canceled."""
+        """Read large requests, a few at once, and surplus ones, in their turns until canceled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._read_surplus(), name="surplus requests")
             for _ in range(LARGE_READS_AT_ONCE):
                 tasks.create_task(self._read_large_requests(), name="large requests")
 
@@ -202,7 +239,11 @@ class Doorbells:
         rest: list[Arrival] = []
         tables: set[str] = set()
         for delivery in deliveries:
-            arrival = self._arrival(InboxKey(delivery.doorbell.inbox_key), delivery)
+            key = InboxKey(delivery.doorbell.inbox_key)
+            if self.intake.is_surplus(Arrival(key, Waiters.of(delivery), self.world.now_ms())):
+                # Its copy is not even parsed: doorbells of others wait after it.
+                continue
+            arrival = self._arrival(key, delivery)
             if arrival is None:
                 continue
             table = table_folder_of(arrival.key)

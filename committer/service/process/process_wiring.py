@@ -119,6 +119,7 @@ class WorkWiring:
             large=self.large,
             deferred=process.deferred,
             breakers=process.breakers,
+            world=parts.world,
         )
         self.hand_over = TableHandOver(
             tables=self.tables,

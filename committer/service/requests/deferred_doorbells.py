@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from committer.ports.queue import Delivery, shard_of
 from committer.ports.world import World
@@ -51,6 +53,10 @@ class DeferredDoorbells:
         self._world = world
         self._waiters: dict[InboxKey, Waiters] = {}
         self._paused_until_s: dict[InboxKey, float] = {}
+        # By folder of the producer, its surplus keys as a heap: the lowest epoch first.
+        self._surplus: dict[str, list[InboxKey]] = {}
+        self._surplus_since_ms: dict[InboxKey, int] = {}
+        self.has_surplus = asyncio.Event()
 
     def __contains__(self, key: object) -> bool:
         return key in self._waiters
@@ -65,6 +71,50 @@ class DeferredDoorbells:
 
     def take(self, key: InboxKey) -> Waiters | None:
         return self._waiters.pop(key, None)
+
+    # --- Requests whose producer has its share of memory ---
+
+    def add_surplus(self, key: InboxKey, waiters: Waiters, durable_ms: int) -> None:
+        """Add a key that is not read before its producer has room again. `durable_ms`: since when
+        its request has been durable."""
+        self.add(key, waiters)
+        if key in self._waiters and key not in self._surplus_since_ms:
+            heappush(self._surplus.setdefault(key.folder, []), key)
+            self._surplus_since_ms[key] = durable_ms
+            self.has_surplus.set()
+
+    def is_surplus(self, key: InboxKey) -> bool:
+        return key in self._surplus_since_ms
+
+    def has_surplus_of(self, folder: str) -> bool:
+        """Return whether the producer of this folder has surplus requests."""
+        return folder in self._surplus
+
+    @property
+    def surplus_oldest_ms(self) -> int | None:
+        """Since when the oldest surplus request has been durable."""
+        return min(self._surplus_since_ms.values(), default=None)
+
+    @property
+    def surplus_producers(self) -> Collection[str]:
+        """The folders of producers with surplus requests."""
+        return tuple(self._surplus)
+
+    def take_surplus(self, folder: str, count_max: int) -> list[tuple[InboxKey, int]]:
+        """Return a producer's first surplus keys that are still deferred, each with the time since
+        when its request has been durable."""
+        keys = self._surplus.get(folder, [])
+        taken: list[tuple[InboxKey, int]] = []
+        while keys and len(taken) < count_max:
+            key = heappop(keys)
+            since_ms = self._surplus_since_ms.pop(key)
+            if key in self._waiters:
+                taken.append((key, since_ms))
+        if not keys:
+            self._surplus.pop(folder, None)
+        if not self._surplus:
+            self.has_surplus.clear()
+        return taken
 
     # --- Requests that are not read again before a pause is over ---
 
@@ -102,3 +152,6 @@ class DeferredDoorbells:
         for key, waiters in list(self._waiters.items()):
             if key.shard in shards and waiters.shards.issubset(shards):
                 del self._waiters[key]
+        for folder, keys in list(self._surplus.items()):
+            if keys[0].shard in shards:
+                self.take_surplus(folder, len(keys))

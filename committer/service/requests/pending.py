@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 
 from committer.errors import FrazilError, InvariantError, TransientError, reason_of
+from committer.plan.batch.batch_policy import PRODUCER_REQUESTS_MAX
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest
 from committer.plan.scheduling.backoff import retry_s
 from committer.ports.world import World
@@ -20,6 +20,7 @@ from committer.request.request_format import EncodedRequest
 from committer.service.requests.deferred_doorbells import NO_WAITERS, Waiters
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, NamedManifests
+from committer.service.requests.ready_requests import ReadyRequests
 from committer.service.telemetry.log import log
 
 Refusal = tuple[Reason, str]
@@ -108,6 +109,11 @@ class Pending:
         return result if isinstance(result, CheckedRequest) else None
 
     @property
+    def ends_look(self) -> bool:
+        """Whether those after it are for the table that it makes."""
+        return self.sealed.request.operation == "alter"
+
+    @property
     def is_large(self) -> bool:
         return len(self.sealed.content) + self.named_bytes > LARGE_BYTES_MIN
 
@@ -147,7 +153,7 @@ class Waiting(Collection[str]):
     def __init__(self, world: World, named: NamedManifests) -> None:
         self._world = world
         self._named = named
-        self._ready: dict[str, Pending] = {}
+        self._ready = ReadyRequests[Pending]()
         self._deferred: dict[str, tuple[float, Pending]] = {}
         self._aside: dict[str, Pending] = {}
         self._failing: dict[str, Pending] = {}
@@ -189,8 +195,12 @@ class Waiting(Collection[str]):
         yield from self._aside.values()
 
     def ready(self, count_max: int) -> list[Pending]:
-        """Return the first ready ones."""
-        return list(islice(self._ready.values(), count_max))
+        """Return the ready ones that the next round looks at: `ReadyRequests.look`."""
+        return self._ready.look(count_max, of_producer_max=PRODUCER_REQUESTS_MAX)
+
+    def ready_of(self, folder: str) -> tuple[int, int]:
+        """Return how many ready ones the producer of this folder has, and their weight in bytes."""
+        return self._ready.of_producer(folder)
 
     @property
     def oldest_ms(self) -> int | None:
@@ -354,7 +364,7 @@ class Waiting(Collection[str]):
                 self._make_ready(key)
         first = {key: self._ready.pop(key) for key in keys if key in self._ready}
         if first:
-            self._ready = {**first, **self._ready}
+            self._ready.put_first(first)
             self.changed.set()
 
     def recall(self) -> float | None:

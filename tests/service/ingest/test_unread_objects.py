@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+import pytest
+
 from committer.errors import AccessError, FrazilError
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest
@@ -43,13 +45,14 @@ class Unreadable:
         return sealed
 
 
+@pytest.mark.thorough
 async def test_an_object_that_cannot_be_read_is_named_until_it_is_read() -> None:
     harness = ServiceHarness(with_queue=False)
     table = await harness.create_table()
     unreadable = Unreadable(harness)
     async with harness.running():
         stuck = await unreadable.publish(table, "stuck")
-        for epoch in range(180):
+        for epoch in range(90):
             await harness.publish(build_request(table, epoch=epoch), announce=False)
             await harness.settle(1.0)
             assert not harness.health.unreachable
@@ -59,7 +62,7 @@ async def test_an_object_that_cannot_be_read_is_named_until_it_is_read() -> None
                 assert [*harness.health.conditions] == [f"unread inbox object {stuck.key}"]
         await harness.settle(2.0)
         assert await harness.outstanding() == [stuck.key]
-        assert unreadable.tries[stuck.key] < 20
+        assert unreadable.tries[stuck.key] < 12
         assert re.match(r"since \d{4}-\d\d-\d\dT[\d:]{8}\+00:00, \d+ tries: ", why)
         assert harness.status_collector.status().inbox.foreign == {"unreadable": 1}
         unreadable.keys.clear()
@@ -67,7 +70,7 @@ async def test_an_object_that_cannot_be_read_is_named_until_it_is_read() -> None
         assert harness.health.conditions == {}
         assert harness.status_collector.status().inbox.foreign == {}
         assert await harness.outstanding() == []
-    assert len(await harness.live_files()) == 181
+    assert len(await harness.live_files()) == 91
     assert await harness.quarantined() == []
 
 
