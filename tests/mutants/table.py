@@ -15,6 +15,7 @@ from tests.mutants.file_changes import FILE_CHANGES
 from tests.mutants.file_tables import FILE_TABLES
 from tests.mutants.format import FORMAT
 from tests.mutants.groups import GROUPS
+from tests.mutants.inbox import INBOX
 from tests.mutants.mutant import Mutant
 from tests.mutants.paths import PATHS
 from tests.mutants.process import PROCESS
@@ -36,6 +37,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *GROUPS,
     *FILE_TABLES,
     *DISK,
+    *INBOX,
     *FORMAT,
     *FILE_CHANGES,
     *CHECKS,
