@@ -97,6 +97,11 @@ class TableCommitters:
         """
         return self.room_of(key.folder) <= 0
 
+    def has_next_batch(self, folder: str) -> bool:
+        """Return whether the producer of this folder has as many requests in memory as its next
+        batch may have, or its share."""
+        return self.room_of(folder) <= PRODUCER_READY_MAX // 2
+
     def room_of(self, folder: str) -> int:
         """Return how many more requests the producer of this folder may have ready."""
         requests = weight_bytes = 0

@@ -21,7 +21,12 @@ from committer.service.ingest.arrival_order import Turn, Turns
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.inbox_reader import InboxReader, Unread
 from committer.service.requests.circuit_breakers import CircuitBreakers
-from committer.service.requests.deferred_doorbells import NO_WAITERS, DeferredDoorbells, Waiters
+from committer.service.requests.deferred_doorbells import (
+    NO_WAITERS,
+    DeferredDoorbells,
+    Surplus,
+    Waiters,
+)
 from committer.service.requests.inbox_keys import InboxKey, table_folder_of
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival, LargeRequests
 from committer.service.requests.pending import Pending
@@ -37,6 +42,7 @@ from committer.service.telemetry.metrics import Metrics
 TRUSTED_MS = 60_000
 LARGE_READS_AT_ONCE = 4
 DEFERRED_AT_ONCE = 256
+SURPLUS_AT_ONCE = 64
 # How often it is looked whether a producer with surplus requests has room again.
 SURPLUS_POLL_S = 0.05
 
@@ -76,18 +82,20 @@ class Intake:
         """
         return self.is_held_back(key) or self.tables.has_enough(key)
 
-    def is_surplus(self, arrival: Arrival) -> bool:
-        """Return whether a request waits in the inbox until its producer, which has its share of
-        memory, has room again; none of it overtakes those that wait so already.
+    def is_surplus(self, arrival: Arrival, doorbell: Doorbell | None = None) -> bool:
+        """Return whether a request waits in the inbox until its producer, which has its next batch
+        in memory, has room again; none of it overtakes those that wait so already. `doorbell`: with
+        a copy of it that may be believed.
         """
-        key = arrival.key
-        if not (self.deferred.has_surplus_of(key.folder) or self.tables.has_its_share(key)):
+        folder = arrival.key.folder
+        if not (self.deferred.has_surplus_of(folder) or self.tables.has_next_batch(folder)):
             return False
-        self._set_surplus(arrival)
+        self._set_surplus(arrival, doorbell)
         return True
 
-    def _set_surplus(self, arrival: Arrival) -> None:
-        self.deferred.add_surplus(arrival.key, arrival.waiters, arrival.durable_ms)
+    def _set_surplus(self, arrival: Arrival, doorbell: Doorbell | None = None) -> None:
+        surplus = Surplus(arrival.durable_ms, doorbell)
+        self.deferred.add_surplus(arrival.key, arrival.waiters, surplus)
 
     async def take_all(self, arrivals: Sequence[Arrival]) -> Sequence[bool]:
         """Take requests by their inbox keys, all read at once, and hand those of one table over in
@@ -171,12 +179,21 @@ class Intake:
         """Read the surplus requests of producers that have room again, in turns, for ever."""
         while True:
             await self.deferred.has_surplus.wait()
+            is_idle = True
             for folder in self.deferred.surplus_producers:
-                count_max = min(self.tables.room_of(folder), DEFERRED_AT_ONCE)
+                count_max = min(self.tables.room_of(folder), SURPLUS_AT_ONCE)
                 if count_max > 0 and not self.is_full:
+                    is_idle = False
                     taken = self.deferred.take_surplus(folder, count_max)
-                    await self.take_all([Arrival(key, NO_WAITERS, ms) for key, ms in taken])
-            await self.world.sleep(SURPLUS_POLL_S)
+                    await self.take_all([self._surplus_arrival(*each) for each in taken])
+            await self.world.sleep(SURPLUS_POLL_S if is_idle else 0.0)
+
+    def _surplus_arrival(self, key: InboxKey, surplus: Surplus) -> Arrival:
+        waiters = self.deferred.take(key) or NO_WAITERS
+        announced = None
+        if surplus.doorbell is not None and not self.has_to_wait(key):
+            announced = _read_inline(surplus.doorbell)
+        return Arrival(key, waiters, surplus.durable_ms, announced=announced)
 
     async def run(self) -> None:
         """Read large requests, a few at once, and surplus ones, in their turns until canceled."""
@@ -240,20 +257,22 @@ class Doorbells:
         tables: set[str] = set()
         for delivery in deliveries:
             key = InboxKey(delivery.doorbell.inbox_key)
-            if self.intake.is_surplus(Arrival(key, Waiters.of(delivery), self.world.now_ms())):
-                # Its copy is not even parsed: doorbells of others wait after it.
+            arrival = Arrival(key, Waiters.of(delivery), self.world.now_ms())
+            copy = delivery.doorbell if delivery.deliveries == 1 else None
+            if self.intake.is_surplus(arrival, copy):
+                # Its copy is not parsed yet: doorbells of others wait after it.
                 continue
-            arrival = self._arrival(key, delivery)
-            if arrival is None:
+            read = self._arrival(key, delivery)
+            if read is None:
                 continue
-            table = table_folder_of(arrival.key)
-            if arrival.announced is not None and table not in tables:
-                self.intake.submit(arrival, arrival.announced, is_inline=True)
+            table = table_folder_of(key)
+            if read.announced is not None and table not in tables:
+                self.intake.submit(read, read.announced, is_inline=True)
                 continue
             tables.add(table)
             # Until the turn of an announced one comes, its shard may be released.
-            waits = arrival.announced is not None
-            rest.append(replace(arrival, is_shared=True) if waits else arrival)
+            waits = read.announced is not None
+            rest.append(replace(read, is_shared=True) if waits else read)
         if rest:
             await self.intake.take_all(rest)
 

@@ -7,7 +7,7 @@ of one as a batch may have, and fewer where many producers have long queues.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Generic, Protocol, TypeVar
@@ -83,12 +83,12 @@ class ReadyRequests(MutableMapping[str, R], Generic[R]):
             raise KeyError(key)
         self._discard(key)
 
-    def put_first(self, requests: dict[str, R]) -> None:
+    def put_first(self, requests: Mapping[str, R]) -> None:
         """Put requests before all others, in this order. Costs the more, the more there are."""
         for key in requests:
             self._discard(key)
         self._requests = {**requests, **self._requests}
-        for key, request in reversed(requests.items()):
+        for key, request in reversed([*requests.items()]):
             self._first -= 1
             self._place(key, request, self._first)
         for folder in {request.key.folder for request in requests.values()}:

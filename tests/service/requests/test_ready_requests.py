@@ -56,7 +56,7 @@ def test_a_look_ends_with_the_first_request_that_changes_the_table() -> None:
 
 def test_requests_that_are_put_first_come_before_all_others_of_their_producer_too() -> None:
     ready = filled("a1", "b1", "a2", "b2")
-    ready.put_first({key: ready[key] for key in (named("b2").key, named("a2").key)})
+    ready.put_first({str(key): ready[key] for key in (named("b2").key, named("a2").key)})
     assert [*ready] == [named(name).key for name in ("b2", "a2", "a1", "b1")]
     assert look(ready, 100, 1) == ["b2", "a2"]
     ready[named("c1").key] = named("c1")
@@ -77,7 +77,7 @@ def test_a_look_is_fair_and_what_a_producer_has_is_counted(
         if step in (0, 1):
             assert ready.pop(request.key, None) == model.pop(request.key, None)
         elif step == 2 and request.key in model:
-            first = {request.key: model.pop(request.key)}
+            first: dict[str, Request] = {request.key: model.pop(request.key)}
             ready.put_first(first)
             model = {**first, **model}
         else:
