@@ -195,8 +195,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "returned_request_is_read_again_at_once",
         "committer/service/ingest/intake.py",
-        "        return self.deferred.is_paused(key) or self.breakers.holds_key(key)\n",
-        "        return self.breakers.holds_key(key)\n",
+        "        is_paused = self.deferred.is_paused(key) or self.reader.unread.is_paused(key)\n",
+        "        is_paused = self.reader.unread.is_paused(key)\n",
         ("tests/service/table/test_eviction.py",),
     ),
     Mutant(

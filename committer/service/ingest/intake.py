@@ -42,7 +42,8 @@ from committer.service.telemetry.metrics import Metrics
 TRUSTED_MS = 60_000
 LARGE_READS_AT_ONCE = 4
 DEFERRED_AT_ONCE = 256
-SURPLUS_AT_ONCE = 64
+# Few: the doorbells of others are read in between.
+SURPLUS_AT_ONCE = 16
 # How often it is looked whether a producer with surplus requests has room again.
 SURPLUS_POLL_S = 0.05
 
@@ -257,22 +258,22 @@ class Doorbells:
         tables: set[str] = set()
         for delivery in deliveries:
             key = InboxKey(delivery.doorbell.inbox_key)
-            arrival = Arrival(key, Waiters.of(delivery), self.world.now_ms())
+            unread = Arrival(key, Waiters.of(delivery), self.world.now_ms())
             copy = delivery.doorbell if delivery.deliveries == 1 else None
-            if self.intake.is_surplus(arrival, copy):
+            if self.intake.is_surplus(unread, copy):
                 # Its copy is not parsed yet: doorbells of others wait after it.
                 continue
-            read = self._arrival(key, delivery)
-            if read is None:
+            arrival = self._arrival(key, delivery)
+            if arrival is None:
                 continue
-            table = table_folder_of(key)
-            if read.announced is not None and table not in tables:
-                self.intake.submit(read, read.announced, is_inline=True)
+            table = table_folder_of(arrival.key)
+            if arrival.announced is not None and table not in tables:
+                self.intake.submit(arrival, arrival.announced, is_inline=True)
                 continue
             tables.add(table)
             # Until the turn of an announced one comes, its shard may be released.
-            waits = read.announced is not None
-            rest.append(replace(read, is_shared=True) if waits else read)
+            waits = arrival.announced is not None
+            rest.append(replace(arrival, is_shared=True) if waits else arrival)
         if rest:
             await self.intake.take_all(rest)
 
