@@ -7,7 +7,7 @@ from tests.mutants.mutant import Mutant
 _UNREAD = "tests/service/ingest/test_unread_objects.py"
 _SETTLER = "tests/service/settle/test_settler.py"
 _TURNS = "tests/service/ingest/test_fair_turns.py"
-_READY = "tests/service/requests/test_ready_requests.py"
+_READY = "tests/plan/scheduling/test_ready_requests.py"
 _BATCH = "tests/plan/batch/test_batch_policy.py"
 
 INBOX = (
@@ -89,14 +89,14 @@ INBOX = (
     # --- Turns of small requests ---
     Mutant(
         "look_has_the_oldest_requests_whoever_sent_them",
-        "committer/service/requests/ready_requests.py",
+        "committer/plan/scheduling/ready_requests.py",
         "        chosen = [placed for part in _fair(parts, count_max) for placed in part]\n",
         "        chosen = [placed for part in parts for placed in part][:count_max]\n",
         (_READY,),
     ),
     Mutant(
         "look_goes_past_a_change_of_the_table",
-        "committer/service/requests/ready_requests.py",
+        "committer/plan/scheduling/ready_requests.py",
         "            self._barriers[key] = number\n",
         "            pass\n",
         (_READY,),

@@ -14,13 +14,13 @@ from committer.errors import FrazilError, InvariantError, TransientError, reason
 from committer.plan.batch.batch_policy import PRODUCER_REQUESTS_MAX
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest
 from committer.plan.scheduling.backoff import retry_s
+from committer.plan.scheduling.ready_requests import ReadyRequests
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.service.requests.deferred_doorbells import NO_WAITERS, Waiters
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, NamedManifests
-from committer.service.requests.ready_requests import ReadyRequests
 from committer.service.telemetry.log import log
 
 Refusal = tuple[Reason, str]
@@ -107,6 +107,11 @@ class Pending:
         """Its content as the last check found it; None if there was none, or it was refused."""
         result = self.check.result if self.check is not None else None
         return result if isinstance(result, CheckedRequest) else None
+
+    @property
+    def folder(self) -> str:
+        """The folder of its producer."""
+        return self.key.folder
 
     @property
     def ends_look(self) -> bool:

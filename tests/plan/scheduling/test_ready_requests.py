@@ -7,20 +7,23 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from committer.service.requests.inbox_keys import InboxKey
-from committer.service.requests.ready_requests import ReadyRequests
+from committer.plan.scheduling.ready_requests import ReadyRequests
 
 
 @dataclass(frozen=True)
 class Request:
-    key: InboxKey
+    key: str
     ends_look: bool = False
     weight_bytes: int = 10
+
+    @property
+    def folder(self) -> str:
+        return "/".join(self.key.split("/")[:2])
 
 
 def named(name: str, *, ends_look: bool = False) -> Request:
     """Return a request: `a1` is one of producer `a`."""
-    return Request(InboxKey(f"table/{name[0]}/{name[1:]}/attempt"), ends_look)
+    return Request(f"table/{name[0]}/{name[1:]}/attempt", ends_look)
 
 
 def filled(*names: str) -> ReadyRequests[Request]:
@@ -56,7 +59,7 @@ def test_a_look_ends_with_the_first_request_that_changes_the_table() -> None:
 
 def test_requests_that_are_put_first_come_before_all_others_of_their_producer_too() -> None:
     ready = filled("a1", "b1", "a2", "b2")
-    ready.put_first({str(key): ready[key] for key in (named("b2").key, named("a2").key)})
+    ready.put_first({key: ready[key] for key in (named("b2").key, named("a2").key)})
     assert [*ready] == [named(name).key for name in ("b2", "a2", "a1", "b1")]
     assert look(ready, 100, 1) == ["b2", "a2"]
     ready[named("c1").key] = named("c1")
@@ -96,7 +99,7 @@ def test_a_look_is_fair_and_what_a_producer_has_is_counted(
     assert chosen == [request for request in eligible if request in chosen]
     assert len(chosen) <= count_max
     parts = {
-        producer: [one for one in eligible if one.key.folder == f"table/{producer}"]
+        producer: [one for one in eligible if one.folder == f"table/{producer}"]
         for producer in "abcd"
     }
     taken = {producer: [one for one in part if one in chosen] for producer, part in parts.items()}

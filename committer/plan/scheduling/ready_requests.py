@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from itertools import islice, takewhile
 from typing import Generic, Protocol, TypeVar
 
-from committer.service.requests.inbox_keys import InboxKey
-
 
 class ReadyRequest(Protocol):
-    """A request as far as its turn depends on it. `ends_look`: it changes the table, and those
-    after it are for the table that it makes.
+    """A request as far as its turn depends on it. `folder`: of its producer. `ends_look`: it
+    changes the table, and those after it are for the table that it makes.
     """
 
     @property
-    def key(self) -> InboxKey: ...
+    def folder(self) -> str: ...
 
     @property
     def weight_bytes(self) -> int: ...
@@ -91,7 +89,7 @@ class ReadyRequests(MutableMapping[str, R], Generic[R]):
         for key, request in reversed([*requests.items()]):
             self._first -= 1
             self._place(key, request, self._first)
-        for folder in {request.key.folder for request in requests.values()}:
+        for folder in {request.folder for request in requests.values()}:
             lane = self._lanes[folder]
             lane.requests = dict(sorted(lane.requests.items(), key=lambda item: item[1].number))
 
@@ -116,7 +114,7 @@ class ReadyRequests(MutableMapping[str, R], Generic[R]):
         return [placed.request for placed in sorted(chosen, key=lambda placed: placed.number)]
 
     def _place(self, key: str, request: R, number: int) -> None:
-        lane = self._lanes.setdefault(request.key.folder, _Lane())
+        lane = self._lanes.setdefault(request.folder, _Lane())
         placed = lane.requests[key] = _Placed(number, request, request.weight_bytes)
         lane.weight_bytes += placed.weight_bytes
         if request.ends_look:
@@ -126,7 +124,7 @@ class ReadyRequests(MutableMapping[str, R], Generic[R]):
         request = self._requests.pop(key, None)
         if request is None:
             return
-        folder = request.key.folder
+        folder = request.folder
         lane = self._lanes[folder]
         lane.weight_bytes -= lane.requests.pop(key).weight_bytes
         if not lane.requests:
