@@ -14,7 +14,7 @@ INBOX = (
     # --- Objects that cannot be read ---
     Mutant(
         "unread_object_is_read_in_each_pass",
-        "committer/service/ingest/unread_objects.py",
+        "committer/service/ingest/inbox_reader.py",
         "        return until_s is not None and self.health.world.monotonic_s() < until_s\n",
         "        return False\n",
         (_UNREAD + " -k named_until",),
@@ -35,7 +35,7 @@ INBOX = (
     ),
     Mutant(
         "one_unread_object_makes_the_committer_unready",
-        "committer/service/ingest/unread_objects.py",
+        "committer/service/ingest/inbox_reader.py",
         "self._failed_count >= FAILED_MIN and",
         "self._failed_count and",
         (_UNREAD + " -k named_until",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from committer.service.ingest.committer_pool import TableCommitters
-from committer.service.ingest.unread_objects import UnreadObjects
+from committer.service.ingest.inbox_reader import UnreadObjects
 from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.large_requests import LargeRequests
 from committer.service.settle.settler import Settler

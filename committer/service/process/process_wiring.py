@@ -11,13 +11,12 @@ from committer.service.checks.checks import Checks
 from committer.service.ingest.committer_pool import MakeTable, TableCommitters
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.hand_over import TableHandOver
-from committer.service.ingest.inbox_reader import InboxReader
+from committer.service.ingest.inbox_reader import InboxReader, UnreadObjects
 from committer.service.ingest.inbox_scan import InboxScan
 from committer.service.ingest.intake import Doorbells, Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
 from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.reconciler import Reconciler
-from committer.service.ingest.unread_objects import UnreadObjects
 from committer.service.process.composition import RequestParts
 from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
 from committer.service.requests.deferred_doorbells import DeferredDoorbells

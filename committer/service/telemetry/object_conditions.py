@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from committer.errors import reason_of
-from committer.service.requests.inbox_keys import printable
 from committer.service.telemetry.health import Health
 
 NAMED_MAX = 8
@@ -92,4 +91,4 @@ class ObjectConditions(Collection[str]):
             self._health.healthy(f"{self._kind}s")
 
     def _component(self, name: str) -> str:
-        return f"{self._kind} {printable(name)}"
+        return f"{self._kind} {name if name.isprintable() else ascii(name)[1:-1]}"
