@@ -13,6 +13,7 @@ A new class needs a new action; otherwise it is a message.
     │   ├─ NoSuchTableError
     │   └─ NoSuchNamespaceError
     ├─ ObjectTooLargeError       more than its caller reads: stop what needs it, page a human
+    ├─ UndeletedError            these objects remain, the others are deleted: repeat it for these
     ├─ AlreadyExistsError        the name is taken: compare, then decide
     │   └─ TableAlreadyExistsError
     ├─ NamespaceNotEmptyError    it holds tables or namespaces: drop or move these first
@@ -30,6 +31,8 @@ or a column bound (bounds are data).
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 _MESSAGE_MAX = 1000
 
@@ -108,6 +111,19 @@ class ObjectTooLargeError(FrazilError):
         too_many = f"inflates to more than the {is_read}" if inflates else f"at most {is_read}"
         super().__init__(_readable(f"{has} {too_many}" + (f": {advice}" if advice else "")))
         self.size_bytes = size_bytes
+
+
+class UndeletedError(FrazilError):
+    """Some objects could not be deleted. All others of the same call are deleted.
+
+    `failures`: why each of them remains, by its location or key; at least one.
+    """
+
+    def __init__(self, failures: Mapping[str, FrazilError]) -> None:
+        first, *others = failures.values()
+        rest = f" (and {len(others)} more objects could not be deleted)" if others else ""
+        super().__init__(f"{first}{rest}")
+        self.failures = dict(failures)
 
 
 class AlreadyExistsError(FrazilError):

@@ -26,6 +26,7 @@ class SkipKind(StrEnum):
     DEEP_FOLDER = "deep_folder"
     NO_ACCESS = "no_access"
     OVERSIZED = "oversized"
+    UNREADABLE = "unreadable"
 
     @property
     def text(self) -> str:
@@ -46,16 +47,25 @@ _TEXTS = {
     SkipKind.NAME: "an entry whose name is not UTF-8",
     SkipKind.DEEP_FOLDER: "a folder where a file belongs",
     SkipKind.OVERSIZED: "larger than any request may be",
+    SkipKind.UNREADABLE: "an object in the place of a request that cannot be read",
     SkipKind.NO_ACCESS: "an entry that the committer is not allowed to look at, or cannot read",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """One entry. `location` as in a listing; bytes of its name that are not UTF-8 are escaped."""
+    """One entry. `location` as in a listing; bytes of its name that are not UTF-8 are escaped.
+    `cause`: of an unreadable one.
+    """
 
     location: str
     kind: SkipKind
+    cause: str = ""
+
+    @property
+    def text(self) -> str:
+        """The kind and the cause, as `SkipKind.text`."""
+        return f"{self.kind.text}: {self.cause}" if self.cause else self.kind.text
 
 
 class Skips:
@@ -71,10 +81,10 @@ class Skips:
         self.counts: Counter[SkipKind] = Counter()
         self._hiding: list[str] = []
 
-    def add(self, location: str, kind: SkipKind) -> None:
+    def add(self, location: str, kind: SkipKind, cause: str = "") -> None:
         self.counts[kind] += 1
         if len(self.first) < KEPT_MAX:
-            self.first.append(Skipped(location, kind))
+            self.first.append(Skipped(location, kind, cause))
         if kind.hides_objects and len(self._hiding) <= KEPT_MAX:
             self._hiding.append(location)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from committer.errors import (
     AlreadyExistsError,
+    FrazilError,
     NotFoundError,
     ObjectTooLargeError,
     StorageUnavailableError,
+    UndeletedError,
 )
 from committer.ports.skips import Skips
 
@@ -78,7 +80,13 @@ class Storage(Protocol):
         """
 
     async def delete(self, locations: Sequence[str]) -> None:
-        """Delete all; an absent object counts as deleted. May be repeated."""
+        """Delete all; an absent object counts as deleted. May be repeated.
+
+        An object that cannot be deleted keeps no other from being deleted: once all others are
+        deleted, `UndeletedError` names those that remain, each with its error (for a lone location,
+        its error is raised itself). Any other error is that of the call as a whole, after which any
+        subset may have been deleted.
+        """
 
     def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         """Yield every object below the folder `prefix` in ascending order of location.
@@ -113,6 +121,25 @@ def require_size(location: str, size_bytes: int, size_bytes_max: int | None) -> 
     """Refuse to read an object that is larger. Errors: `ObjectTooLargeError`."""
     if size_bytes_max is not None and size_bytes > size_bytes_max:
         raise ObjectTooLargeError(location, size_bytes, size_bytes_max)
+
+
+def require_deleted(failures: Mapping[str, FrazilError], asked: Collection[str]) -> None:
+    """Raise what `Storage.delete` raises if some of the locations `asked` could not be deleted."""
+    if failures and len(asked) == 1:
+        raise next(iter(failures.values()))
+    if failures:
+        raise UndeletedError(failures)
+
+
+def undeleted(error: FrazilError, asked: Collection[str]) -> Mapping[str, FrazilError]:
+    """Return which of the locations `asked` remain after this error of `Storage.delete`, and why.
+    Errors: the error itself if it is that of the call as a whole.
+    """
+    if isinstance(error, UndeletedError):
+        return error.failures
+    if len(asked) == 1:
+        return dict.fromkeys(asked, error)
+    raise error
 
 
 async def exists(storage: Storage, location: str) -> bool:

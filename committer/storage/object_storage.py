@@ -81,7 +81,9 @@ class ObjectApi(Protocol):
         """Write, and return the new etag; None if the condition has failed."""
 
     async def delete(self, places: Mapping[ObjectLocation, str]) -> None:
-        """Delete objects, which may be absent. A place comes with its `what`."""
+        """Delete objects, which may be absent. A place comes with its `what`, which names it in
+        `UndeletedError`.
+        """
 
     def list(self, what: str, folder: ObjectLocation) -> AsyncIterator[StoredObject]:
         """Yield what is below the folder, in ascending order of keys."""

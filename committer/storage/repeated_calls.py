@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from committer.errors import FrazilError, TransientError
 from committer.ports.world import World
 
 Client = TypeVar("Client")
@@ -165,6 +166,38 @@ async def for_each(
             workers.create_task(_work(waiting, act, errors))
     if errors:
         raise errors[0]
+
+
+# Beyond so many unavailable answers in a row, to different objects, the server is at fault.
+UNAVAILABLE_IN_A_ROW_MAX = 32
+
+
+async def failures_of_each(
+    items: Sequence[Item], act: Callable[[Item], Awaitable[None]], *, at_once_max: int
+) -> list[tuple[Item, FrazilError]]:
+    """Act on every item, on some at once, whatever becomes of the others. Return those that failed.
+
+    While the server is unavailable, the rest fails unasked, with the error of the last one asked.
+    """
+    failures: list[tuple[Item, FrazilError]] = []
+    in_a_row: list[FrazilError] = []
+
+    async def attempt(item: Item) -> None:
+        if len(in_a_row) >= UNAVAILABLE_IN_A_ROW_MAX:
+            failures.append((item, in_a_row[-1]))
+            return
+        try:
+            await act(item)
+        except TransientError as error:
+            failures.append((item, error))
+            in_a_row.append(error)
+            return
+        except FrazilError as error:
+            failures.append((item, error))
+        in_a_row.clear()
+
+    await for_each(items, attempt, at_once_max=at_once_max)
+    return failures
 
 
 async def _work(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from committer.ports.storage import ObjectInfo, Storage
+from committer.errors import FrazilError, UndeletedError
+from committer.group_commit import finish_all
+from committer.ports.storage import ObjectInfo, Storage, require_deleted
 
 T = TypeVar("T")
 
@@ -48,3 +50,31 @@ class RoutedStorage(ABC):
 
     async def probe(self, prefix: str) -> None:
         await self._call(prefix, lambda storage: storage.probe(prefix))
+
+
+async def delete_groups(
+    groups: Iterable[Sequence[str]], delete: Callable[[Sequence[str]], Awaitable[None]]
+) -> None:
+    """Delete groups of locations at once, each in its own way. Errors: as of `Storage.delete`; no
+    group keeps another from being deleted.
+    """
+    groups = [*groups]
+    failures: dict[str, FrazilError] = {}
+    calls = (_undeleted(group, delete, is_lone=len(groups) == 1) for group in groups)
+    for remaining in await finish_all(calls):
+        failures |= remaining
+    require_deleted(failures, [location for group in groups for location in group])
+
+
+async def _undeleted(
+    group: Sequence[str], delete: Callable[[Sequence[str]], Awaitable[None]], *, is_lone: bool
+) -> Mapping[str, FrazilError]:
+    try:
+        await delete(group)
+    except UndeletedError as error:
+        return error.failures
+    except FrazilError as error:
+        if is_lone:
+            raise
+        return dict.fromkeys(group, error)
+    return {}

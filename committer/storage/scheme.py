@@ -9,7 +9,7 @@ from committer.errors import SettingsError
 from committer.group_commit import finish_all
 from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo, Storage
-from committer.storage.routed import RoutedStorage, T
+from committer.storage.routed import RoutedStorage, T, delete_groups
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
@@ -52,7 +52,7 @@ class SchemeStorage(RoutedStorage):
         groups: dict[Storage, list[str]] = {}
         for location in locations:
             groups.setdefault(self.adapter(location), []).append(location)
-        await finish_all(adapter.delete(group) for adapter, group in groups.items())
+        await delete_groups(groups.values(), lambda group: self.adapter(group[0]).delete(group))
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         async for info in self.adapter(prefix).list(prefix, skips=skips):

@@ -7,17 +7,19 @@ system, which shows in some of them (`docs/reference/s3.md`), and Azure knows no
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from committer.errors import (
+    AccessError,
     AlreadyExistsError,
     NotFoundError,
     ObjectTooLargeError,
     SettingsError,
+    UndeletedError,
 )
 from committer.ports.storage import NewObject, ObjectInfo, Storage, create_or_equal
 from committer.real_world import RealWorld
@@ -45,6 +47,7 @@ class Case:
     keys_are_paths: bool = False
     has_backslashes: bool = True
     rivals: int = 8  # writers of one object
+    hold: Callable[[], str] | None = None  # returns a location that cannot be deleted
 
     def at(self, name: str) -> str:
         return f"{self.root}/{name}"
@@ -90,17 +93,32 @@ async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 def _case(request: pytest.FixtureRequest, folder: Path) -> Case:
     memory = MemoryStorage(world=ManualWorld())
     schemes = SchemeStorage({"file": LocalStorage(), "memory": memory})
-    vended = Vending()
+    vended, own = Vending(), Vending()
     vended.vend()
+
+    def held_on_disk() -> str:
+        # A link to itself: no right of any user can follow it.
+        (folder / "held").symlink_to("held")
+        return f"{folder}/held/a"
+
+    def held_in(memory: MemoryStorage, root: str) -> Callable[[], str]:
+        def hold() -> str:
+            memory.undeletable[f"{root}/held"] = AccessError("held")
+            return f"{root}/held"
+
+        return hold
+
+    root = "memory://bucket/folder"
     cases = {
-        "local-path": Case(LocalStorage(), f"{folder}"),
-        "local-file": Case(LocalStorage(), f"file:{folder}"),
-        "local-file3": Case(LocalStorage(), f"file://{folder}"),
-        "memory": Case(memory, "memory://bucket/folder"),
-        "scheme-local": Case(schemes, f"file:{folder}"),
-        "scheme-memory": Case(schemes, "memory:/folder"),
-        "vended-own": Case(Vending().storage, "memory://bucket/folder"),
-        "vended": Case(vended.storage, FOLDER),
+        "local-path": Case(LocalStorage(), f"{folder}", hold=held_on_disk),
+        "local-file": Case(LocalStorage(), f"file:{folder}", hold=held_on_disk),
+        "local-file3": Case(LocalStorage(), f"file://{folder}", hold=held_on_disk),
+        "memory": Case(memory, root, hold=held_in(memory, root)),
+        # The other objects are those of the other scheme.
+        "scheme-local": Case(schemes, f"file:{folder}", hold=held_in(memory, "memory:/folder")),
+        "scheme-memory": Case(schemes, "memory:/folder", hold=held_on_disk),
+        "vended-own": Case(own.storage, root, hold=held_in(own.memory, root)),
+        "vended": Case(vended.storage, FOLDER, hold=held_in(vended.memory, FOLDER)),
     }
     return cases[request.param]
 
@@ -299,6 +317,22 @@ async def test_deleting_may_be_repeated_and_absent_objects_count_as_deleted(case
     for _ in range(2):
         await case.storage.delete([case.at(name) for name in ("a", "x/b", "absent/d", "x/b")])
         assert await case.names() == ["x/c"]
+
+
+async def test_an_object_that_cannot_be_deleted_keeps_no_other_from_being_deleted(
+    case: Case,
+) -> None:
+    if case.hold is None:
+        pytest.skip("that a server refuses a deletion is shown with answers of its protocol")
+    held = case.hold()
+    await case.put(**dict.fromkeys(("a", "x/b", "z"), b""))
+    names = [case.at(name) for name in ("a", "x/b", "z")]
+    with pytest.raises(UndeletedError) as caught:
+        await case.storage.delete([*names[:1], held, *names[1:]])
+    assert list(caught.value.failures) == [held]
+    assert not set(names) & {case.at(name) for name in await case.names()}
+    with pytest.raises(type(caught.value.failures[held])):
+        await case.storage.delete([held])
 
 
 async def test_deleting_a_folder_deletes_nothing(case: Case) -> None:

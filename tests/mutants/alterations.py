@@ -256,9 +256,9 @@ ALTERATIONS = (
     # --- From the request to its end ---
     Mutant(
         "requests_behind_a_change_are_checked_before_it",
-        "committer/service/table/admission.py",
-        "            return waiting[: position + 1]\n",
-        "            return waiting\n",
+        "committer/service/requests/pending.py",
+        '        return self.sealed.request.operation == "alter"\n',
+        "        return False\n",
         ("tests/service/table/test_alterations.py -k behind_a_change_are",),
     ),
     Mutant(

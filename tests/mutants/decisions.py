@@ -210,8 +210,8 @@ DECISIONS = (
     Mutant(
         "proofs_of_two_decisions_are_one",
         "committer/service/settle/pending_deletes.py",
-        "(seen.table_uuid, seen.decided)\n",
-        "(seen.table_uuid, (seen.accepted_ms, 0))\n",
+        "(self.seen.table_uuid, self.seen.decided)\n",
+        "(self.seen.table_uuid, (self.seen.accepted_ms, 0))\n",
         ("tests/service/settle/test_pending_deletes.py",),
     ),
 )

@@ -76,7 +76,7 @@ DISK = (
     Mutant(
         "what_claims_a_place_is_only_counted",
         "committer/service/requests/foreign_entries.py",
-        "    return kind is not SkipKind.NO_ACCESS and key.parts is not None\n",
+        "    return kind not in _MAY_BE_A_REQUEST and key.parts is not None\n",
         "    return False\n",
         (_NAMED,),
     ),

@@ -148,8 +148,8 @@ FORMAT = (
     Mutant(
         "checksums_stay_behind",
         "committer/storage/disk/durable_writes.py",
-        "            if not emptied.owns(folder):\n                for",
-        "            if not folder:\n                for",
+        "            if not emptied.owns(os.path.dirname(path)):\n",
+        "            if not path:\n",
         ("tests/storage/disk/test_local.py -k checksums",),
     ),
     Mutant(

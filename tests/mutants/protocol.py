@@ -128,8 +128,9 @@ PROTOCOL = (
     Mutant(
         "removals_on_other_branches_take_room_in_a_batch",
         "committer/service/table/inflight_batch.py",
-        "cut(next_batch(by_epoch(_one_branch(first)), self._policy(state)))",
-        "cut(tuple(_one_branch(next_batch(by_epoch(first), self._policy(state)))))",
+        "        steps = cut(next_batch(by_epoch(of_branch), self._policy(state)))\n",
+        "        batch = next_batch(by_epoch(first), self._policy(state))\n"
+        "        steps = cut(tuple(one for one in batch if one in of_branch))\n",
         ("tests/service/table/test_fairness.py -k another_branch",),
     ),
     Mutant(
@@ -483,8 +484,8 @@ PROTOCOL = (
     Mutant(
         "full_batch_has_what_came_first_of_an_ordered_producer",
         "committer/service/table/inflight_batch.py",
-        "cut(next_batch(by_epoch(_one_branch(first)), self._policy(state)))",
-        "cut(next_batch(_one_branch(first), self._policy(state)))",
+        "cut(next_batch(by_epoch(of_branch), self._policy(state)))",
+        "cut(next_batch(of_branch, self._policy(state)))",
         ("tests/service/table/test_ordered_producers.py",),
     ),
     Mutant(
@@ -786,8 +787,10 @@ PROTOCOL = (
     Mutant(
         "acknowledged_although_it_could_not_be_read",
         "committer/service/ingest/inbox_reader.py",
-        "        return Unread.FAILED\n\n",
-        "        return self._end(arrival, None)\n\n",
+        "            self.unread.failed(arrival.key, error)\n"
+        "            return Unread.FAILED\n"
+        "        except Exception",
+        "            return self._end(arrival, None)\n        except Exception",
         (SEEDS,),
     ),
     Mutant(

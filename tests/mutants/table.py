@@ -15,6 +15,7 @@ from tests.mutants.file_changes import FILE_CHANGES
 from tests.mutants.file_tables import FILE_TABLES
 from tests.mutants.format import FORMAT
 from tests.mutants.groups import GROUPS
+from tests.mutants.inbox import INBOX
 from tests.mutants.loop_work import LOOP_WORK
 from tests.mutants.mutant import Mutant
 from tests.mutants.paths import PATHS
@@ -37,6 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *GROUPS,
     *FILE_TABLES,
     *DISK,
+    *INBOX,
     *FORMAT,
     *FILE_CHANGES,
     *CHECKS,
@@ -307,8 +309,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "returned_request_is_read_again_at_once",
         "committer/service/ingest/intake.py",
-        "        return self.deferred.is_paused(key) or self.breakers.holds_key(key)\n",
-        "        return self.breakers.holds_key(key)\n",
+        "        is_paused = self.deferred.is_paused(key) or self.reader.unread.is_paused(key)\n",
+        "        is_paused = self.reader.unread.is_paused(key)\n",
         ("tests/service/table/test_eviction.py",),
     ),
     Mutant(

@@ -153,8 +153,8 @@ UPKEEP = (
     Mutant(
         "what_a_flush_could_not_answer_wakes_no_loop",
         "committer/service/settle/settler.py",
-        "            self._has_ended.set()\n            self.health",
-        "            self.health",
+        "            self._has_ended.set()\n            if self.health",
+        "            if self.health",
         ("tests/service/settle/test_settler.py -k flush",),
     ),
     Mutant(
@@ -175,24 +175,25 @@ UPKEEP = (
     Mutant(
         "high_water_mark_is_written_after_the_deletion",
         "committer/service/settle/settler.py",
-        "            proofs = self.pending_deletes.take(self.world.monotonic_s())\n",
-        "            proofs = self.pending_deletes.take(self.world.monotonic_s())\n"
-        "            keys = [key for proof in proofs for key in proof.keys]\n"
-        "            await self.requests.delete(keys, ())\n",
+        "        answers = await asyncio.gather(*(self._high",
+        "        keys = [key for proof in proofs for key in proof.keys]\n"
+        "        await self.requests.delete(keys, ())\n"
+        "        answers = await asyncio.gather(*(self._high",
         ("tests/service/settle/test_high_water_mark.py",),
     ),
     Mutant(
         "unreadable_high_water_mark_makes_the_committer_not_ready",
         "committer/service/settle/settler.py",
-        "        except (TransientError, AccessError) as error:\n",
-        "        except FrazilError as error:\n",
+        "            tries = self._unkept.failed(table_uuid, error).tries\n",
+        '            self.health.degraded("inbox", str(error))\n'
+        "            tries = self._unkept.failed(table_uuid, error).tries\n",
         ("tests/service/settle/test_settler.py -k cannot_be_read",),
     ),
     Mutant(
         "unreadable_high_water_mark_delays_other_tables",
         "committer/service/settle/settler.py",
-        "            proof.due_s = self.world.monotonic_s() + UNREADABLE_RETRY_S\n",
-        "",
+        "            return None\n        self._unkept",
+        "            raise\n        self._unkept",
         ("tests/service/settle/test_settler.py -k cannot_be_read",),
     ),
     Mutant(

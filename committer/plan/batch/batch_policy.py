@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from committer.ledger_entry import LATEST_MAX
@@ -77,17 +77,43 @@ def wait_ms(
 def next_batch(
     pending: Iterable[CheckedRequest], policy: BatchPolicy
 ) -> tuple[CheckedRequest, ...]:
-    """Take requests in their order of arrival, one for each (branch, producer, epoch).
+    """Take requests in their order of arrival, one for each (branch, producer, epoch). If not all
+    fit, producers take turns, and what changes the table waits for all that came before it.
 
     Another attempt of an epoch waits for the next batch, where the ledger answers it; and so do
     more of one producer than its entry has room for until they have left the inbox. One that would
     remove too many files besides those before it waits too, with what follows it from its producer,
     and the others pass it. It keeps its place, so it never waits for what has come after it.
     """
+    requests = [*pending]
+    batch = _filled(requests, policy)
+    if not batch.has_left_some:
+        return tuple(batch.requests)
+    places = {one.sealed.key: place for place, one in enumerate(requests)}
+    shared = _filled(_in_turns(requests), policy)
+    return tuple(sorted(shared.requests, key=lambda one: places[one.sealed.key]))
+
+
+def _in_turns(requests: Sequence[CheckedRequest]) -> list[CheckedRequest]:
+    """Put the first of each producer first, in their order, then the second of each, and so on; and
+    in the end those that change the table, each with what follows it from its producer."""
+    ranks: Counter[str] = Counter()
+    altering: set[str] = set()
+    ranked: list[tuple[bool, int, CheckedRequest]] = []
+    for one in requests:
+        producer = one.request.producer.id
+        ranks[producer] += 1
+        if one.request.operation == "alter":
+            altering.add(producer)
+        ranked.append((producer in altering, ranks[producer], one))
+    return [one for *_, one in sorted(ranked, key=lambda each: each[:2])]
+
+
+def _filled(requests: Iterable[CheckedRequest], policy: BatchPolicy) -> _Batch:
     batch = _Batch(policy)
     epochs: dict[tuple[str, str], set[int]] = defaultdict(set)
     passed: dict[tuple[str, str], int] = {}
-    for checked in pending:
+    for checked in requests:
         request = checked.request
         producer = request.branch, request.producer.id
         known, epoch = epochs[producer], request.epoch
@@ -96,6 +122,7 @@ def next_batch(
         if epoch >= passed.get(producer, epoch + 1):
             continue
         if batch.is_full:
+            batch.has_left_some = True
             break
         # Beside a later epoch of its producer it is taken all the same: none overtakes a lower one.
         if batch.removes_too_much_with(checked) and epoch > max(known, default=-1):
@@ -103,14 +130,17 @@ def next_batch(
             continue
         known.add(epoch)
         batch.add(checked)
-    return tuple(batch.requests)
+    return batch
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Requests, and what the policy bounds of them."""
+    """Requests, and what the policy bounds of them. `has_left_some`: it was full before the last
+    of those that could have been taken.
+    """
 
     policy: BatchPolicy
+    has_left_some: bool = False
     requests: list[CheckedRequest] = field(default_factory=list)
     files: int = 0
     removed_files: int = 0

@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from uuid import UUID
 
 from committer.place_threads import caller
+from committer.plan.batch.batch_policy import PRODUCER_REQUESTS_MAX
 from committer.ports.queue import shard_of
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
-from committer.service.requests.inbox_keys import table_folder_of
+from committer.service.requests.inbox_keys import InboxKey, table_folder_of
 from committer.service.requests.pending import Pending
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.table.table_committer import TableCommitter
@@ -23,6 +24,10 @@ MakeTable = Callable[[TableIdentifier, UUID, LedgerUpkeep | None], TableCommitte
 # Above this no more requests are read until the committers have caught up.
 PENDING_REQUESTS_MAX = 50_000
 PENDING_WEIGHT_BYTES_MAX = 160 * 1024 * 1024
+# A producer with less than this always has room; one with more as much as is left free.
+PRODUCER_WEIGHT_BYTES_MIN = 8 * 1024 * 1024
+# More than the next two batches of one producer need not be in memory.
+PRODUCER_READY_MAX = 2 * PRODUCER_REQUESTS_MAX
 # The share of that which one stuck table may use: the other tables need the room.
 STUCK_REQUESTS_MAX = 1_000
 STUCK_BYTES_MAX = 16 * 1024 * 1024
@@ -91,6 +96,30 @@ class TableCommitters:
         """Let another committer's transaction commit to a table, if it has a committer here."""
         for table in self._by_uuid.get(str(table_uuid), {}).values():
             table.yield_turn()
+
+    def has_its_share(self, key: InboxKey) -> bool:
+        """Return whether the producer of a request has used up its share of memory: its further
+        requests wait in the inbox, so that those of others find room.
+        """
+        return self.room_of(key.folder) <= 0
+
+    def has_next_batch(self, folder: str) -> bool:
+        """Return whether the producer of this folder has as many requests in memory as its next
+        batch may have, or its share."""
+        return self.room_of(folder) <= PRODUCER_READY_MAX // 2
+
+    def room_of(self, folder: str) -> int:
+        """Return how many more requests the producer of this folder may have ready."""
+        requests = weight_bytes = 0
+        for table in self._of_key(folder):
+            in_table = table.waiting.ready_of(folder)
+            requests, weight_bytes = requests + in_table[0], weight_bytes + in_table[1]
+        room = PRODUCER_READY_MAX - requests
+        if weight_bytes < PRODUCER_WEIGHT_BYTES_MIN:
+            return room
+        used_bytes = sum(table.waiting.weight_bytes for table in self._known.values())
+        free_bytes = PENDING_WEIGHT_BYTES_MAX - used_bytes
+        return min(room, (free_bytes - weight_bytes) * requests // weight_bytes)
 
     def _of_key(self, key: str) -> Iterable[TableCommitter]:
         # Of the many keys of a listing none is parsed for this.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from committer.service.ingest.committer_pool import TableCommitters
+from committer.service.ingest.inbox_reader import UnreadObjects
 from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.large_requests import LargeRequests
 from committer.service.settle.settler import Settler
@@ -19,11 +20,13 @@ class TableHandOver:
     tables: TableCommitters
     large: LargeRequests
     deferred: DeferredDoorbells
+    unread: UnreadObjects
     settler: Settler
 
     async def release_shards(self, shards: frozenset[int]) -> None:
         """Return when nothing of these shards is under way any more."""
         self.large.release_shards(shards)
+        self.unread.release_shards(shards)
         stopped = await self.tables.stop_tables(shards)
         self.deferred.release_shards(shards)
         for pending in (one for table in stopped for one in table.waiting.all()):

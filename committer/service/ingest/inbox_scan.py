@@ -29,14 +29,13 @@ IN_ORDER_MAX = 100_000
 @dataclass(slots=True)
 class Listing:
     """The result of a complete listing of the inbox, and when it began. `found`: the requests that
-    were taken; `failures`: reads that failed meanwhile. `unread_ms`: since when the oldest request
-    has been durable that could not be taken, or that its owner has left there for long.
+    were taken. `unread_ms`: since when the oldest request has been durable that could not be taken,
+    or that its owner has left there for long.
     """
 
     began_ms: int
     requests: int = 0
     found: int = 0
-    failures: int = 0
     unread_ms: int | None = None
 
     def unread(self, found: Arrival) -> None:
@@ -63,7 +62,7 @@ class InboxScan:
         folders of all producers. Errors: the storage's.
         """
         now_s, listing = self.world.monotonic_s(), Listing(self.world.now_ms())
-        failures = self.intake.reader.failures
+        unread, seen_unread = self.intake.reader.unread, set[str]()
         listed_s: dict[str, float] = {}
         due: list[Arrival] = []
         skips = skips_of()
@@ -72,6 +71,10 @@ class InboxScan:
             if waiting.size_bytes > REQUEST_BYTES_MAX:
                 skips.add(self.inbox.location(waiting.key), SkipKind.OVERSIZED)
                 continue
+            if unread.is_unread(waiting.key):
+                seen_unread.add(waiting.key)
+                if (cause := unread.cause(waiting.key)) is not None:
+                    skips.add(self.inbox.location(waiting.key), SkipKind.UNREADABLE, cause)
             listing.requests += 1
             is_known = self.intake.listed(waiting.key, waiting.modified_ms)
             if not is_known and waiting.key not in self.pending_deletes:
@@ -87,7 +90,7 @@ class InboxScan:
         folders.cannot_see(skips, self.inbox)
         await self.foreign_entries.saw(skips, self.ownership.is_ours)
         self._listed_s = listed_s
-        listing.failures = self.intake.reader.failures - failures
+        unread.listed(seen_unread, now_s)
         return listing
 
     async def _take_all(self, due: list[Arrival], listing: Listing, *, takes: bool) -> None:
@@ -96,7 +99,7 @@ class InboxScan:
         """
         due.sort(key=lambda one: one.durable_ms)
         for some in (due[at : at + TAKEN_AT_ONCE] for at in range(0, len(due), TAKEN_AT_ONCE)):
-            free = [one for one in some if takes and self._may_take(one.key)]
+            free = [one for one in some if takes and self._may_take(one)]
             are_taken = await self.intake.take_all(free)
             taken = {one.key for one, is_taken in zip(free, are_taken, strict=True) if is_taken}
             listing.found += len(taken)
@@ -104,11 +107,12 @@ class InboxScan:
                 if one.key not in taken:
                     listing.unread(one)
 
-    def _may_take(self, key: InboxKey) -> bool:
+    def _may_take(self, arrival: Arrival) -> bool:
         """Return whether a request may be taken:
         it is ours, there is room, and its producer need not wait."""
+        key = arrival.key
         is_free = not self.intake.is_full and not self.intake.is_held_back(key)
-        return is_free and self.ownership.is_ours(key)
+        return is_free and self.ownership.is_ours(key) and not self.intake.is_surplus(arrival)
 
 
 def _is_complete(due: Sequence[Arrival], key: str) -> bool:

@@ -21,7 +21,12 @@ from committer.service.ingest.arrival_order import Turn, Turns
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.inbox_reader import InboxReader, Unread
 from committer.service.requests.circuit_breakers import CircuitBreakers
-from committer.service.requests.deferred_doorbells import NO_WAITERS, DeferredDoorbells, Waiters
+from committer.service.requests.deferred_doorbells import (
+    NO_WAITERS,
+    DeferredDoorbells,
+    Surplus,
+    Waiters,
+)
 from committer.service.requests.inbox_keys import InboxKey, table_folder_of
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival, LargeRequests
 from committer.service.requests.pending import Pending
@@ -37,6 +42,10 @@ from committer.service.telemetry.metrics import Metrics
 TRUSTED_MS = 60_000
 LARGE_READS_AT_ONCE = 4
 DEFERRED_AT_ONCE = 256
+# Few: the doorbells of others are read in between.
+SURPLUS_AT_ONCE = 16
+# How often it is looked whether a producer with surplus requests has room again.
+SURPLUS_POLL_S = 0.05
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,6 +57,7 @@ class Intake:
     large: LargeRequests
     deferred: DeferredDoorbells
     breakers: CircuitBreakers
+    world: World
 
     @property
     def is_full(self) -> bool:
@@ -61,16 +71,32 @@ class Intake:
         return self.tables.listed(key, durable_ms) or self.large.listed(key, durable_ms)
 
     def is_held_back(self, key: InboxKey) -> bool:
-        """Return whether a request stays in the inbox: for a pause after it was returned there, or
-        because its producer's breaker is open.
+        """Return whether a request stays in the inbox: for a pause after it was returned there or
+        could not be read, or because its producer's breaker is open.
         """
-        return self.deferred.is_paused(key) or self.breakers.holds_key(key)
+        is_paused = self.deferred.is_paused(key) or self.reader.unread.is_paused(key)
+        return is_paused or self.breakers.holds_key(key)
 
     def has_to_wait(self, key: InboxKey) -> bool:
         """Return whether a request stays in the inbox for now:
         it is held back, or its stuck table has enough.
         """
         return self.is_held_back(key) or self.tables.has_enough(key)
+
+    def is_surplus(self, arrival: Arrival, doorbell: Doorbell | None = None) -> bool:
+        """Return whether a request waits in the inbox until its producer, which has its next batch
+        in memory, has room again; none of it overtakes those that wait so already. `doorbell`: with
+        a copy of it that may be believed.
+        """
+        folder = arrival.key.folder
+        if not (self.deferred.has_surplus_of(folder) or self.tables.has_next_batch(folder)):
+            return False
+        self._set_surplus(arrival, doorbell)
+        return True
+
+    def _set_surplus(self, arrival: Arrival, doorbell: Doorbell | None = None) -> None:
+        surplus = Surplus(arrival.durable_ms, doorbell)
+        self.deferred.add_surplus(arrival.key, arrival.waiters, surplus)
 
     async def take_all(self, arrivals: Sequence[Arrival]) -> Sequence[bool]:
         """Take requests by their inbox keys, all read at once, and hand those of one table over in
@@ -93,6 +119,9 @@ class Intake:
             self.submit(arrival, arrival.announced, is_inline=True)
             return True
         arrival.join(self.deferred.take(key))
+        if self.tables.has_its_share(key):
+            self._set_surplus(arrival)
+            return False
         if self.has_to_wait(key):
             return self._defer(arrival)
         if arrival.size_bytes <= LARGE_BYTES_MIN and self.large.find(key) is None:
@@ -120,7 +149,13 @@ class Intake:
         """Retry the deferred doorbells. Their requests could not be read; if one has left the inbox
         since, no listing finds it. Skips those that have to wait.
         """
-        free = iter([key for key in self.deferred if not self.has_to_wait(key)])
+        free = iter(
+            [
+                key
+                for key in self.deferred
+                if not (self.deferred.is_surplus(key) or self.has_to_wait(key))
+            ]
+        )
         while not self.is_full and (some := list(islice(free, DEFERRED_AT_ONCE))):
             await self.take_all([Arrival(key, NO_WAITERS, now_ms) for key in some])
 
@@ -141,9 +176,30 @@ class Intake:
 
     # --- Large requests ---
 
+    async def _read_surplus(self) -> None:
+        """Read the surplus requests of producers that have room again, in turns, for ever."""
+        while True:
+            await self.deferred.has_surplus.wait()
+            is_idle = True
+            for folder in self.deferred.surplus_producers:
+                count_max = min(self.tables.room_of(folder), SURPLUS_AT_ONCE)
+                if count_max > 0 and not self.is_full:
+                    is_idle = False
+                    taken = self.deferred.take_surplus(folder, count_max)
+                    await self.take_all([self._surplus_arrival(*each) for each in taken])
+            await self.world.sleep(SURPLUS_POLL_S if is_idle else 0.0)
+
+    def _surplus_arrival(self, key: InboxKey, surplus: Surplus) -> Arrival:
+        waiters = self.deferred.take(key) or NO_WAITERS
+        announced = None
+        if surplus.doorbell is not None and not self.has_to_wait(key):
+            announced = _read_inline(surplus.doorbell)
+        return Arrival(key, waiters, surplus.durable_ms, announced=announced)
+
     async def run(self) -> None:
-        """Read large requests in their turns, a few at once, until canceled."""
+        """Read large requests, a few at once, and surplus ones, in their turns until canceled."""
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._read_surplus(), name="surplus requests")
             for _ in range(LARGE_READS_AT_ONCE):
                 tasks.create_task(self._read_large_requests(), name="large requests")
 
@@ -201,7 +257,13 @@ class Doorbells:
         rest: list[Arrival] = []
         tables: set[str] = set()
         for delivery in deliveries:
-            arrival = self._arrival(InboxKey(delivery.doorbell.inbox_key), delivery)
+            key = InboxKey(delivery.doorbell.inbox_key)
+            unread = Arrival(key, Waiters.of(delivery), self.world.now_ms())
+            copy = delivery.doorbell if delivery.deliveries == 1 else None
+            if self.intake.is_surplus(unread, copy):
+                # Its copy is not parsed yet: doorbells of others wait after it.
+                continue
+            arrival = self._arrival(key, delivery)
             if arrival is None:
                 continue
             table = table_folder_of(arrival.key)

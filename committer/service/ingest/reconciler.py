@@ -84,8 +84,8 @@ class Reconciler:
             async with self.ledger_cleanup.during_scan() as folders:
                 self.listing = listing = await self.scan.run(folders, age_s, takes=takes)
                 self._show_found(listing.found)
-            if not listing.failures:
-                self.health.recovered("inbox")
+            if self.health.recovered("inbox"):
+                self.scan.intake.reader.unread.retry_all()
         except FrazilError as error:
             self.health.unavailable("inbox", error)
 

@@ -12,7 +12,7 @@ from committer.service.checks.checks import Checks
 from committer.service.ingest.committer_pool import MakeTable, TableCommitters
 from committer.service.ingest.consumer import Consumer
 from committer.service.ingest.hand_over import TableHandOver
-from committer.service.ingest.inbox_reader import InboxReader
+from committer.service.ingest.inbox_reader import InboxReader, UnreadObjects
 from committer.service.ingest.inbox_scan import InboxScan
 from committer.service.ingest.intake import Doorbells, Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
@@ -123,7 +123,8 @@ class WorkWiring:
             foreign_entries=process.foreign_entries,
             checks=checks,
             endings=process.endings,
-            health=process.health,
+            unread=UnreadObjects(process.health),
+            world=parts.world,
         )
         self.intake = Intake(
             tables=self.tables,
@@ -131,9 +132,14 @@ class WorkWiring:
             large=self.large,
             deferred=process.deferred,
             breakers=process.breakers,
+            world=parts.world,
         )
         self.hand_over = TableHandOver(
-            tables=self.tables, large=self.large, deferred=process.deferred, settler=process.settler
+            tables=self.tables,
+            large=self.large,
+            deferred=process.deferred,
+            unread=reader.unread,
+            settler=process.settler,
         )
         self.consumer = self._consumer()
         self.reconciler = self._reconciler()

@@ -124,8 +124,8 @@ class StatusCollector:
         ages = [one.lag_s for one in backlog]
         if listing is not None and listing.unread_ms is not None:
             ages.append(_age_s(listing.unread_ms, now_ms))
-        if (large_ms := work.large.oldest_ms) is not None:
-            ages.append(_age_s(large_ms, now_ms))
+        unread = work.large.oldest_ms, work.intake.deferred.surplus_oldest_ms
+        ages += [_age_s(unread_ms, now_ms) for unread_ms in unread if unread_ms is not None]
         is_known = ages or listing is not None
         self.metrics.show_backlog(max(ages, default=0.0) if is_known else None, backlog)
         self.metrics.show_inbox(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
-from committer.ports.queue import Delivery, shard_of
+from committer.ports.queue import Delivery, Doorbell, shard_of
 from committer.ports.world import World
 from committer.service.requests.inbox_keys import InboxKey, table_folder_of
 
 # Above this, redelivery and the reconciler find them.
 DEFERRED_MAX = 100_000
+# Of the copies of surplus requests, which are not parsed yet.
+COPIES_BYTES_MAX = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,22 @@ class Waiters:
 NO_WAITERS = Waiters()
 
 
+@dataclass(frozen=True, slots=True)
+class Surplus:
+    """A request that waits in the inbox because its producer has its share of memory.
+
+    `durable_ms`: since when it has been durable. `doorbell`: with a copy of it, if there is room
+    for that; else the request is read from the inbox.
+    """
+
+    durable_ms: int
+    doorbell: Doorbell | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return len((self.doorbell and self.doorbell.content) or b"")
+
+
 class DeferredDoorbells:
     """Inbox keys to read again, in the order in which they were deferred; some not before a pause
     is over.
@@ -51,6 +71,11 @@ class DeferredDoorbells:
         self._world = world
         self._waiters: dict[InboxKey, Waiters] = {}
         self._paused_until_s: dict[InboxKey, float] = {}
+        # By folder of the producer, its surplus keys as a heap: the lowest epoch first.
+        self._surplus: dict[str, list[InboxKey]] = {}
+        self._surplus_of_key: dict[InboxKey, Surplus] = {}
+        self._copies_bytes = 0
+        self.has_surplus = asyncio.Event()
 
     def __contains__(self, key: object) -> bool:
         return key in self._waiters
@@ -65,6 +90,53 @@ class DeferredDoorbells:
 
     def take(self, key: InboxKey) -> Waiters | None:
         return self._waiters.pop(key, None)
+
+    # --- Requests whose producer has its share of memory ---
+
+    def add_surplus(self, key: InboxKey, waiters: Waiters, surplus: Surplus) -> None:
+        """Add a key that is not read before its producer has room again."""
+        self.add(key, waiters)
+        if key not in self._waiters or key in self._surplus_of_key:
+            return
+        if self._copies_bytes + surplus.size_bytes > COPIES_BYTES_MAX:
+            surplus = replace(surplus, doorbell=None)
+        self._copies_bytes += surplus.size_bytes
+        heappush(self._surplus.setdefault(key.folder, []), key)
+        self._surplus_of_key[key] = surplus
+        self.has_surplus.set()
+
+    def is_surplus(self, key: InboxKey) -> bool:
+        return key in self._surplus_of_key
+
+    def has_surplus_of(self, folder: str) -> bool:
+        """Return whether the producer of this folder has surplus requests."""
+        return folder in self._surplus
+
+    @property
+    def surplus_oldest_ms(self) -> int | None:
+        """Since when the oldest surplus request has been durable."""
+        return min((one.durable_ms for one in self._surplus_of_key.values()), default=None)
+
+    @property
+    def surplus_producers(self) -> Collection[str]:
+        """The folders of producers with surplus requests."""
+        return tuple(self._surplus)
+
+    def take_surplus(self, folder: str, count_max: int) -> list[tuple[InboxKey, Surplus]]:
+        """Return a producer's first surplus keys that are still deferred."""
+        keys = self._surplus.get(folder, [])
+        taken: list[tuple[InboxKey, Surplus]] = []
+        while keys and len(taken) < count_max:
+            key = heappop(keys)
+            surplus = self._surplus_of_key.pop(key)
+            self._copies_bytes -= surplus.size_bytes
+            if key in self._waiters:
+                taken.append((key, surplus))
+        if not keys:
+            self._surplus.pop(folder, None)
+        if not self._surplus:
+            self.has_surplus.clear()
+        return taken
 
     # --- Requests that are not read again before a pause is over ---
 
@@ -102,3 +174,6 @@ class DeferredDoorbells:
         for key, waiters in list(self._waiters.items()):
             if key.shard in shards and waiters.shards.issubset(shards):
                 del self._waiters[key]
+        for folder, keys in list(self._surplus.items()):
+            if keys[0].shard in shards:
+                self.take_surplus(folder, len(keys))

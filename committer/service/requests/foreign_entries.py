@@ -3,7 +3,8 @@ request.
 
 One in the place of a request (a FIFO, a link, a folder, or more bytes than a request may have) is
 quarantined by reference: its record says why, and nothing of it is read or moved. Any other is
-counted, and stays as well. Bounded: of many the first ones are named, all are counted.
+counted, and stays as well; so is a request that cannot be read, until it can. Bounded: of many the
+first ones are named, all are counted.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass
 
 from committer.errors import FrazilError
-from committer.ports.skips import SkipKind, Skips
+from committer.ports.skips import SkipKind, Skipped, Skips
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.service.requests.inbox_keys import InboxKey, printable
@@ -45,24 +46,25 @@ class ForeignEntries:
             if name in self._named:
                 named.add(name)
             elif is_ours(key := InboxKey(name)):
-                await self._name(key, one.kind)
+                await self._name(key, one)
                 named.add(key)
         # An entry that was removed is logged again if it reappears.
         self._named = named
 
-    async def _name(self, key: InboxKey, kind: SkipKind) -> None:
-        if not _claims_a_place(key, kind):
-            _log_entry(key, kind, kind.text)
+    async def _name(self, key: InboxKey, entry: Skipped) -> None:
+        if not _claims_a_place(key, entry.kind):
+            _log_entry(key, entry.kind, entry.text)
             return
-        is_oversized = kind is SkipKind.OVERSIZED
+        is_oversized = entry.kind is SkipKind.OVERSIZED
         try:
             await self.refer(
                 key,
                 Reason.REQUEST_TOO_LARGE if is_oversized else Reason.REQUEST_NOT_A_FILE,
-                kind.text,
+                entry.text,
             )
         except FrazilError as error:
-            _log_entry(key, kind, f"{kind.text}; no record of it can be written: {error}")
+            text = f"{entry.text}; no record of it can be written: {error}"
+            _log_entry(key, entry.kind, text)
 
     async def refer(self, key: str, reason: Reason, text: str) -> QuarantineRecord:
         """Quarantine by reference. Errors: the storage's."""
@@ -87,7 +89,7 @@ def show(folder: str, skips: Skips, metrics: Metrics, named: Container[str]) -> 
     _count(folder, skips, metrics)
     for one in skips.first:
         if one.location not in named:
-            _log_entry(one.location, one.kind, one.kind.text)
+            _log_entry(one.location, one.kind, one.text)
     return frozenset(one.location for one in skips.first)
 
 
@@ -96,13 +98,15 @@ def _count(folder: str, skips: Skips, metrics: Metrics) -> None:
     metrics.show_foreign_entries(folder, counts)
 
 
+# It lands once it can be read: it must not be in quarantine then.
+_MAY_BE_A_REQUEST = frozenset({SkipKind.NO_ACCESS, SkipKind.UNREADABLE})
+
+
 def _claims_a_place(key: InboxKey, kind: SkipKind) -> bool:
-    """Return whether it occupies the place of a request:
-    under a request's name, or as an unreadable file.
-    """
+    """Return whether it occupies the place of a request, and is none."""
     if kind is SkipKind.OVERSIZED:
         return True
-    return kind is not SkipKind.NO_ACCESS and key.parts is not None
+    return kind not in _MAY_BE_A_REQUEST and key.parts is not None
 
 
 def _log_entry(key: str, kind: SkipKind, text: str) -> None:

@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 
 from committer.errors import FrazilError, InvariantError, TransientError, reason_of
+from committer.plan.batch.batch_policy import PRODUCER_REQUESTS_MAX
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest
 from committer.plan.scheduling.backoff import retry_s
+from committer.plan.scheduling.ready_requests import ReadyRequests
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
@@ -121,6 +122,16 @@ class Pending:
         return None if transaction is None else transaction.identity
 
     @property
+    def folder(self) -> str:
+        """The folder of its producer."""
+        return self.key.folder
+
+    @property
+    def ends_look(self) -> bool:
+        """Whether those after it are for the table that it makes."""
+        return self.sealed.request.operation == "alter"
+
+    @property
     def is_large(self) -> bool:
         return len(self.sealed.content) + self.named_bytes > LARGE_BYTES_MIN
 
@@ -161,7 +172,7 @@ class Waiting(Collection[str]):
     def __init__(self, world: World, named: NamedManifests) -> None:
         self._world = world
         self._named = named
-        self._ready: dict[str, Pending] = {}
+        self._ready = ReadyRequests[Pending]()
         self._deferred: dict[str, tuple[float, Pending]] = {}
         self._aside: dict[str, Pending] = {}
         self._joined: dict[str, Pending] = {}
@@ -209,8 +220,12 @@ class Waiting(Collection[str]):
         yield from self._joined.values()
 
     def ready(self, count_max: int) -> list[Pending]:
-        """Return the first ready ones."""
-        return list(islice(self._ready.values(), count_max))
+        """Return the ready ones that the next round looks at: `ReadyRequests.look`."""
+        return self._ready.look(count_max, of_producer_max=PRODUCER_REQUESTS_MAX)
+
+    def ready_of(self, folder: str) -> tuple[int, int]:
+        """Return how many ready ones the producer of this folder has, and their weight in bytes."""
+        return self._ready.of_producer(folder)
 
     @property
     def oldest_ms(self) -> int | None:
@@ -422,7 +437,7 @@ class Waiting(Collection[str]):
         for request in pending:
             self._move(request, Stage.CHECKED)
         if pending:
-            self._ready = {**{request.key: request for request in pending}, **self._ready}
+            self._ready.put_first({request.key: request for request in pending})
             self.changed.set()
 
     def of_transaction(self, transaction: TransactionIdentity) -> Collection[Pending]:

@@ -8,12 +8,13 @@ object that was not deleted is found by the reconciler, and the ledger answers b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from committer.errors import AccessError, FrazilError, TransientError
+from committer.errors import FrazilError, TransientError
 from committer.group_commit import finish_all
-from committer.plan.scheduling.backoff import backoff_s
+from committer.plan.scheduling.backoff import backoff_s, retry_s
 from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.service.requests.settled_requests import SettledByTable
@@ -22,6 +23,7 @@ from committer.service.settle.outcome import Outcome
 from committer.service.settle.pending_deletes import PendingDeletes, Proof
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
+from committer.service.telemetry.object_conditions import ObjectConditions
 from committer.storage.inbox.ended_requests import EndedRequests
 
 # Outcomes that wait are held in memory; above this, redelivery and the reconciler handle the
@@ -32,6 +34,9 @@ GATHER_S = 0.1
 HIGH_WATER_MARKS_AT_ONCE = 32
 # A mark that cannot be read waits for an operator, and delays no other table.
 UNREADABLE_RETRY_S = 15.0
+# The pause before an object is deleted again that could not be, doubled with each try.
+RETRY_FIRST_S = 1.0
+RETRY_S_MAX = 60.0
 
 
 @dataclass(eq=False, kw_only=True)
@@ -48,18 +53,22 @@ class Settler:
     def __post_init__(self) -> None:
         self._to_answer: list[Outcome] = []
         self.pending_deletes = PendingDeletes()
+        self._undeleted = ObjectConditions(self.health, "undeleted inbox object")
+        self._unkept = ObjectConditions(self.health, "high-water mark of table")
         self._deleting = asyncio.Lock()
         self._high_water_marks_at_once = asyncio.Semaphore(HIGH_WATER_MARKS_AT_ONCE)
         self._has_ended = asyncio.Event()
         self._has_keys = asyncio.Event()
+        self._has_retries = asyncio.Event()
 
     def settle(self, ended: Sequence[Outcome]) -> None:
         """Take over requests that have their verdict (and, quarantined, their durable record)."""
         self._to_answer.extend(ended)
         self.pending_deletes.add(ended)
-        dropped = max(len(self._to_answer) - WAITING_MAX, 0) + self.pending_deletes.shorten(
-            WAITING_MAX
-        )
+        undeleted = self.pending_deletes.shorten(WAITING_MAX)
+        for key in undeleted:
+            self._undeleted.cleared(key)
+        dropped = max(len(self._to_answer) - WAITING_MAX, 0) + len(undeleted)
         if dropped > 0:
             log.warning("settler.overflowed", dropped=dropped)
             del self._to_answer[:-WAITING_MAX]
@@ -73,6 +82,7 @@ class Settler:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._keep_on(self._has_ended, self._answer))
             tasks.create_task(self._keep_on(self._has_keys, self._delete, gather_s=GATHER_S))
+            tasks.create_task(self._retry_deletions())
 
     async def _keep_on(
         self, wake: asyncio.Event, work: Callable[[], Awaitable[bool]], *, gather_s: float = 0.0
@@ -118,47 +128,71 @@ class Settler:
             self._to_answer = ended + self._to_answer
             # The loop does not know of them where a flush had taken them.
             self._has_ended.set()
-            self.health.unavailable("queue", error)
+            if self.health.degraded("queue answers", str(error)):
+                log.warning("queue.answers_fail", error=str(error))
             return False
+        if self.health.healthy("queue answers"):
+            log.info("queue.answers_recovered")
         return True
 
     async def _delete(self) -> bool:
         """Delete ended requests from the inbox, those that landed after the high-water mark is
-        durable. Keys that fail are queued again.
+        durable. Those that cannot be deleted are queued for `_retry_deletions`. False if none can.
         """
         async with self._deleting:
-            proofs = self.pending_deletes.take(self.world.monotonic_s())
-            answers = await asyncio.gather(*(self._high_water_mark(proof) for proof in proofs))
-            pairs = list(zip(proofs, answers, strict=True))
-            for proof, answer in pairs:
-                if answer is None:
-                    self.pending_deletes.requeue(proof)
-                elif not answer:
-                    self._void(proof)
-            is_deleted = await self._delete_now([proof for proof, answer in pairs if answer])
-        return is_deleted and None not in answers
+            return await self._delete_due(are_retried=False)
+
+    async def _retry_deletions(self) -> None:
+        """Delete again, for ever, what could not be deleted, apart from all other deletions: a
+        store may take long to refuse one.
+        """
+        while True:
+            due_s = self.pending_deletes.retry_s()
+            if due_s is None:
+                self._has_retries.clear()
+                await self._has_retries.wait()
+                continue
+            self._has_retries.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, due_s - self.world.monotonic_s())):
+                    # Another one may be due before.
+                    await self._has_retries.wait()
+                    continue
+            if not await self._delete_due(are_retried=True):
+                await self.world.sleep(RETRY_FIRST_S)
+
+    async def _delete_due(self, *, are_retried: bool) -> bool:
+        proofs = self.pending_deletes.take(self.world.monotonic_s(), are_retried=are_retried)
+        answers = await asyncio.gather(*(self._high_water_mark(proof) for proof in proofs))
+        pairs = list(zip(proofs, answers, strict=True))
+        for proof, answer in pairs:
+            if answer is None:
+                self.pending_deletes.requeue(proof)
+            elif not answer:
+                self._void(proof)
+        return await self._delete_now([proof for proof, answer in pairs if answer])
 
     async def _high_water_mark(self, proof: Proof) -> bool | None:
         """Make durable what proves that the keys may go. False: it proves nothing.
-        None: a fault.
+        None: a fault, of this table alone; its keys wait for a while.
         """
         if proof.seen is None:
             return True
-        component = f"high-water mark of table {proof.seen.table_uuid}"
+        table_uuid = str(proof.seen.table_uuid)
         try:
             async with self._high_water_marks_at_once:
                 is_kept = await self.high_water_marks.keep(proof.seen)
-        except (TransientError, AccessError) as error:
-            self.health.unavailable("inbox", error)
-            return None
         except FrazilError as error:
-            if self.health.degraded(component, str(error)):
-                table_uuid = str(proof.seen.table_uuid)
-                log.warning("high_water_mark.unreadable", table_uuid=table_uuid, error=str(error))
-            proof.due_s = self.world.monotonic_s() + UNREADABLE_RETRY_S
-            asyncio.get_running_loop().call_later(UNREADABLE_RETRY_S, self._has_keys.set)
+            tries = self._unkept.failed(table_uuid, error).tries
+            if tries == 1:
+                log.warning("high_water_mark.unkept", table_uuid=table_uuid, error=str(error))
+            pause_s = UNREADABLE_RETRY_S
+            if isinstance(error, TransientError):
+                pause_s = min(pause_s, retry_s(tries, self.world.jitter()))
+            proof.due_s = self.world.monotonic_s() + pause_s
+            asyncio.get_running_loop().call_later(pause_s, self._has_keys.set)
             return None
-        self.health.healthy(component)
+        self._unkept.cleared(table_uuid)
         return is_kept
 
     def _void(self, proof: Proof) -> None:
@@ -167,7 +201,7 @@ class Settler:
         """
         table_uuid = str(proof.seen.table_uuid) if proof.seen else None
         log.info("high_water_mark.superseded", table_uuid=table_uuid, requests=len(proof.keys))
-        self.pending_deletes.forget(proof)
+        self._forget(proof)
 
     async def _delete_now(self, proofs: Sequence[Proof]) -> bool:
         keys = [key for proof in proofs for key in proof.keys]
@@ -175,15 +209,38 @@ class Settler:
         if not keys:
             return True
         try:
-            await self.requests.delete(keys, landed)
+            failures = await self.requests.delete(keys, landed)
         except FrazilError as error:
             for proof in proofs:
                 self.pending_deletes.requeue(proof)
-            self.health.unavailable("inbox", error)
+            if self.health.degraded("inbox deletions", str(error)):
+                log.warning("inbox.deletions_fail", error=str(error))
             return False
+        if self.health.healthy("inbox deletions"):
+            log.info("inbox.deletions_recovered")
         for proof in proofs:
+            self._retry_later(proof, failures)
             if proof.seen is not None:
                 self.settled.deleted(proof.keys)
-            self.pending_deletes.forget(proof)
-        self.health.healthy("inbox")
+            self._forget(proof)
         return True
+
+    def _retry_later(self, proof: Proof, failures: Mapping[str, FrazilError]) -> None:
+        """Take the keys that could not be deleted out of a proof, and queue them by themselves."""
+        remaining = [key for key in proof.keys if key in failures]
+        if not remaining:
+            return
+        for key in remaining:
+            if self._undeleted.failed(key, failures[key]).tries == 1:
+                log.warning("inbox.object_undeleted", key=key, error=str(failures[key]))
+        proof.keys = [key for key in proof.keys if key not in failures]
+        pause_s = min(RETRY_S_MAX, RETRY_FIRST_S * 2.0 ** min(proof.tries, 16))
+        due_s = self.world.monotonic_s() + pause_s
+        self.pending_deletes.requeue(Proof(proof.seen, remaining, due_s, proof.tries + 1))
+        self._has_retries.set()
+
+    def _forget(self, proof: Proof) -> None:
+        for key in proof.keys:
+            if self._undeleted.cleared(key):
+                log.info("inbox.object_deleted", key=key)
+        self.pending_deletes.forget(proof)

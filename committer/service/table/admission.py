@@ -62,10 +62,9 @@ class Admission:
     async def admit(
         self, waiting: Sequence[Pending], state: TableState, generation: int
     ) -> AdmissionOutcome:
-        """Look at the requests in order, up to one that changes the table: those behind it are for
-        the table that it makes. `generation` counts the loads of the state.
+        """Look at the requests in order, of which only the last may change the table: those after
+        it are for the table that it makes. `generation` counts the loads of the state.
         """
-        waiting = _up_to_change(waiting)
         checker = self._checker_of(state)
         outcome = AdmissionOutcome()
         landing: list[Pending] = []
@@ -238,13 +237,6 @@ def _tables_max(can: CatalogCapabilities) -> int:
     if not can.has_transactions:
         return 0
     return can.transaction_tables_max or TRANSACTION_TABLES_MAX
-
-
-def _up_to_change(waiting: Sequence[Pending]) -> Sequence[Pending]:
-    for position, pending in enumerate(waiting):
-        if pending.sealed.request.operation == "alter":
-            return waiting[: position + 1]
-    return waiting
 
 
 def _answer(pending: Pending, state: TableState, checker: Checker) -> LedgerAnswer:

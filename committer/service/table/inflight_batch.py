@@ -83,6 +83,9 @@ class BatchSelector:
         # Requests that conflict with others of their batch: they go after these have landed.
         self._behind: frozenset[str] = frozenset()
         self._goes_on = False
+        # The branch of the last batch, and of the last one that landed.
+        self._branch: str | None = None
+        self._landed_branch: str | None = None
 
     @property
     def are_urgent(self) -> bool:
@@ -123,6 +126,7 @@ class BatchSelector:
         self._current = None
         self._batch_max = None
         self._behind = frozenset()
+        self._landed_branch = self._branch
 
     def plan_again(self) -> None:
         """Drop the batch for the same requests, at once."""
@@ -179,7 +183,9 @@ class BatchSelector:
         if not first:
             # The requests that these waited for have ended in another way: they wait for none.
             self._behind, first = frozenset(), list(candidates)
-        steps = cut(next_batch(by_epoch(_one_branch(first)), self._policy(state)))
+        self._branch = _branch_in_turn(first, self._landed_branch)
+        of_branch = [one for one in first if one.request.branch == self._branch]
+        steps = cut(next_batch(by_epoch(of_branch), self._policy(state)))
         several = self.capabilities.has_several_snapshots
         chosen = of_one_swap(steps, has_several_snapshots=several)
         self._goes_on = len(chosen) < len(steps)
@@ -243,9 +249,12 @@ def _without(candidates: Sequence[CheckedRequest], behind: Collection[str]) -> l
     ]
 
 
-def _one_branch(requests: Sequence[CheckedRequest]) -> Sequence[CheckedRequest]:
-    """Return the requests of the first one's branch: a batch moves one head."""
-    if not requests:
-        return ()
-    branch = requests[0].request.branch
-    return tuple(one for one in requests if one.request.branch == branch)
+def _branch_in_turn(requests: Sequence[CheckedRequest], last: str | None) -> str | None:
+    """Return the branch of the next batch, as a batch moves one head: that of the oldest request;
+    the branches take turns while requests for several wait. If one of them changes the table, the
+    others of its branch before it go first.
+    """
+    branches = dict.fromkeys(one.request.branch for one in requests)
+    if len(branches) > 1 and all(one.request.operation != "alter" for one in requests):
+        branches.pop(last or "", None)
+    return next(iter(branches), None)

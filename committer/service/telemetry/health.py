@@ -17,8 +17,12 @@ from committer.service.telemetry.log import log
 
 Phase = Literal["starting", "running", "draining"]
 
+# Most reads of the inbox fail, whatever its listing says.
+INBOX_READS = "inbox reads"
 # Every table depends on these. Another degraded component is shown, and the process stays ready.
-REQUIRED = frozenset({"catalog", "storage", "inbox"})
+# The condition of a component is set and cleared by one kind of call: the success of another call
+# proves nothing about it.
+REQUIRED = frozenset({"catalog", "storage", "inbox", INBOX_READS})
 HEARTBEAT_S = 1.0
 HEARTBEAT_LATE_S = 30.0
 
@@ -68,10 +72,12 @@ class Health:
         if self.degraded(component, str(error)):
             log.warning(f"{component}.unavailable", error=str(error), **fields)
 
-    def recovered(self, component: str) -> None:
-        """Clear a component's condition, and log it if there was one."""
-        if self.healthy(component):
-            log.info(f"{component}.recovered")
+    def recovered(self, component: str) -> bool:
+        """Clear a component's condition, and log it if there was one. Return whether there was."""
+        if not self.healthy(component):
+            return False
+        log.info(f"{component}.recovered")
+        return True
 
     def show_unanswered(self, places: Sequence[Unanswered]) -> None:
         """Set a condition for each place that does not answer, and clear those of all others."""

@@ -161,8 +161,9 @@ class Instruments:
         )
         self.foreign_entries = self._gauge(
             "frazil_foreign_entries",
-            "Entries of these folders that are no requests and stay where they are (links, FIFOs,"
-            " folders without rights, files that are too large, …), when they were listed last.",
+            "Entries of these folders that are no requests, or cannot be read, and stay where they"
+            " are (links, FIFOs, folders without rights, files that are too large, …), when they"
+            " were listed last.",
             "folder",
             "kind",
         )

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from urllib.parse import quote, urlencode
 
 from committer.errors import FrazilError, NotFoundError
-from committer.ports.storage import require_size
+from committer.ports.storage import require_deleted, require_size
 from committer.storage.adls.adls_location import ADLS_LOCATIONS, AdlsPlaces
 from committer.storage.adls.blob_list import Page, milliseconds, read_page
 from committer.storage.checksums import md5_of
@@ -30,7 +30,7 @@ from committer.storage.http.http_client import (
 )
 from committer.storage.object_location import ObjectLocation
 from committer.storage.object_storage import ReadRange, StoredObject, Write
-from committer.storage.repeated_calls import Tries, for_each
+from committer.storage.repeated_calls import Tries, failures_of_each
 
 # A name of metadata has to be one of C# too.
 MARK = "frazil_write"
@@ -116,7 +116,10 @@ class AdlsApi:
             raise _explain(error, "PUT", what) from error
 
     async def delete(self, places: Mapping[ObjectLocation, str]) -> None:
-        await for_each([*places.items()], self._delete, at_once_max=self._calls.at_once_max)
+        failures = await failures_of_each(
+            [*places.items()], self._delete, at_once_max=self._calls.at_once_max
+        )
+        require_deleted({what: error for (_, what), error in failures}, places.values())
 
     async def _delete(self, place: tuple[ObjectLocation, str]) -> None:
         at, what = place

@@ -27,12 +27,13 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 
 from committer.errors import (
     AlreadyExistsError,
+    FrazilError,
     NotFoundError,
     SettingsError,
     StorageUnavailableError,
@@ -314,8 +315,9 @@ def _link(item: _Staged) -> None:
 # --- Deleting ------------------------------------------------------------------------------------
 
 
-def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
-    """Delete files, and pass the emptied folders to `emptied`.
+def delete(locations: Iterable[str], emptied: EmptyFolders) -> Mapping[str, FrazilError]:
+    """Delete files, and pass the emptied folders to `emptied`. Return why each of those that remain
+    could not be deleted, by location.
 
     The file with checksums that Hadoop's local file system writes beside each of its files is
     deleted too, so that the deletion of a table's files is complete. Below the folders of
@@ -326,17 +328,37 @@ def delete(locations: Iterable[str], emptied: EmptyFolders) -> None:
         path = local_name(location)
         folders.setdefault(os.path.dirname(path), []).append((location, path))
     left: list[str] = []
+    failures: dict[str, FrazilError] = {}
     for folder, files in folders.items():
-        # Where objects are never replaced there is no writer to exclude.
-        with nullcontext() if emptied.owns(folder) else _folder_lock(files[0][0], folder):
-            found = [_unlink(location, path, emptied.roots) for location, path in files]
-            if not emptied.owns(folder):
-                for location, path in files:
-                    _unlink(location, _checksum_path(path), emptied.roots)
+        try:
+            # Where objects are never replaced there is no writer to exclude.
+            with nullcontext() if emptied.owns(folder) else _folder_lock(files[0][0], folder):
+                is_left = _delete_in_folder(files, emptied, failures)
+        except FrazilError as error:
+            failures.update((location, error) for location, _ in files)
+            continue
         # Behind a link nothing is deleted, no empty folder either.
-        if all(found):
+        if is_left:
             left.append(folder)
     emptied.prune(left)
+    return failures
+
+
+def _delete_in_folder(
+    files: Sequence[tuple[str, str]], emptied: EmptyFolders, failures: dict[str, FrazilError]
+) -> bool:
+    """Delete the files (location and path) of one folder, and add those that remain to `failures`.
+    Return whether it was a folder for each of them.
+    """
+    is_folder = True
+    for location, path in files:
+        try:
+            is_folder = _unlink(location, path, emptied.roots) and is_folder
+            if not emptied.owns(os.path.dirname(path)):
+                _unlink(location, _checksum_path(path), emptied.roots)
+        except FrazilError as error:
+            failures[location] = error
+    return is_folder
 
 
 def _checksum_path(path: str) -> str:

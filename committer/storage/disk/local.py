@@ -13,17 +13,17 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import TypeVar
 
-from committer.errors import StorageUnavailableError
+from committer.errors import FrazilError, StorageUnavailableError
 from committer.group_commit import GroupCommit, finish_all
 from committer.place_threads import ANSWER_S, NoAnswerError, PlaceThreads, caller
 from committer.ports.skips import Skips
-from committer.ports.storage import NewObject, ObjectInfo
+from committer.ports.storage import NewObject, ObjectInfo, require_deleted
 from committer.storage.disk import durable_writes, local_files
 from committer.storage.disk.empty_folders import EmptyFolders
 from committer.storage.disk.temporaries import FirstWrites
@@ -137,12 +137,19 @@ class LocalStorage:
         groups: dict[str, list[str]] = {}
         for location in locations:
             groups.setdefault(self._name(location), []).append(location)
-        await _finish(
-            [
-                self._run(group[0], partial(durable_writes.delete, group, self._emptied))
-                for group in groups.values()
-            ]
-        )
+        failures: dict[str, FrazilError] = {}
+        for remaining in await _finish([self._delete(group) for group in groups.values()]):
+            failures |= remaining
+        require_deleted(failures, locations)
+
+    async def _delete(self, locations: Sequence[str]) -> Mapping[str, FrazilError]:
+        """Delete files of one place; return why each of those that remain could not be deleted."""
+        try:
+            return await self._run(
+                locations[0], partial(durable_writes.delete, locations, self._emptied)
+            )
+        except FrazilError as error:
+            return dict.fromkeys(locations, error)
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         found = walk(prefix, self._roots, skips, swept=self._prune)
@@ -202,9 +209,8 @@ class LocalStorage:
         return await self._place(name).run(groups[0][0].location, job)
 
 
-async def _finish(calls: Sequence[Coroutine[object, object, None]]) -> None:
+async def _finish(calls: Sequence[Coroutine[object, object, _Answer]]) -> list[_Answer]:
     """Let every call end; the usual one, to one place, needs no task for it."""
     if len(calls) == 1:
-        await calls[0]
-    else:
-        await finish_all(calls)
+        return [await calls[0]]
+    return await finish_all(calls)

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 import orjson
 
 from committer.errors import AccessError, NotFoundError, StorageUnavailableError
-from committer.ports.storage import require_size
+from committer.ports.storage import require_deleted, require_size
 from committer.storage.checksums import md5_of
 from committer.storage.gcs.gcs_location import GCS_LOCATIONS
 from committer.storage.http.http_calls import HttpCalls
@@ -34,7 +34,7 @@ from committer.storage.http.http_client import (
 )
 from committer.storage.object_location import ObjectLocation
 from committer.storage.object_storage import ReadRange, StoredObject, Write
-from committer.storage.repeated_calls import Failure, Tries, for_each
+from committer.storage.repeated_calls import Failure, Tries, failures_of_each
 
 MARK = "frazil-write"
 _DESCRIBED = "name,size,updated,generation,metadata"
@@ -103,7 +103,10 @@ class GcsApi:
         return None
 
     async def delete(self, places: Mapping[ObjectLocation, str]) -> None:
-        await for_each([*places.items()], self._delete, at_once_max=self._calls.at_once_max)
+        failures = await failures_of_each(
+            [*places.items()], self._delete, at_once_max=self._calls.at_once_max
+        )
+        require_deleted({what: error for (_, what), error in failures}, places.values())
 
     async def _delete(self, place: tuple[ObjectLocation, str]) -> None:
         at, what = place

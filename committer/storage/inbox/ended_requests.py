@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from committer.errors import FrazilError
 from committer.request.request_key import published_key
 from committer.storage.inbox.inbox import Inbox, Quarantine
 
@@ -15,15 +16,31 @@ class EndedRequests:
         self._inbox = inbox
         self._quarantine = quarantine
 
-    async def delete(self, keys: Sequence[str], landed: Iterable[str]) -> None:
+    async def delete(self, keys: Sequence[str], landed: Iterable[str]) -> Mapping[str, FrazilError]:
         """Remove requests from the inbox. `landed`: those of them that have landed, as is durable.
+        Return why those that remain could not be removed, by key. Errors: those of the inbox's
+        storage as a whole.
 
         Of a replay that has landed, the quarantine records go first: an operator that was cut off
         leaves one, and so does a server that applies the write of one once more. Costs a listing
         for each replay. May be repeated.
         """
-        replayed = {one for key in landed if (one := published_key(key)) != key}
-        records = [key for one in replayed for key in await self._quarantine.keys_of(one)]
+        replayed = [key for key in landed if published_key(key) != key]
+        failures = await self._delete_records(replayed) if replayed else {}
+        removed = [key for key in keys if key not in failures]
+        return {**failures, **await self._inbox.delete_each(removed)} if removed else failures
+
+    async def _delete_records(self, replayed: Sequence[str]) -> Mapping[str, FrazilError]:
+        """Remove the quarantine records of replays. Return why some may remain, by inbox key."""
+        records: dict[str, list[str]] = {}
+        failures: dict[str, FrazilError] = {}
+        for key in replayed:
+            try:
+                for record in await self._quarantine.keys_of(published_key(key)):
+                    records.setdefault(record, []).append(key)
+            except FrazilError as error:
+                failures[key] = error
         if records:
-            await self._quarantine.delete(records)
-        await self._inbox.delete(keys)
+            for record, why in (await self._quarantine.delete_each([*records])).items():
+                failures.update(dict.fromkeys(records[record], why))
+        return failures

@@ -12,16 +12,22 @@ name>`, so that no name can take a place that a request may need, or be too long
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from committer.errors import AlreadyExistsError, InvalidRequestError, NotFoundError, PublishError
+from committer.errors import (
+    AlreadyExistsError,
+    FrazilError,
+    InvalidRequestError,
+    NotFoundError,
+    PublishError,
+)
 from committer.ports.skips import Skips
-from committer.ports.storage import NewObject, Storage, create_or_equal
+from committer.ports.storage import NewObject, Storage, create_or_equal, undeleted
 from committer.reason import Reason
 from committer.request.commit_request import REQUEST_BYTES_MAX, CommitRequest
 from committer.request.request_format import LINE_BYTES_MAX, EncodedRequest
@@ -86,8 +92,22 @@ class _Keyed:
         return [key for key in found if published_key(key) == published]
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """Remove the objects of these keys; absent ones count as removed."""
+        """Remove the objects of these keys; absent ones count as removed. Errors: as of
+        `Storage.delete`, which names locations.
+        """
         await self._storage.delete([self.location(key) for key in keys])
+
+    async def delete_each(self, keys: Sequence[str]) -> Mapping[str, FrazilError]:
+        """Remove the objects of these keys. Return why those that remain could not be removed, by
+        key. Errors: those of the call as a whole.
+        """
+        by_location = {self.location(key): key for key in keys}
+        try:
+            await self._storage.delete([*by_location])
+        except FrazilError as error:
+            remaining = undeleted(error, by_location)
+            return {by_location[location]: why for location, why in remaining.items()}
+        return {}
 
     def list(
         self,

@@ -17,7 +17,7 @@ replacement then finds what its writer saw, though others may have been there in
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict
@@ -32,12 +32,12 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
 )
-from committer.ports.storage import require_size
+from committer.ports.storage import require_deleted, require_size
 from committer.ports.world import World
 from committer.storage.object_location import ObjectLocation
 from committer.storage.object_storage import ObjectStorage, ReadRange, StoredObject, Write
 from committer.storage.probe import prove_conditions
-from committer.storage.repeated_calls import Tries, for_each
+from committer.storage.repeated_calls import Tries, failures_of_each
 from committer.storage.s3.s3_calls import S3Calls, S3Limits
 from committer.storage.s3.s3_location import S3_LOCATIONS
 from committer.storage.s3.s3_writes import MARK, send_write
@@ -118,7 +118,13 @@ class _S3Api:
 
     async def delete(self, places: Mapping[ObjectLocation, str]) -> None:
         chunks = _chunks(places, self._limits.deleted_max)
-        await for_each(chunks, self._delete, at_once_max=self._calls.at_once_max)
+        failed = await failures_of_each(chunks, self._delete, at_once_max=self._calls.at_once_max)
+        if failed and not any(chunk.is_answered for chunk in chunks):
+            raise failed[0][1]
+        for chunk, error in failed:
+            chunk.failures = dict.fromkeys(chunk.left.values(), error) | chunk.failures
+        failures = {what: why for chunk in chunks for what, why in chunk.failures.items()}
+        require_deleted(failures, places.values())
 
     async def _delete(self, chunk: _Chunk) -> None:
         try:
@@ -199,10 +205,16 @@ def _whole_size(answer: GetObjectOutputTypeDef) -> int:
 
 @dataclass(slots=True)
 class _Chunk:
-    """Keys of a bucket that are still to be deleted, and how their locations were spelled."""
+    """Keys of a bucket that are still to be deleted, and how their locations were spelled.
+
+    `failures`: by location, why the last answer refused it. `is_answered`: whether the server has
+    answered key by key.
+    """
 
     bucket: str
     left: dict[str, str]
+    failures: dict[str, FrazilError] = field(default_factory=dict)
+    is_answered: bool = False
 
 
 def _chunks(places: Mapping[ObjectLocation, str], size_max: int) -> list[_Chunk]:
@@ -218,20 +230,26 @@ def _chunks(places: Mapping[ObjectLocation, str], size_max: int) -> list[_Chunk]
 
 
 async def _delete(client: S3Client, chunk: _Chunk) -> None:
-    """Delete the keys, of which those that were refused stay in the chunk: the worst one first."""
+    """Delete the keys; those whose refusal may pass stay in the chunk, and its error is raised."""
     answer = await client.delete_objects(
         Bucket=chunk.bucket,
         Delete={"Objects": [{"Key": key} for key in chunk.left], "Quiet": True},
     )
-    refused = [
-        (refusal(found.get("Code", ""), found.get("Message", "")), found["Key"])
-        for found in answer.get("Errors", ())
-        if found.get("Code") != "NoSuchKey"
-    ]
-    refused.sort(key=lambda one: is_passing(one[0]))
-    chunk.left = {key: chunk.left.get(key, key) for _, key in refused}
-    if refused:
-        raise refused[0][0]
+    refused = {
+        item["Key"]: refusal(item.get("Code", ""), item.get("Message", ""))
+        for item in answer.get("Errors", ())
+        if item.get("Code") != "NoSuchKey"
+    }
+    chunk.is_answered = True
+    for what in chunk.left.values():
+        chunk.failures.pop(what, None)
+    for key, error in refused.items():
+        what = chunk.left.get(key, key)
+        chunk.failures[what] = explain(error, f"DELETE `{what}`", StorageUnavailableError)
+    passing = {key: error for key, error in refused.items() if is_passing(error)}
+    chunk.left = {key: chunk.left.get(key, key) for key in passing}
+    if passing:
+        raise next(iter(passing.values()))
 
 
 def _milliseconds(time: datetime) -> int:

@@ -28,6 +28,7 @@ from committer.errors import (
     SettingsError,
     StorageUnavailableError,
     TransientError,
+    UndeletedError,
 )
 from committer.group_commit import finish_all
 from committer.ports.skips import Skips
@@ -35,7 +36,7 @@ from committer.ports.storage import NewObject, ObjectInfo, Storage
 from committer.ports.table_credentials import Renew, VendedCredential
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
-from committer.storage.routed import RoutedStorage, T
+from committer.storage.routed import RoutedStorage, T, delete_groups
 from committer.storage.vending.credential_sessions import CredentialSessions
 from committer.storage.vending.vended_scopes import Cover, VendedScopes, VendedTable
 
@@ -130,11 +131,22 @@ class VendedStorage(RoutedStorage):
         groups: dict[Cover | None, list[str]] = {}
         for location in locations:
             groups.setdefault(self._scopes.find(location), []).append(location)
-        await finish_all(self._delete(group) for group in groups.values())
+        await delete_groups(groups.values(), self._delete)
 
     async def _delete(self, locations: Sequence[str]) -> None:
-        """Delete objects that one credential is for."""
-        await self._call(locations[0], lambda storage: storage.delete(locations))
+        """Delete objects that one credential is for; those that remain once more if it was refused
+        for one of them and is renewed.
+        """
+        cover = await self._fresh(locations[0])
+        try:
+            await self._act(cover, lambda storage: storage.delete(locations))
+        except (AccessError, UndeletedError) as error:
+            remaining = _refused(error, locations)
+            if not remaining or not await self._is_renewed(cover):
+                raise
+        else:
+            return
+        await self._act(self._scopes.find(locations[0]), lambda storage: storage.delete(remaining))
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         last: str | None = None
@@ -243,6 +255,16 @@ class VendedStorage(RoutedStorage):
 
     def _may_ask(self, table: VendedTable) -> bool:
         return self._world.monotonic_s() - table.asked_s >= _ASKED_AGAIN_S_MIN
+
+
+def _refused(error: AccessError | UndeletedError, locations: Sequence[str]) -> Sequence[str]:
+    """Return the locations that remain after a deletion for which a credential was refused; none
+    if it was not.
+    """
+    if isinstance(error, AccessError):
+        return locations
+    is_refused = any(isinstance(each, AccessError) for each in error.failures.values())
+    return [*error.failures] if is_refused else []
 
 
 @contextmanager

@@ -126,6 +126,31 @@ def test_a_batch_ends_with_the_request_that_reaches_a_bound() -> None:
     assert next_batch(waiting, BatchPolicy(bytes_max=size + 1)) == tuple(waiting[:2])
 
 
+def test_producers_take_turns_where_not_all_fit_and_keep_their_places() -> None:
+    long = [checked("long", epoch, files=4) for epoch in range(6)]
+    short, last = checked("short", 0), checked("last", 0)
+    waiting = [*long[:5], short, long[5], last]
+    assert next_batch(waiting, BatchPolicy(files_max=100)) == tuple(waiting)
+    assert next_batch(waiting, BatchPolicy(files_max=10)) == (*long[:2], short, last)
+    assert next_batch(waiting, BatchPolicy(requests_max=3)) == (long[0], short, last)
+
+
+def test_a_change_of_the_table_does_not_pass_what_came_before_it() -> None:
+    long = [checked("long", epoch) for epoch in range(3)]
+    alter = altering(checked("operator", 0))
+    after = checked("operator", 1)
+    waiting = [*long, alter, after]
+    assert next_batch(waiting, BatchPolicy(requests_max=3)) == tuple(long)
+    assert next_batch(waiting, BatchPolicy(requests_max=4)) == (*long, alter)
+
+
+def altering(one: CheckedRequest) -> CheckedRequest:
+    sealed = one.sealed
+    request = sealed.request.model_copy(update={"operation": "alter"})
+    changed = type(sealed)(request, sealed.content, sealed.body)
+    return CheckedRequest(changed, one.basis, one.manifests)
+
+
 def test_a_request_beyond_every_bound_goes_alone() -> None:
     large, small = checked(epoch=0, files=50), checked(epoch=1)
     policy = BatchPolicy(files_max=1, bytes_max=1, requests_max=10)

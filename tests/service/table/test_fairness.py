@@ -75,6 +75,27 @@ async def test_a_compaction_of_another_branch_takes_no_room_in_a_batch() -> None
     assert len((await harness.load()).metadata_log) - swaps == 2
 
 
+async def test_branches_take_turns_however_long_the_queue_of_one_is() -> None:
+    harness = ServiceHarness()
+    harness.policy = BatchPolicy(min_interval_ms=1_000, requests_max=2)
+    table = await harness.create_table()
+    await harness.publish(build_request(table, producer="loader"))
+    await harness.run_until_settled()
+    loaded = await harness.catalog.inner.load(table.identifier)
+    head = loaded.metadata.current_snapshot_id
+    assert head is not None
+    await foreign_commit(harness, loaded, branch_at("audit", head))
+    for producer in range(20):
+        await harness.publish(build_request(table, producer=f"audit-{producer}", branch="audit"))
+    await harness.publish(build_request(table, producer="main"))
+    async with harness.running():
+        await harness.settle(2.5)
+        assert (await landed_at(harness, "main"))[0] > 0
+        assert len(await harness.outstanding()) > 10
+        await harness.settle(30.0)
+        assert await harness.outstanding() == []
+
+
 async def test_the_plan_of_a_large_table_does_not_hold_the_loop_however_small_its_manifests() -> (
     None
 ):

@@ -16,6 +16,7 @@ from committer.errors import (
     NotFoundError,
     SettingsError,
     StorageUnavailableError,
+    UndeletedError,
 )
 from committer.ports.storage import NewObject, create_or_equal
 from committer.storage.http.http_client import HttpLimits
@@ -369,6 +370,26 @@ async def test_the_answer_of_a_gateway_is_never_taken_for_done(store: HttpHarnes
     store.proxy.plan(b"DELETE ", *[page] * 3)
     with pytest.raises(StorageUnavailableError, match="another server"):
         await store.storage.delete([store.at("a")])
+
+
+async def test_each_refusal_of_a_deletion_is_its_objects_own(store: HttpHarness) -> None:
+    await know_bucket(store)
+    names = [store.at(name) for name in ("a", "b", "c")]
+    await store.rival.create([NewObject(name, b"") for name in names])
+    store.proxy.plan(b"DELETE ", store.refuse(403, "forbidden"))
+    with pytest.raises(UndeletedError) as caught:
+        await store.storage.delete(names)
+    ((held, error),) = caught.value.failures.items()
+    assert isinstance(error, AccessError)
+    assert [found.location async for found in store.rival.list(store.root)] == [held]
+    # A server that is away is not asked for each of many objects.
+    store.proxy.plan(b"DELETE ", *[Answer(500)] * 10_000)
+    many = [store.at(f"absent-{number}") for number in range(500)]
+    store.proxy.received.clear()
+    with pytest.raises(UndeletedError) as caught:
+        await store.storage.delete(many)
+    assert sorted(caught.value.failures) == sorted(many)
+    assert len(store.calls) < 3 * 200
 
 
 async def test_the_404_of_a_gateway_is_no_absent_object(store: HttpHarness) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from committer.errors import StorageUnavailableError
+from committer.errors import AccessError, StorageUnavailableError
 from committer.storage.inbox.ended_requests import EndedRequests
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from tests.support.builders.request_builders import build_request
@@ -81,6 +81,26 @@ async def test_the_record_goes_first_so_that_a_crash_leaves_what_is_found_again(
     place = Place(StuckInbox(world=ManualWorld()))
     await place.inbox.put(REPLAYED)
     await place.quarantined(PUBLISHED.key)
-    with pytest.raises(StorageUnavailableError):
-        await place.ended.delete([REPLAYED.key], [REPLAYED.key])
+    failures = await place.ended.delete([REPLAYED.key], [REPLAYED.key])
+    assert [*failures] == [REPLAYED.key]
     assert await place.left() == ([REPLAYED.key], [])
+
+
+async def test_a_record_that_stays_keeps_its_own_replay_alone_in_the_inbox() -> None:
+    memory = MemoryStorage(world=ManualWorld())
+    place = Place(memory)
+    await place.inbox.put(REPLAYED)
+    await place.inbox.put(OTHER)
+    await place.quarantined(PUBLISHED.key)
+    memory.undeletable[place.quarantine.location(PUBLISHED.key)] = AccessError("denied")
+    failures = await place.ended.delete([REPLAYED.key, OTHER.key], [REPLAYED.key, OTHER.key])
+    assert [*failures] == [REPLAYED.key]
+    assert await place.left() == ([REPLAYED.key], [PUBLISHED.key])
+
+
+async def test_an_inbox_that_is_away_as_a_whole_is_no_objects_fault() -> None:
+    place = Place(StuckInbox(world=ManualWorld()))
+    for sealed in (PUBLISHED, OTHER):
+        await place.inbox.put(sealed)
+    with pytest.raises(StorageUnavailableError):
+        await place.ended.delete([PUBLISHED.key, OTHER.key], [])

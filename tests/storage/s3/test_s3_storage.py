@@ -17,6 +17,7 @@ from committer.errors import (
     NotFoundError,
     SettingsError,
     StorageUnavailableError,
+    UndeletedError,
 )
 from committer.ports.storage import NewObject, create_or_equal
 from committer.real_world import RealWorld
@@ -386,9 +387,28 @@ async def test_a_deletion_repeats_only_what_was_refused_for_a_while(s3: S3Harnes
 
 async def test_a_deletion_names_what_was_refused(s3: S3Harness) -> None:
     s3.proxy.plan(b"?delete", refused(s3, a="InternalError", b="AccessDenied", c="NoSuchKey"))
-    with pytest.raises(AccessError, match=r"/b` and 1 more: .*permission"):
+    await s3.rival.create([NewObject(s3.at(name), b"") for name in "ad"])
+    with pytest.raises(UndeletedError, match=r"/b`: .*permission") as caught:
         await s3.storage.delete([s3.at(name) for name in "abcd"])
-    assert s3.calls == ["DELETE"]
+    assert list(caught.value.failures) == [s3.at("b")]
+    assert isinstance(caught.value.failures[s3.at("b")], AccessError)
+    first, second = s3.proxy.received
+    assert (b"/d<" in first.body, b"/d<" in second.body, b"/a<" in second.body) == (
+        True,
+        False,
+        True,
+    )
+
+
+async def test_each_refusal_of_a_deletion_is_kept_by_its_object(s3: S3Harness) -> None:
+    storage = s3.another(S3Limits(deleted_max=2))
+    await s3.rival.create([NewObject(s3.at(name), b"") for name in "abcde"])
+    s3.proxy.plan(b"/a<", refused(s3, a="AccessDenied"))
+    s3.proxy.plan(b"/c<", *[refused(s3, c="InternalError")] * 3)
+    with pytest.raises(UndeletedError, match="and 1 more") as caught:
+        await storage.delete([s3.at(name) for name in "abcde"])
+    refusals = {name: type(why) for name, why in caught.value.failures.items()}
+    assert refusals == {s3.at("a"): AccessError, s3.at("c"): StorageUnavailableError}
 
 
 def refused(s3: S3Harness, **codes: str) -> Answer:

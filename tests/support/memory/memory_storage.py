@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 
-from committer.errors import AlreadyExistsError, NotFoundError, SettingsError
+from committer.errors import AlreadyExistsError, FrazilError, NotFoundError, SettingsError
 from committer.ports.skips import Skips
-from committer.ports.storage import NewObject, ObjectInfo, require_size
+from committer.ports.storage import NewObject, ObjectInfo, require_deleted, require_size
 from committer.ports.world import World
 from committer.storage.probe import prove_conditions
 from committer.storage.scheme import scheme_of
@@ -21,7 +21,8 @@ class _Held:
 
 
 class MemoryStorage:
-    """Serves the given `schemes`; locations are compared as text.
+    """Serves the given `schemes`; locations are compared as text. `undeletable`: locations that
+    cannot be deleted, with their errors.
 
     Without a `world`, times of modification just count the writes.
     """
@@ -32,6 +33,7 @@ class MemoryStorage:
         self._world = world
         self._schemes = frozenset(schemes)
         self._objects: dict[str, _Held] = {}
+        self.undeletable: dict[str, FrazilError] = {}
         self._writes = 0
 
     async def get(
@@ -71,8 +73,11 @@ class MemoryStorage:
     async def delete(self, locations: Sequence[str]) -> None:
         for location in locations:
             self._check(location)
+        failures = {one: self.undeletable[one] for one in locations if one in self.undeletable}
         for location in locations:
-            self._objects.pop(location, None)
+            if location not in failures:
+                self._objects.pop(location, None)
+        require_deleted(failures, locations)
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         self._check(prefix)

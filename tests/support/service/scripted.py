@@ -9,7 +9,7 @@ from committer.iceberg.metadata.snapshot import SnapshotRef
 from committer.iceberg.updates.metadata_update import SetProperties, SetSnapshotRef, Update
 from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import Swap, SwapAnswer
-from committer.ports.storage import NewObject
+from committer.ports.storage import NewObject, require_deleted
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import FaultyCatalog
 from tests.support.service.service_harness import ServiceHarness
@@ -48,9 +48,10 @@ class PickyStorage(CountingStorage):
         await super().create(objects)
 
     async def delete(self, locations: Sequence[str]) -> None:
-        for location in locations:
-            self._judge("delete", location)
-        await super().delete(locations)
+        judged = {location: self.fails("delete", location) for location in locations}
+        failures = {location: error for location, error in judged.items() if error is not None}
+        await super().delete([location for location in locations if location not in failures])
+        require_deleted(failures, locations)
 
 
 class ScriptedCatalog(FaultyCatalog):

@@ -1,0 +1,132 @@
+"""Mutants of what one inbox object, or one producer, may do to the others."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+_UNREAD = "tests/service/ingest/test_unread_objects.py"
+_SETTLER = "tests/service/settle/test_settler.py"
+_TURNS = "tests/service/ingest/test_fair_turns.py"
+_READY = "tests/plan/scheduling/test_ready_requests.py"
+_BATCH = "tests/plan/batch/test_batch_policy.py"
+
+INBOX = (
+    # --- Objects that cannot be read ---
+    Mutant(
+        "unread_object_is_read_in_each_pass",
+        "committer/service/ingest/inbox_reader.py",
+        "        return until_s is not None and self.health.world.monotonic_s() < until_s\n",
+        "        return False\n",
+        (_UNREAD + " -k named_until",),
+    ),
+    Mutant(
+        "unread_object_that_is_gone_keeps_its_condition",
+        "committer/service/ingest/inbox_scan.py",
+        "        unread.listed(seen_unread, now_s)\n",
+        "",
+        (_UNREAD + " -k gone",),
+    ),
+    Mutant(
+        "inbox_of_which_nothing_can_be_read_is_ready",
+        "committer/service/telemetry/health.py",
+        'REQUIRED = frozenset({"catalog", "storage", "inbox", INBOX_READS})\n',
+        'REQUIRED = frozenset({"catalog", "storage", "inbox"})\n',
+        (_UNREAD + " -k mostly",),
+    ),
+    Mutant(
+        "one_unread_object_makes_the_committer_unready",
+        "committer/service/ingest/inbox_reader.py",
+        "self._failed_count >= FAILED_MIN and",
+        "self._failed_count and",
+        (_UNREAD + " -k named_until",),
+    ),
+    Mutant(
+        "unread_request_claims_the_place_of_its_record",
+        "committer/service/requests/foreign_entries.py",
+        "frozenset({SkipKind.NO_ACCESS, SkipKind.UNREADABLE})",
+        "frozenset({SkipKind.NO_ACCESS})",
+        (_UNREAD + " -k named_until",),
+    ),
+    # --- Objects that cannot be deleted ---
+    Mutant(
+        "file_that_cannot_be_deleted_keeps_those_after_it",
+        "committer/storage/disk/durable_writes.py",
+        "            failures.update((location, error) for location, _ in files)\n"
+        "            continue\n",
+        "            failures.update((location, error) for location, _ in files)\n"
+        "            break\n",
+        ("tests/contract/test_storage.py -k 'cannot_be_deleted and local'",),
+    ),
+    Mutant(
+        "group_of_a_deletion_that_fails_hides_those_of_the_others",
+        "committer/storage/routed.py",
+        "        return error.failures\n",
+        "        return {}\n",
+        ("tests/contract/test_storage.py -k 'cannot_be_deleted and scheme'",),
+    ),
+    Mutant(
+        "object_that_cannot_be_deleted_is_forgotten",
+        "committer/service/settle/settler.py",
+        "        self.pending_deletes.requeue("
+        "Proof(proof.seen, remaining, due_s, proof.tries + 1))\n",
+        "",
+        (_SETTLER + " -k cannot_be_deleted",),
+    ),
+    Mutant(
+        "keys_that_are_retried_hold_up_their_table",
+        "committer/service/settle/pending_deletes.py",
+        "        return (*table, min(self.tries, _TRIES_MAX))\n",
+        "        return table\n",
+        (_SETTLER + " -k cannot_be_deleted",),
+    ),
+    Mutant(
+        "replay_goes_before_its_record",
+        "committer/storage/inbox/ended_requests.py",
+        "        removed = [key for key in keys if key not in failures]\n",
+        "        removed = [*keys]\n",
+        ("tests/storage/inbox/test_ended_requests.py -k record_that_stays",),
+    ),
+    # --- Turns of small requests ---
+    Mutant(
+        "look_has_the_oldest_requests_whoever_sent_them",
+        "committer/plan/scheduling/ready_requests.py",
+        "        chosen = [placed for part in _fair(parts, count_max) for placed in part]\n",
+        "        chosen = [placed for part in parts for placed in part][:count_max]\n",
+        (_READY,),
+    ),
+    Mutant(
+        "look_goes_past_a_change_of_the_table",
+        "committer/plan/scheduling/ready_requests.py",
+        "            self._barriers[key] = number\n",
+        "            pass\n",
+        (_READY,),
+    ),
+    Mutant(
+        "full_batch_has_the_oldest_requests_whoever_sent_them",
+        "committer/plan/batch/batch_policy.py",
+        "    shared = _filled(_in_turns(requests), policy)\n",
+        "    shared = batch\n",
+        (_BATCH + " -k turns",),
+    ),
+    Mutant(
+        "change_of_the_table_passes_what_came_before_it",
+        "committer/plan/batch/batch_policy.py",
+        '        if one.request.operation == "alter":\n            altering.add(producer)\n',
+        "",
+        (_BATCH + " -k does_not_pass",),
+    ),
+    Mutant(
+        "one_producer_fills_the_memory",
+        "committer/service/ingest/committer_pool.py",
+        "        return self.room_of(key.folder) <= 0\n",
+        "        return False\n",
+        (_TURNS + " -k fill_the_memory",),
+    ),
+    Mutant(
+        "branches_take_no_turns",
+        "committer/service/table/inflight_batch.py",
+        '        branches.pop(last or "", None)\n',
+        "        pass\n",
+        ("tests/service/table/test_fairness.py -k branches",),
+    ),
+)
