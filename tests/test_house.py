@@ -26,7 +26,6 @@ from committer.service.telemetry.metrics import PLACES
 from committer.settings.setting_names import variable_of
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
-from tools.constructors import collaborators
 from tools.evidence import evidence
 from tools.make_docs import documents
 from tools.make_site import API, HOME
@@ -59,11 +58,6 @@ def pages() -> list[Path]:
 
 
 # --- Code ----------------------------------------------------------------------------------------
-
-
-def test_no_package_has_more_than_fourteen_modules() -> None:
-    counted = Counter(path.parent for path in sources() if path.name != "__init__.py")
-    assert {str(folder): count for folder, count in counted.items() if count > 14} == {}
 
 
 @pytest.mark.thorough
@@ -163,15 +157,6 @@ def test_no_two_modules_along_a_chain_of_layers_have_one_name_or_differ_by_its_e
 def _stem(name: str) -> str:
     """Return the name without an ending: `reader`, `readers` and `reading` have the same."""
     return re.sub(r"(ions?|ings?|ers?|ors?|ed|es|s|e)$", "", name)
-
-
-@pytest.mark.thorough
-def test_no_constructor_of_the_service_takes_more_than_six_collaborators() -> None:
-    taken = {name.split()[1]: names for name, names in collaborators("committer/service").items()}
-    of_settler = "requests queue world health high_water_marks settled"
-    assert taken["Settler"] == of_settler.split()
-    assert (taken["Listing"], taken["Health"]) == ([], ["world"])
-    assert [name for name, names in taken.items() if len(names) > 6] == []
 
 
 # --- The tree ------------------------------------------------------------------------------------

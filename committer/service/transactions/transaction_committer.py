@@ -97,8 +97,8 @@ class TablePart(Protocol):
         """
 
     async def ask_for_turn(self, transaction: TransactionIdentity) -> None:
-        """If another committer owns the table and has come first again and again, ask it to commit
-        nothing for a moment.
+        """Ask the table's owner to commit nothing for a moment, if that is another committer that
+        has come first again and again.
         """
 
     async def plan(self, transaction: TransactionIdentity, attempt: int) -> str | None:

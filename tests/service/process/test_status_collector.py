@@ -36,6 +36,7 @@ AWAY = [Fault.UNAVAILABLE] * 1_000
 LABELS = {
     "answer",
     "call",
+    "cause",
     "component",
     "error",
     "kind",

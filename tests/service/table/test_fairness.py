@@ -77,7 +77,7 @@ async def test_a_compaction_of_another_branch_takes_no_room_in_a_batch() -> None
 
 async def test_branches_take_turns_however_long_the_queue_of_one_is() -> None:
     harness = ServiceHarness()
-    harness.policy = BatchPolicy(min_interval_ms=1_000, requests_max=2)
+    harness.policy = BatchPolicy(min_interval_ms=1_000, files_max=2)
     table = await harness.create_table()
     await harness.publish(build_request(table, producer="loader"))
     await harness.run_until_settled()

@@ -254,6 +254,7 @@ async def test_a_merge_that_was_taken_along_in_vain_stays_for_the_next_attempt()
         # The attempt on main names the merged manifest, and never lands; one on audit does.
         harness.catalog.plan(Fault.REJECTED)
         await harness.publish(build_request(table.table, producer="refused"))
+        await harness.settle(10.0)
         await harness.publish(build_request(table.table, producer="other", branch="audit"))
         await harness.settle(10.0)
         assert len(await harness.quarantined()) == 1
