@@ -22,7 +22,7 @@ from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.inflight_batch import InflightBatch
 from committer.service.telemetry.table_condition import TableCondition
 from committer.service.transactions.commit_turn import CommitTurn
-from committer.service.transactions.transaction_committer import LOOK_S
+from committer.service.transactions.transaction_committer import LOOK_S, Setback
 from committer.service.transactions.transaction_room import TransactionRoom
 
 # Requests of one table in incomplete transactions: more of them wait in the inbox, so that other
@@ -188,7 +188,7 @@ class TransactionPart:
         self._asked_s = now_s
         await self.room.ask_for_turn(requests[0])
 
-    async def plan(self, transaction: TransactionIdentity, attempt: int) -> str | None:
+    async def plan(self, transaction: TransactionIdentity, attempt: int) -> Setback | None:
         try:
             is_planned = await self._plan(transaction, attempt)
         except Exception as error:  # noqa: BLE001  # a fault of this table alone
@@ -198,7 +198,7 @@ class TransactionPart:
         # The table's own round loads the table, or ends the request.
         self.batch_committer.batches.drop()
         self.leave(transaction)
-        return f"the request for `{self.identifier}` is looked at again"
+        return Setback(f"the request for `{self.identifier}` is looked at again")
 
     async def _plan(self, transaction: TransactionIdentity, attempt: int) -> bool:
         cached_table, batches = self.batch_committer.cached_table, self.batch_committer.batches
@@ -219,7 +219,7 @@ class TransactionPart:
         self._planned = inflight, plan
         return True
 
-    async def write(self) -> str | None:
+    async def write(self) -> Setback | None:
         inflight, plan = self._in_hand
         try:
             await self.batch_committer.sender.write(inflight, plan)
@@ -264,7 +264,7 @@ class TransactionPart:
             self.batch_committer.batches.drop()
             self._return_to_queue(keys)
 
-    def _failed(self, transaction: TransactionIdentity | None, error: Exception) -> str:
+    def _failed(self, transaction: TransactionIdentity | None, error: Exception) -> Setback:
         """Report a fault of this table; the transaction waits for it without a turn."""
         self._planned = None
         self.batch_committer.batches.drop()
@@ -277,4 +277,4 @@ class TransactionPart:
             self._condition.crashed(error)
         if transaction is not None:
             self.leave(transaction)
-        return f"`{self.identifier}`: {reason_of(error)}"
+        return Setback(f"`{self.identifier}`: {reason_of(error)}", is_fault=True)

@@ -46,17 +46,27 @@ from committer.service.transactions.refusals import Refusals, RefusedMember
 
 # A transaction waits so long for a table's turn with another table's turn in hand.
 HOLD_S_MAX = 1.0
-# Planning and writing with all turns in hand; twice as long after each attempt that took longer.
+# Planning and writing with all turns in hand: twice as long after each attempt that took longer.
 ATTEMPT_S_MAX = 5.0
 ATTEMPT_S_CAP = 600.0
 # From when on a transaction that waits is shown.
 SHOWN_AFTER_S = 30.0
 # How often a transaction that waits is looked at without an event: its shard may have moved.
 LOOK_S = 30.0
-# A conflict is no fault: the back-off after it stays below 20 ms times two to this power.
+# Where nothing fails, the back-off stays below 20 ms times two to this power.
 CONFLICT_BACKOFF_MAX = 6
 
 _COMPONENT = "transactions"
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """Why an attempt has not landed. `is_fault`: a table or the catalog fails, and is asked ever
+    less often; else other commits came first, or a table has to look at its request again.
+    """
+
+    cause: str
+    is_fault: bool = False
 
 
 class TablePart(Protocol):
@@ -101,10 +111,10 @@ class TablePart(Protocol):
         has come first again and again.
         """
 
-    async def plan(self, transaction: TransactionIdentity, attempt: int) -> str | None:
+    async def plan(self, transaction: TransactionIdentity, attempt: int) -> Setback | None:
         """Plan the first joined request on the state of the table. Return why that failed."""
 
-    async def write(self) -> str | None:
+    async def write(self) -> Setback | None:
         """Write the files of the planned part. Return why that failed."""
 
     def call_off(self) -> None:
@@ -177,7 +187,8 @@ class TransactionCommitter:
         self._began_s = context.world.monotonic_s()
         self._missing_since_s: float | None = None
         self._late: CommitTurn | None = None
-        self._is_conflict = False
+        self._is_fault = False
+        self._overruns = 0
 
     def joined(self) -> None:
         """Note that a request has joined."""
@@ -381,15 +392,16 @@ class TransactionCommitter:
         finally:
             give_back(turns)
 
-    def _finished(self, cause: str | None) -> None:
+    def _finished(self, setback: Setback | None) -> None:
         transaction = self.pending.transaction
-        if cause is not None:
-            self.pending.not_landed(cause)
+        if setback is not None:
+            self._is_fault = setback.is_fault
+            self.pending.not_landed(setback.cause)
             log.info(
                 "transaction.retried",
                 transaction=str(transaction.id),
                 attempt=self.pending.attempts,
-                cause=cause,
+                cause=setback.cause,
             )
             self._show()
             return
@@ -400,31 +412,32 @@ class TransactionCommitter:
         tables = [str(identifier) for identifier, _ in transaction.members]
         log.info("transaction.landed", transaction=str(transaction.id), tables=tables)
 
-    async def _attempt_once(self) -> str | None:
+    async def _attempt_once(self) -> Setback | None:
         """Return why the attempt has not landed; None: it has."""
         parts = [self._parts[member] for member in self.pending.transaction.members]
-        self._is_conflict = False
         try:
             return await self._attempt(parts)
         except FrazilError as error:
-            return reason_of(error)
+            return Setback(reason_of(error), is_fault=True)
         except TimeoutError:
-            return "planning or writing took too long with the turns of all tables in hand"
+            self._overruns += 1
+            return Setback(
+                "planning or writing took too long with all turns in hand", is_fault=True
+            )
         finally:
             for part in parts:
                 part.call_off()
 
-    async def _attempt(self, parts: Sequence[TablePart]) -> str | None:
+    async def _attempt(self, parts: Sequence[TablePart]) -> Setback | None:
         attempt = self.pending.attempts
-        async with asyncio.timeout(min(ATTEMPT_S_CAP, ATTEMPT_S_MAX * 2.0 ** min(attempt, 20))):
-            causes = await finish_all(part.plan(self._identity, attempt + 1) for part in parts)
-            if not any(causes):
-                causes = await finish_all(part.write() for part in parts)
-        if any(causes):
-            return next(filter(None, causes))
-        return await self._swap(parts)
+        async with asyncio.timeout(min(ATTEMPT_S_CAP, ATTEMPT_S_MAX * 2.0**self._overruns)):
+            answers = await finish_all(part.plan(self._identity, attempt + 1) for part in parts)
+            if not any(answers):
+                answers = await finish_all(part.write() for part in parts)
+        setbacks = sorted(filter(None, answers), key=lambda setback: not setback.is_fault)
+        return setbacks[0] if setbacks else await self._swap(parts)
 
-    async def _swap(self, parts: Sequence[TablePart]) -> str | None:
+    async def _swap(self, parts: Sequence[TablePart]) -> Setback | None:
         answer = await send_swaps(self._context.catalog, [part.swap for part in parts])
         members = [identifier for identifier, _ in self.pending.transaction.members]
         match answer:
@@ -433,30 +446,28 @@ class TransactionCommitter:
                     part.answered(Committed(table), has_moved=False)
                 return None
             case GroupConflict(moved):
-                self._is_conflict = True
                 for identifier, part in zip(members, parts, strict=True):
                     part.answered(Conflict(), has_moved=not moved or identifier in moved)
-                return f"conflict on {', '.join(map(str, moved or members))}"
+                return Setback(f"conflict on {', '.join(map(str, moved or members))}")
             case Rejected(reason):
                 for part in parts:
                     part.answered(answer, has_moved=True)
-                return f"rejected: {reason}"
+                return Setback(f"rejected: {reason}", is_fault=True)
             case Unknown(cause):
                 for part in parts:
                     part.answered(answer, has_moved=True)
-                return f"no answer: {cause}"
+                return Setback(f"no answer: {cause}", is_fault=True)
             case other:
                 assert_never(other)
 
     async def _back_off(self) -> None:
-        """Wait without a turn in hand: longer after each attempt; after conflicts up to a bound."""
+        """Wait without a turn in hand: longer after each attempt, to a bound if nothing fails."""
         world, attempts = self._context.world, self.pending.attempts
-        if self._is_conflict:
-            await finish_all(part.ask_for_turn(self._identity) for part in self._parts.values())
+        await finish_all(part.ask_for_turn(self._identity) for part in self._parts.values())
         delay_s = (
-            backoff_s(min(attempts, CONFLICT_BACKOFF_MAX), world.jitter())
-            if self._is_conflict
-            else retry_s(attempts, world.jitter())
+            retry_s(attempts, world.jitter())
+            if self._is_fault
+            else backoff_s(min(attempts, CONFLICT_BACKOFF_MAX), world.jitter())
         )
         until_s = world.monotonic_s() + delay_s
         while not self._is_empty() and (left_s := until_s - world.monotonic_s()) > 0:
