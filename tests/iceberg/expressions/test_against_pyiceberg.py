@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -105,10 +106,19 @@ def without_negative_zero(value: object) -> object:
     return abs(value) if isinstance(value, float) and value == 0 else value
 
 
+# PyIceberg reads years from 1 to 9999 in a literal.
+_FAR_YEAR = re.compile(r"'([-+]\d+|\d{5,}|0000)-\d\d-\d\d")
+
+
+def is_read_by_pyiceberg(predicate: ours.Expression) -> bool:
+    text = repr(predicate)
+    return "-0.0" not in text and not _FAR_YEAR.search(text)
+
+
 @st.composite
 def questions(draw: st.DrawFn) -> tuple[IcebergType, ours.Expression, list[object]]:
     kind = draw(st.sampled_from(KINDS))
-    leaf = predicates_of(ours.Reference("c"), kind).filter(lambda found: "-0.0" not in repr(found))
+    leaf = predicates_of(ours.Reference("c"), kind).filter(is_read_by_pyiceberg)
     filter = draw(st.one_of(leaf, filters_of(leaf)))
     values = draw(st.lists(rows_of(kind).map(without_negative_zero), min_size=1, max_size=4))
     return kind, filter, values

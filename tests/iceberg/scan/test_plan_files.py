@@ -11,7 +11,7 @@ import pytest
 
 from committer.errors import InvalidFilterError, InvalidMetadataError
 from committer.iceberg.entry.data_file import DataFile, DataFileContent, ManifestContent
-from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
+from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression, rewrite_not
 from committer.iceberg.expressions.expression_json import parse_expression, print_expression
 from committer.iceberg.expressions.where_text import parse_where
 from committer.iceberg.manifest.manifest_writer import ManifestContext, encode_manifest
@@ -42,10 +42,14 @@ def as_in_the_fixture(wanted: dict[str, Any]) -> Callable[[FileScanTask], dict[s
         return {
             "file": files.index(task.file.file_path),
             **({"deletes": found} if found else {}),
-            "residual": print_expression(task.residual),
+            "residual": print_expression(rewrite_not(task.residual)),
         }
 
     return describe
+
+
+def without_not(residual: Any) -> Any:
+    return print_expression(rewrite_not(parse_expression(residual)))
 
 
 @pytest.mark.thorough
@@ -58,7 +62,9 @@ def test_every_scan_of_the_fixtures_keeps_the_files_deletes_and_residuals_of_jav
     for asked in wanted.get("scans") or []:
         filter = parse_expression(asked["filter"])
         found = map(describe, plan_files(metadata, read=read_bytes, filter=filter))
-        assert sorted(found, key=lambda task: task["file"]) == asked["tasks"], asked["filter"]
+        # Java leaves a `not` around a predicate; the opposite predicate says the same of a row.
+        tasks = [task | {"residual": without_not(task["residual"])} for task in asked["tasks"]]
+        assert sorted(found, key=lambda task: task["file"]) == tasks, asked["filter"]
 
 
 def test_manifests_that_are_not_avro_are_refused_by_name() -> None:
