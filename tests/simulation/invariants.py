@@ -504,9 +504,11 @@ class Invariants:
         return self._members[_transaction_name(sealed.request)]
 
     def may_land(self, key: str, transaction: Transaction) -> bool:
-        """Return whether each table has a request of the transaction, none is in quarantine, and
-        none has to wait for an operator or for a lower epoch."""
+        """Return whether each table has a request of the transaction, none is in quarantine, none
+        has to wait for an operator or for a lower epoch, and no landing of any may be forgotten."""
         members = self.members_of(key)
+        if any(map(self._may_be_forgotten, members)):
+            return False
         missing = {str(uuid) for _, uuid in transaction.members} - {one[:36] for one in members}
         return not missing and not any(
             self._exists(self._quarantine + one) or self.may_wait(one) or self.waits_for_lower(one)
@@ -520,15 +522,19 @@ class Invariants:
     def may_wait(self, key: str) -> bool:
         """Return whether the request may wait for an operator, as its table was restored, a lower
         epoch of its ordered producer is in quarantine, or its producer is frozen with an open
-        breaker.
+        breaker. One of a transaction waits for those of the other tables, which may wait so.
         """
-        tampered = self._history.tampered
-        is_tampered = bool(tampered) and UUID(key[:36]) in tampered
-        return (
-            is_tampered
-            or any(self._quarantine in one for one in self._before(key))
-            or self._is_behind_breaker(key)
+        transaction = self.transaction_of(key)
+        tables = [UUID(key[:36])]
+        if transaction is not None:
+            tables = [table_uuid for _, table_uuid in transaction.members]
+        return any(table_uuid in self._history.tampered for table_uuid in tables) or any(
+            self._is_held_back(member) for member in (key, *self.members_of(key))
         )
+
+    def _is_held_back(self, key: str) -> bool:
+        is_behind = any(self._quarantine in one for one in self._before(key))
+        return is_behind or self._is_behind_breaker(key)
 
     def _is_behind_breaker(self, key: str) -> bool:
         """Return whether an operator has frozen the producer, and so many of its requests are in
@@ -575,6 +581,14 @@ class Invariants:
         """
         ends = (Reason.TRANSACTION_INCOMPLETE.value, Reason.CONFLICT.value)
         if sealed is None or reason not in ends:
+            return False
+        return self._may_be_forgotten(sealed.key)
+
+    def _may_be_forgotten(self, key: str) -> bool:
+        """Return whether an operator, or others whose change was accepted, may have removed the
+        landing of a request from the ledger."""
+        sealed = self._published.get(key)
+        if sealed is None:
             return False
         request = sealed.request
         return self._is_decided(request) or request.table_uuid in self._history.ever_tampered
