@@ -231,6 +231,13 @@ GROUPS = (
         (f"{_SERVICE} -k stale_state",),
     ),
     Mutant(
+        "conflict_from_before_a_commit_of_others_is_a_verdict",
+        "committer/service/table/table_rounds.py",
+        "        if self._discard_stale_conflicts(outcome):\n",
+        "        if False:\n",
+        (f"{_SERVICE} -k looked_for_again",),
+    ),
+    Mutant(
         "owner_of_a_busy_table_is_never_asked",
         "committer/service/table/transaction_part.py",
         "        await self.room.ask_for_turn(requests[0])\n",

@@ -88,7 +88,8 @@ class Pending:
     signature was checked, or need not be. `known_since`: the generation of the first load of the
     table that began after it came: the state has what its client had read. `suspicion` is why an
     attempt with this request alone failed: a verdict once fresh metadata agrees; `conflict` the
-    code, if it is one. `named_bytes`: of the manifests that were read for it. `held_bytes`: the
+    code, if it is one, and `conflict_moves` how often the table had been moved by others when it
+    was found. `named_bytes`: of the manifests that were read for it. `held_bytes`: the
     memory that it took when it
     was deferred last.
     """
@@ -106,6 +107,7 @@ class Pending:
     known_since: int | None = None
     suspicion: Refusal | None = None
     conflict: str | None = None
+    conflict_moves: int | None = None
     deferral_count: int = 0
     named_bytes: int = 0
     held_bytes: int = 0
@@ -291,10 +293,19 @@ class Waiting(Collection[str]):
         for pending in self.all():
             pending.is_shared = True
 
-    def suspect(self, key: str, suspicion: Refusal | None, conflict: str | None = None) -> None:
-        """Note why an attempt with this request alone failed; None: nothing is held against it."""
+    def suspect(
+        self,
+        key: str,
+        suspicion: Refusal | None,
+        conflict: str | None = None,
+        moves: int | None = None,
+    ) -> None:
+        """Note why an attempt with this request alone failed; None: nothing is held against it.
+        `moves`: of a conflict, `CachedTable.moves` when it was found.
+        """
         pending = self._at_hand(key)
         pending.suspicion, pending.conflict = suspicion, conflict
+        pending.conflict_moves = moves
 
     def record_failed(self, pending: Pending, refusal: Refusal) -> None:
         """Keep a verdict whose quarantine record could not be written. The record may exist, or a

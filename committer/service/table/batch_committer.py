@@ -156,7 +156,7 @@ class BatchCommitter:
         if not plan.landed.keys() <= known_before:
             plan = InConflict({key: plan.landed[key] for key in plan.landed.keys() & known_before})
             self.cached_table.forget()
-        self.batches.in_conflict(plan)
+        self.batches.in_conflict(plan, self.cached_table.moves)
         return None
 
     def answered(self, inflight: InflightBatch, plan: CommitPlan, answer: SwapAnswer) -> int:

@@ -19,7 +19,9 @@ from committer.service.upkeep.table_upkeep import TableUpkeep
 
 @dataclass(eq=False)
 class CachedTable:
-    """The base of one table. `generation` counts its loads."""
+    """The base of one table. `generation` counts its loads, `moves` those that showed commits that
+    this committer did not know.
+    """
 
     high_water_mark: HighWaterCheck
     attempts: AttemptLog
@@ -30,6 +32,7 @@ class CachedTable:
     def __post_init__(self) -> None:
         self._is_current = False
         self.generation = 0
+        self.moves = 0
 
     @property
     def state(self) -> TableState | None:
@@ -60,6 +63,8 @@ class CachedTable:
         self._is_current = True
         self.generation += 1
         self.waiting.loaded(present, self.generation)
+        if before is None or before.table.metadata_location != state.table.metadata_location:
+            self.moves += 1
         if self.known.decided > decided:
             self.waiting.share_all()
         self.pacer.saw(before, state.table)

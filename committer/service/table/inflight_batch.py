@@ -133,7 +133,7 @@ class BatchSelector:
         self.drop()
         self._goes_on = True
 
-    def in_conflict(self, found: InConflict) -> None:
+    def in_conflict(self, found: InConflict, moves: int) -> None:
         """Drop the batch for one without the requests in conflict. Those that conflict with what
         has landed are suspected: the next round asks the ledger whether they have landed by an
         earlier attempt. The others wait for the batch to land.
@@ -142,7 +142,7 @@ class BatchSelector:
         self._behind |= found.waiting
         for key, conflict in found.landed.items():
             refusal = (Reason.CONFLICT, f"{conflict.code}: {conflict.message}")
-            self.waiting.suspect(key, refusal, conflict.code)
+            self.waiting.suspect(key, refusal, conflict.code, moves)
 
     def isolate(self, requests: Sequence[CheckedRequest], refusal: Refusal) -> None:
         """Halve the batches until the request at fault stands alone, then suspect it: the next

@@ -51,6 +51,8 @@ class TableRounds:
             await self._refuse_all()
             return 0
         self.is_gone = False
+        if self._discard_stale_conflicts(outcome):
+            outcome = await self._admit(state)
         self._decide_suspects(outcome)
         await self._conclude(outcome)
         candidates = await self.part.join(outcome.candidates)
@@ -93,6 +95,19 @@ class TableRounds:
 
     def _ready(self) -> list[Pending]:
         return self.waiting.ready(self.requests_max)
+
+    def _discard_stale_conflicts(self, outcome: AdmissionOutcome) -> bool:
+        """Discard conflicts that were found before other committers have committed: they may have
+        landed what the request rests on. Return whether there was one.
+        """
+        stale = [
+            suspect.pending.key
+            for suspect in outcome.suspects
+            if suspect.pending.conflict_moves not in (None, self.cached_table.moves)
+        ]
+        for key in stale:
+            self.waiting.suspect(key, None)
+        return bool(stale)
 
     def _decide_suspects(self, outcome: AdmissionOutcome) -> None:
         """Quarantine suspects that freshly read metadata does not have. If an earlier attempt may

@@ -663,3 +663,34 @@ async def test_a_transaction_does_not_land_with_a_request_that_has_left_the_inbo
         await harness.settle(700.0)
     assert await counts(harness) == [1, 0, 0]
     assert len(await harness.quarantined()) == 2
+
+
+async def test_a_conflict_is_looked_for_again_if_another_committer_has_committed_since() -> None:
+    """The request rests on a file that had not landed when the table was loaded."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    rival = ServiceHarness(beside=harness, root="memory://rival")
+    rival.catalog = harness.catalog
+    theirs = build_request(tables[1], producer="rival")
+    location = tables[1].metadata.location
+    path = f"{location}/data/00000-{theirs.request.attempt}.parquet"
+    async with harness.running():
+        await publish(harness, [build_request(table, producer="before") for table in tables])
+        await harness.settle(5.0)
+        transaction = build_transaction(tables)
+        flights, ships, trains = (in_transaction(build_request(one), transaction) for one in tables)
+        needs = Needs(removed_data_files=(path,))
+        line = ships.request.model_copy(update={"operation": "overwrite", "needs": needs})
+        ships = seal(line.model_copy(update={"manifests": ()}), sealed_manifests(ships))
+        await publish(harness, [flights, ships])
+        await harness.settle(5.0)
+        await foreign_commit(harness, tables[1])
+        await harness.publish(build_request(tables[1], producer="lone"))
+        await harness.settle(5.0)
+        await rival.publish(theirs)
+        await rival.run_until_settled()
+        assert path in {file.file_path for file in await harness.live_files("db.ships")}
+        await harness.publish(trains)
+        await harness.settle(30.0)
+    assert await harness.quarantined() == []
+    assert await counts(harness) == [2, 3, 2]
