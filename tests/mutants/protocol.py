@@ -617,7 +617,7 @@ PROTOCOL = (
     Mutant(
         "request_in_conflict_holds_its_batch",
         "committer/service/table/inflight_batch.py",
-        "            self.waiting.suspect(key, refusal, conflict.code)\n",
+        "            self.waiting.suspect(key, refusal, conflict.code, moves)\n",
         "            pass\n",
         ("tests/service/table/test_operations.py",),
     ),

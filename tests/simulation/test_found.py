@@ -83,6 +83,7 @@ def play_long(seed: int) -> Outcome:
 
 
 @pytest.mark.simulation
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_stays_mended(seed: int) -> None:
     run = play_long(seed)
@@ -95,6 +96,7 @@ FOUND_ON = {
 
 
 @pytest.mark.simulation
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("kind", "seed"), FOUND_ON)
 def test_what_was_found_on_a_kind_of_catalog_stays_mended(kind: SimCatalog, seed: int) -> None:
     run = Simulation(draw_without_groups(seed, catalog=kind)).run()
@@ -102,6 +104,7 @@ def test_what_was_found_on_a_kind_of_catalog_stays_mended(kind: SimCatalog, seed
 
 
 @pytest.mark.simulation
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", FOUND_SINCE)
 def test_what_was_found_since_stays_mended(seed: int) -> None:
     run = Simulation(draw_without_groups(seed)).run()
@@ -117,6 +120,7 @@ STOOD_STILL = {
 
 
 @pytest.mark.simulation
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", STOOD_STILL)
 def test_what_stood_still_goes_on(seed: int) -> None:
     run = Simulation(draw_scenario(seed)).run()

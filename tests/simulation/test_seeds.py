@@ -31,7 +31,8 @@ RANGES = [
     for first in range(1, seeds + 1, SEEDS_A_TEST)
 ]
 
-pytestmark = pytest.mark.simulation
+# Some seconds on an idle machine: a busy one may take a minute for some ranges.
+pytestmark = [pytest.mark.simulation, pytest.mark.timeout(300)]
 
 
 @pytest.mark.parametrize(("kind", "first_seed"), RANGES)
