@@ -1,4 +1,5 @@
-"""What a committer waits for hangs, in real processes: the others go on, it is named, and it ends.
+"""Each thing that a committer waits for hangs, in real processes: the others go on, it is named,
+and it ends.
 
 The bounds of these tests are deadlines of waiting, not measurements.
 """

@@ -1,4 +1,4 @@
-"""What a line may hold is bounded before it is validated, and so are the errors of a wrong one."""
+"""The contents of a line are bounded before it is validated, as are the errors of a wrong one."""
 
 from __future__ import annotations
 

@@ -296,8 +296,8 @@ class _WatchedPipe:
 
 
 class _Output:
-    """What a process prints, as events of the log, which is JSON where it is asked for: a few lines
-    of each job. The last words of native libraries come this way.
+    """The lines that a process prints, as events of the log, which is JSON where it is asked for:
+    a few lines of each job. The last words of native libraries come this way.
     """
 
     def __init__(self, pipe: BinaryIO, pid: int) -> None:

@@ -59,4 +59,4 @@ class RestOptions:
     answer_bytes_max: int = ANSWER_BYTES_MAX
     """Of one answer: a table's metadata, or one page of a list."""
     large_table_advice: str = ""
-    """What to do where an answer with a table is larger."""
+    """The remedy where an answer with a table is larger."""
