@@ -157,7 +157,8 @@ class TransactionConditions:
 @dataclass(eq=False, kw_only=True)
 class TransactionContext:
     """The objects that all transactions of a process share. `parts`: of the tables that have a
-    committer here. `wait_s_max`: how long the requests of a transaction wait for one that has not come.
+    committer here. `wait_s_max`: how long the requests of a transaction wait for one that has not
+    come.
     """
 
     catalog: Catalog
