@@ -134,7 +134,12 @@ def write_in_background() -> None:
     stderr = sys.stderr
     if stderr is None or _log_stream() is not None:
         return
-    stream = LogStream(stderr.inner if isinstance(stderr, JsonStderr) else stderr)
+    inner = stderr.inner if isinstance(stderr, JsonStderr) else stderr
+    try:
+        inner.fileno()
+    except io.UnsupportedOperation:
+        return  # a stream in memory: no reader can hold it up
+    stream = LogStream(inner)
     if isinstance(stderr, JsonStderr):
         stderr.inner = cast("TextIO", stream)
     else:
