@@ -13,7 +13,7 @@ VIRTUAL_TIME = True
 
 
 class Log:
-    """Who had a turn, in order."""
+    """The holders of a turn, in order."""
 
     def __init__(self) -> None:
         self.turn = CommitTurn()

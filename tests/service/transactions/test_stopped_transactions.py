@@ -66,7 +66,7 @@ async def test_a_transaction_outlives_its_committer(
         await asyncio.sleep(1.0)
         began_s = harness.world.monotonic_s()
         await (replica.crash() if is_crash else replica.end())
-        # What is on its way is waited for, once for each table at most, and no meeting.
+        # The committer waits for the calls that are on their way, once for each table at most.
         assert harness.world.monotonic_s() - began_s < 2.5 * WORK_S
     harness.catalog.swap_s.clear()
     replicas.start("a")
