@@ -1,7 +1,7 @@
 """Runs the tests in parts, each in the way that suits it, and adds up what they report.
 
-`run_tests.py` runs all parts of `make test`, `run_tests.py quick` one of them. The last line is the
-sum. A part of `ASKED_FOR` runs only by its name.
+`run_tests.py` runs all parts of `make test`, `run_tests.py quick` one of them. The last lines are
+the tests that failed, and the sum. A part of `ASKED_FOR` runs only by its name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,6 +27,8 @@ SERIAL = ("-v",)
 PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
+# A line of pytest's short summary: "FAILED tests/test_x.py::test_y - AssertionError: …".
+FAILURE = re.compile(r"(FAILED|ERROR) \S+::")
 CLOSING = re.compile(r"^=*\s*(\d+ \w+(, )?)+ in [\d.]+s")
 
 
@@ -78,12 +80,15 @@ class Counts:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    failures: list[str] = field(default_factory=list)
 
 
 def main(names: list[str]) -> int:
     parts = [part for part in (*PARTS, *ASKED_FOR) if part.name in names] if names else PARTS
     total = Counts()
     codes = [run_part(part, total) for part in parts]
+    for failure in total.failures:
+        print(failure)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
     return 0 if codes and not any(codes) else 1
 
@@ -104,6 +109,8 @@ def run_part(part: Part, total: Counts) -> int:
             print(line, end="", flush=True)
             if CLOSING.match(line):
                 closing = line
+            if FAILURE.match(line):
+                total.failures.append(f"{part.name}: {line.strip()}")
     add_up(closing, total)
     if process.returncode and not closing:
         total.failed += 1  # it broke before it could count
