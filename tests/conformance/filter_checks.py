@@ -61,10 +61,9 @@ from committer.iceberg.values.types import (
     UUIDType,
 )
 from tests.conformance.check import Mismatch, as_floats, same, same_value
-from tests.iceberg.pruning.test_projection import believing_wrapped, wraps_its_literal
-from tests.iceberg.pruning.test_residual import is_below_null
 from tests.support.builders.projections import strict_projection
 from tests.support.iceberg.expression_builders import printed, sets_in_order, unbound, vector_schema
+from tests.support.iceberg.java_pruning import believing_wrapped, is_below_null, wraps_its_literal
 from tests.support.iceberg.random_metrics import manifest_with
 from tests.support.iceberg.vector_values import json_text, vector_type
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -23,11 +22,8 @@ from committer.iceberg.expressions.expression import (
     LessThanOrEqual,
     NotStartsWith,
     Or,
-    Predicate,
     Reference,
     StartsWith,
-    map_predicates,
-    term_of,
 )
 from committer.iceberg.expressions.expression_json import parse_expression
 from committer.iceberg.expressions.expression_text import print_text
@@ -44,7 +40,6 @@ from committer.iceberg.values.transforms import (
 from committer.iceberg.values.types import (
     DecimalType,
     FloatType,
-    IcebergType,
     IntegerType,
     LongType,
     NestedField,
@@ -65,6 +60,7 @@ from tests.support.iceberg.expression_builders import (
     sets_in_order,
     unbound,
 )
+from tests.support.iceberg.java_pruning import believing_wrapped, wraps_its_literal
 from tests.support.iceberg.row_evaluator import row_evaluator
 from tests.support.iceberg.vector_values import vector_type
 
@@ -95,33 +91,6 @@ def test_every_vector_of_one_field_is_projected_as_java_does() -> None:
         for key, project in (("inclusive", inclusive_projection), ("strict", strict_projection)):
             found = believing_wrapped(project(spec, schema, filter), spec, schema)
             assert read(printed(unbound(found))) == read(sets_in_order(case[key])), (case, key)
-
-
-def wraps_its_literal(case: Any, kind: IcebergType) -> bool:
-    """Return whether Java steps over the end of a type and asks for what the step wraps to."""
-    is_last = isinstance(case["filter"], dict) and case["filter"].get("value") in (
-        2**31 - 1,
-        2**63 - 1,
-    )
-    wrapped = parse_transform(case["transform"]).wrapped_results
-    return is_last and case["filter"]["type"] in ("gt", "lt-eq") and bool(wrapped(kind))
-
-
-def believing_wrapped(projection: Expression, spec: PartitionSpec, schema: Schema) -> Expression:
-    """Return a projection as Java makes it: without the partition values that may have wrapped."""
-
-    def believed(predicate: Predicate) -> Expression:
-        reference = term_of(predicate).reference
-        (field,) = (one for one in spec.fields if one.field_id == reference.field_id)
-        source = schema.field(field.source_id)
-        assert source is not None
-        for results in field.transform.wrapped_results(source.field_type):
-            if getattr(predicate, "value", None) in (results[0], results[-1]):
-                widens = isinstance(predicate, EqualTo | LessThanOrEqual | GreaterThanOrEqual)
-                return ALWAYS_FALSE if widens else ALWAYS_TRUE
-        return predicate
-
-    return map_predicates(projection, believed)
 
 
 # --- Several fields ------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -44,6 +43,7 @@ from committer.iceberg.values.types import (
 from tests.support.builders.fixtures import vectors
 from tests.support.builders.projections import COLUMNS, one_column, one_field
 from tests.support.iceberg.expression_builders import filters_of, predicates_of, rows_of
+from tests.support.iceberg.java_pruning import is_below_null
 from tests.support.iceberg.row_evaluator import row_evaluator
 from tests.support.iceberg.vector_values import vector_type
 
@@ -83,13 +83,6 @@ def test_identity_partitions_leave_what_java_leaves() -> None:
                 assert found == predicate["residual"], predicate
                 asked += 1
     assert asked > 5_500
-
-
-def is_below_null(filter: Any, partition: tuple[object, ...]) -> bool:
-    """Return whether Java may take null for less than a literal, which no row with null
-    matches."""
-    texts = json.dumps(filter)
-    return partition == (None,) and any(f'"{name}"' in texts for name in ("lt", "lt-eq", "not"))
 
 
 def test_a_null_partition_is_below_no_literal_where_java_deletes_its_rows() -> None:

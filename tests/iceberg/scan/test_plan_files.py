@@ -22,6 +22,7 @@ from committer.iceberg.scan.scan_task import FileScanTask
 from tests.iceberg.rows import manifest_row
 from tests.support.builders.fixture_tables import BROKEN, NAMES
 from tests.support.builders.fixtures import expected, read_bytes
+from tests.support.iceberg.java_pruning import without_not
 from tests.support.iceberg.manifest_builders import added_entry
 
 
@@ -48,10 +49,6 @@ def as_in_the_fixture(wanted: dict[str, Any]) -> Callable[[FileScanTask], dict[s
     return describe
 
 
-def without_not(residual: Any) -> Any:
-    return print_expression(rewrite_not(parse_expression(residual)))
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", NAMES)
 def test_every_scan_of_the_fixtures_keeps_the_files_deletes_and_residuals_of_java(
@@ -62,7 +59,6 @@ def test_every_scan_of_the_fixtures_keeps_the_files_deletes_and_residuals_of_jav
     for asked in wanted.get("scans") or []:
         filter = parse_expression(asked["filter"])
         found = map(describe, plan_files(metadata, read=read_bytes, filter=filter))
-        # Java leaves a `not` around a predicate; the opposite predicate says the same of a row.
         tasks = [task | {"residual": without_not(task["residual"])} for task in asked["tasks"]]
         assert sorted(found, key=lambda task: task["file"]) == tasks, asked["filter"]
 
