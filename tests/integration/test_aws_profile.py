@@ -42,6 +42,9 @@ TABLE = "db.flights"
 STREAMS = 2
 ROWS = 10
 EPOCHS_MAX = 1_000
+# With Iceberg's own 4 retries, Java's first append fails on a slow machine: no gap is left for an
+# engine that has never committed.
+JAVA_RETRIES = {"commit.retry.num-retries": "20"}
 JAVA_APPENDS = 10
 # Two streams at full speed would leave Java no processor.
 PAUSE_S = 0.5
@@ -91,7 +94,7 @@ async def test_rows_of_spark_streams_and_of_java_are_all_there_once_on_dynamodb_
     with aws_harness(dynamodb_server, s3_server) as harness, ExitStack() as stack:
         java = stack.enter_context(java_engine(harness, harness.java_catalog()))
         feeds = [_feed(harness, number, tmp_path, stack) for number in range(STREAMS)]
-        await harness.create_table(TABLE)
+        await harness.create_table(TABLE, properties=JAVA_RETRIES)
         await harness.start()
         async with asyncio.TaskGroup() as starting:
             starting.create_task(asyncio.to_thread(java.sql, "SHOW TABLES IN frazil.db"))
