@@ -27,7 +27,7 @@ SERIAL = ("-v",)
 PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
-# A line of pytest's short summary: "FAILED tests/test_x.py::test_y - AssertionError: …".
+# A line of the short summary by pytest: "FAILED path::name - AssertionError: …".
 FAILURE = re.compile(r"(FAILED|ERROR) \S+::")
 CLOSING = re.compile(r"^=*\s*(\d+ \w+(, )?)+ in [\d.]+s")
 
