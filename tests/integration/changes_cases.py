@@ -50,10 +50,8 @@ def all_cases() -> Iterator[Case]:
 
 # Each form that rows and deletes are written in.
 FEW = (
-    Case(1, "copy-on-write", "region"),
     Case(2, "merge-on-read", "days(at)"),
     Case(3, "copy-on-write", "truncate(1, region)"),
-    Case(3, "merge-on-read", "bucket(3, id)"),
 )
 
 

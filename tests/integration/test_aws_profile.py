@@ -45,10 +45,10 @@ EPOCHS_MAX = 1_000
 # With Iceberg's own 4 retries, Java's first append fails on a slow machine: no gap is left for an
 # engine that has never committed.
 JAVA_RETRIES = {"commit.retry.num-retries": "20"}
-JAVA_APPENDS = 10
+JAVA_APPENDS = 6
 # Two streams at full speed would leave Java no processor.
 PAUSE_S = 0.5
-KILL_AFTER = 4
+KILL_AFTER = 2
 SWITCHES_MIN = 4
 
 

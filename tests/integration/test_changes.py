@@ -418,7 +418,9 @@ def test_rows_that_others_add_meanwhile_are_none_of_a_change_isolated_by_its_sna
     assert harness.rows(name) == [(1, "c", 30), (2, "b", 20)]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
+)
 def test_two_merges_of_disjoint_rows_land_and_of_one_row_one_is_told(
     harness: ChangesHarness, mode: str
 ) -> None:

@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.timeout(180),
 ]
 
-VERSIONS = (pytest.param(1, marks=pytest.mark.heavy), 2, 3)
+VERSIONS = (*(pytest.param(version, marks=pytest.mark.heavy) for version in (1, 2)), 3)
 JAVA_APPENDS = 5
 
 

@@ -99,7 +99,9 @@ def with_position_deletes(harness: ChangesHarness, name: str, **about: str) -> s
     return table
 
 
-@pytest.mark.parametrize("granularity", ["partition", "file"])
+@pytest.mark.parametrize(
+    "granularity", [pytest.param("partition", marks=pytest.mark.heavy), "file"]
+)
 def test_position_deletes_become_as_few_as_by_icebergs_procedure(
     harness: ChangesHarness, granularity: str
 ) -> None:
