@@ -108,11 +108,17 @@ class InboxScan:
                     listing.unread(one)
 
     def _may_take(self, arrival: Arrival) -> bool:
-        """Return whether a request may be taken:
-        it is ours, there is room, and its producer need not wait."""
+        """Return whether a request may be taken: it is ours, and there is room. One whose producer
+        has to wait for room is taken later.
+        """
         key = arrival.key
         is_free = not self.intake.is_full and not self.intake.is_held_back(key)
-        return is_free and self.ownership.is_ours(key) and not self.intake.is_surplus(arrival)
+        if not (is_free and self.ownership.is_ours(key)):
+            return False
+        if self.intake.is_surplus(key.folder):
+            self.intake.add_surplus(arrival)
+            return False
+        return True
 
 
 def _is_complete(due: Sequence[Arrival], key: str) -> bool:

@@ -83,18 +83,17 @@ class Intake:
         """
         return self.is_held_back(key) or self.tables.has_enough(key)
 
-    def is_surplus(self, arrival: Arrival, doorbell: Doorbell | None = None) -> bool:
-        """Return whether a request waits in the inbox until its producer, which has its next batch
-        in memory, has room again; none of it overtakes those that wait so already. `doorbell`: with
-        a copy of it that may be believed.
+    def is_surplus(self, folder: str) -> bool:
+        """Return whether further requests of the producer of this folder wait in the inbox until it
+        has room again: it has its next batch in memory, or others of it wait so already, and none
+        overtakes those.
         """
-        folder = arrival.key.folder
-        if not (self.deferred.has_surplus_of(folder) or self.tables.has_next_batch(folder)):
-            return False
-        self._set_surplus(arrival, doorbell)
-        return True
+        return self.deferred.has_surplus_of(folder) or self.tables.has_next_batch(folder)
 
-    def _set_surplus(self, arrival: Arrival, doorbell: Doorbell | None = None) -> None:
+    def add_surplus(self, arrival: Arrival, doorbell: Doorbell | None = None) -> None:
+        """Have a request wait in the inbox until its producer has room again. `doorbell`: with a
+        copy of it that may be believed.
+        """
         surplus = Surplus(arrival.durable_ms, doorbell)
         self.deferred.add_surplus(arrival.key, arrival.waiters, surplus)
 
@@ -120,7 +119,7 @@ class Intake:
             return True
         arrival.join(self.deferred.take(key))
         if self.tables.has_its_share(key):
-            self._set_surplus(arrival)
+            self.add_surplus(arrival)
             return False
         if self.has_to_wait(key):
             return self._defer(arrival)
@@ -258,12 +257,13 @@ class Doorbells:
         tables: set[str] = set()
         for delivery in deliveries:
             key = InboxKey(delivery.doorbell.inbox_key)
-            unread = Arrival(key, Waiters.of(delivery), self.world.now_ms())
-            copy = delivery.doorbell if delivery.deliveries == 1 else None
-            if self.intake.is_surplus(unread, copy):
+            waiters = Waiters.of(delivery)
+            if not delivery.doorbell.asks_for_turn and self.intake.is_surplus(key.folder):
                 # Its copy is not parsed yet: doorbells of others wait after it.
+                copy = delivery.doorbell if delivery.deliveries == 1 else None
+                self.intake.add_surplus(Arrival(key, waiters, self.world.now_ms()), copy)
                 continue
-            arrival = self._arrival(key, delivery)
+            arrival = self._arrival(key, waiters, delivery)
             if arrival is None:
                 continue
             table = table_folder_of(arrival.key)
@@ -277,11 +277,11 @@ class Doorbells:
         if rest:
             await self.intake.take_all(rest)
 
-    def _arrival(self, key: InboxKey, delivery: Delivery) -> Arrival | None:
+    def _arrival(self, key: InboxKey, waiters: Waiters, delivery: Delivery) -> Arrival | None:
         """Return the request of a doorbell, as the doorbell carries it if that is to be believed.
         None of what is no inbox key, or asks for a turn: that is acknowledged.
         """
-        now_ms, waiters = self.world.now_ms(), Waiters.of(delivery)
+        now_ms = self.world.now_ms()
         if delivery.doorbell.asks_for_turn:
             self.intake.tables.yield_turn(delivery.doorbell.table_uuid)
             self.settler.settle([Outcome(None, waiters)])

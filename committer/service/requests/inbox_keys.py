@@ -30,14 +30,16 @@ def folder_of(key: str) -> str:
 
 class InboxKey(str):
     """An inbox key, parsed once: where a doorbell or a listing names it. `parts`: None of any other
-    name.
+    name. `folder`: of its producer.
     """
 
-    __slots__ = ("parts",)
+    __slots__ = ("folder", "parts")
+    folder: str
     parts: RequestKey | None
 
     def __new__(cls, text: str) -> Self:
         key = super().__new__(cls, text)
+        key.folder = folder_of(text)
         key.parts = parsed(text)
         return key
 
@@ -45,11 +47,6 @@ class InboxKey(str):
     def shard(self) -> int:
         """The shard of the request's table; of what is no inbox key, always the same one."""
         return 0 if self.parts is None else shard_of(self.parts.table_uuid)
-
-    @property
-    def folder(self) -> str:
-        """The folder of its producer."""
-        return folder_of(self)
 
 
 def printable(name: str) -> str:

@@ -8,9 +8,11 @@ import pytest
 
 from committer.plan.batch import batch_policy
 from committer.ports.pointer_swap import LoadedTable
+from committer.ports.queue import Doorbell
 from committer.request.request_format import EncodedRequest
 from committer.service.ingest import committer_pool, intake
 from committer.service.requests import pending
+from committer.service.table.table_committer import YIELD_S_MAX
 from tests.support.builders.alter_requests import build_alter
 from tests.support.builders.request_builders import build_request
 from tests.support.service.service_harness import ServiceHarness
@@ -75,6 +77,24 @@ async def test_others_wait_for_two_rounds_at_most_while_one_has_a_long_queue(
         assert await harness.outstanding() == []
     assert len(await harness.live_files()) == FLOOD + 15
     assert await harness.quarantined() == []
+
+
+async def test_a_turn_is_given_for_a_request_of_a_producer_with_a_long_queue() -> None:
+    harness = build_harness()
+    table = await harness.create_table()
+    await flood(harness, table)
+    async with harness.running():
+        await harness.settle(ROUND_S)
+        assert harness.queue is not None
+        key = (await harness.outstanding())[-1]
+        uuid = table.metadata.require_uuid()
+        await harness.queue.announce([Doorbell(uuid, key, "", None, None, asks_for_turn=True)])
+        await harness.settle(0.2)
+        landed = len(await harness.live_files())
+        await harness.settle(YIELD_S_MAX - 0.5)
+        assert len(await harness.live_files()) == landed
+        await harness.settle(3 * ROUND_S)
+        assert len(await harness.live_files()) > landed
 
 
 @pytest.mark.thorough
