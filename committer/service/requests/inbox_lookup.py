@@ -5,7 +5,7 @@ Reads those that wait in the inbox alone, for the upkeep. No request ends here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Container, Iterable, Sequence
+from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Self
@@ -28,6 +28,9 @@ from committer.storage.inbox.inbox import Inbox, Outstanding, Quarantine, list_d
 
 LOOKUPS_AT_ONCE = 32
 LISTED_MIN = 64
+# A listing ends after so many keys more than wait here: the inbox may have far more, of producers
+# that have their share of memory.
+LISTED_MORE_MAX = 1_000
 # Bounds what one look reads of a backlog: some seconds of reads and of parsing.
 LINES_MAX = 10_000
 
@@ -68,11 +71,14 @@ class InboxLookup:
         """Return where each is, or the error that hides it. `generation` counts the loads of the
         table's state: a request that is seen in the inbox was there after that load.
         """
+        listed: Mapping[str, Place | FrazilError] = {}
         if len(waiting) >= LISTED_MIN:
-            return await self._list_all(waiting, table_uuid, generation)
+            listed = await self._list_all(waiting, table_uuid, generation)
         limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
         async def find(pending: Pending) -> Place | FrazilError:
+            if pending.key in listed:
+                return listed[pending.key]
             async with limit:
                 try:
                     return await self._find(pending)
@@ -165,20 +171,23 @@ class InboxLookup:
 
     async def _list_all(
         self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
-    ) -> Sequence[Place | FrazilError]:
+    ) -> Mapping[str, Place | FrazilError]:
         """List the inbox and the quarantine once: one call shows a thousand requests, and all that
-        wait, so a backlog is listed once and not for each of its batches.
+        wait, so a backlog is listed once and not for each of its batches. Return the places that
+        this shows: all, unless the inbox has far more than what waits here.
         """
         others = list(self._waiting.all())
+        keys_max = len(others) + LISTED_MORE_MAX
         try:
-            listed = await _Listed.of(self._inbox, table_uuid)
-            quarantined = await _Listed.of(self._quarantine, table_uuid)
+            listed = await _Listed.of(self._inbox, table_uuid, keys_max)
+            quarantined = await _Listed.of(self._quarantine, table_uuid, keys_max)
         except FrazilError as error:
-            return [error] * len(waiting)
+            return {pending.key: error for pending in waiting}
         for pending in others:
             if pending.key in listed.keys and quarantined.lacks(pending.key):
                 self._waiting.present(pending, generation)
-        return [_place(pending.key, listed, quarantined) for pending in waiting]
+        places = {pending.key: _place(pending.key, listed, quarantined) for pending in waiting}
+        return {key: place for key, place in places.items() if place is not None}
 
 
 async def read_stored(place: Inbox | Quarantine, key: str) -> CommitRequest | None:
@@ -208,29 +217,41 @@ async def _parsed(key: str, line: bytes | None) -> CommitRequest | None:
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """The keys that a listing has shown of a place, and where it could not look."""
+    """The keys that a listing has shown of a place, and where it could not look. `is_whole`: it did
+    not end before its last key.
+    """
 
     place: Inbox | Quarantine
     keys: frozenset[str]
     skips: Skips
+    is_whole: bool
 
     @classmethod
-    async def of(cls, place: Inbox | Quarantine, table_uuid: UUID) -> Self:
-        skips = skips_of(table_uuid)
-        keys = frozenset([found.key async for found in place.list(table_uuid, skips=skips)])
-        return cls(place, keys, skips)
+    async def of(cls, place: Inbox | Quarantine, table_uuid: UUID, keys_max: int) -> Self:
+        skips, keys = skips_of(table_uuid), set[str]()
+        async for listed in place.list(table_uuid, skips=skips):
+            if len(keys) == keys_max:
+                return cls(place, frozenset(keys), skips, is_whole=False)
+            keys.add(listed.key)
+        return cls(place, frozenset(keys), skips, is_whole=True)
 
     def lacks(self, key: str) -> bool:
         """Return whether the key surely is not there."""
-        return key not in self.keys and not self.skips.may_hide(self.place.location(key))
+        is_hidden = self.skips.may_hide(self.place.location(key))
+        return self.is_whole and key not in self.keys and not is_hidden
 
     def unseen(self, key: str) -> AccessError:
         return AccessError(f"whether `{self.place.location(key)}` exists cannot be seen")
 
 
-def _place(key: str, listed: _Listed, quarantined: _Listed) -> Place | AccessError:
+def _place(key: str, listed: _Listed, quarantined: _Listed) -> Place | AccessError | None:
+    """Return where a request is; None if the listings ended before they could show it."""
     if key not in listed.keys:
-        return Place.NOWHERE if listed.lacks(key) else listed.unseen(key)
+        if listed.lacks(key):
+            return Place.NOWHERE
+        return listed.unseen(key) if listed.is_whole else None
     if key in quarantined.keys:
         return Place.QUARANTINED
-    return Place.INBOX if quarantined.lacks(key) else quarantined.unseen(key)
+    if quarantined.lacks(key):
+        return Place.INBOX
+    return quarantined.unseen(key) if quarantined.is_whole else None

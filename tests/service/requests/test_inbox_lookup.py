@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
 from committer.errors import AccessError, TransientError
-from committer.ports.storage import NewObject
+from committer.ports.skips import Skips
+from committer.ports.storage import NewObject, ObjectInfo
 from committer.request.request_format import EncodedRequest
 from committer.service.requests.inbox_keys import InboxKey
-from committer.service.requests.inbox_lookup import InboxLookup
+from committer.service.requests.inbox_lookup import LISTED_MORE_MAX, InboxLookup, Place
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox.inbox import Inbox, Quarantine
@@ -27,12 +28,24 @@ TABLE = build_table(warehouse="memory://warehouse")
 TABLE_UUID = TABLE.metadata.require_uuid()
 
 
+class ListedStorage(MemoryStorage):
+    """Counts the objects that listings have shown."""
+
+    listed = 0
+
+    async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
+        async for info in super().list(prefix, skips=skips):
+            self.listed += 1
+            yield info
+
+
 class Bench:
     """An inbox, and those of its requests that are in memory."""
 
     def __init__(self) -> None:
         world = LoopWorld()
-        self.storage = CountingStorage(MemoryStorage(world=world))
+        self.objects = ListedStorage(world=world)
+        self.storage = CountingStorage(self.objects)
         self.inbox = Inbox(self.storage, ROOT)
         self.waiting = Waiting(world, NamedManifests(world))
         self.ended: set[str] = set()
@@ -84,6 +97,25 @@ async def test_one_that_has_ended_here_is_not_read_although_it_is_in_the_inbox()
     assert bench.storage.calls["get"] == 1
     # Before files are deleted: an operator may void what it has ended by.
     assert len(await bench.read()) == 2
+
+
+@pytest.mark.parametrize("at", [0, 2_000], ids=["first", "last"])
+async def test_many_requests_of_a_far_longer_inbox_are_looked_up_without_listing_it_all(
+    at: int,
+) -> None:
+    bench = Bench()
+    for epoch in range(2_100):
+        sealed = build_request(TABLE, epoch=epoch)
+        await bench.inbox.put(sealed)
+        if at <= epoch < at + 100:
+            bench.take(sealed)
+    gone = build_request(TABLE, epoch=at + 100)
+    bench.take(gone)
+    waiting = [*bench.waiting.all()]
+    places = await bench.lookup.find_all(waiting, TABLE_UUID, 1)
+    assert places == [Place.INBOX] * 100 + [Place.NOWHERE]
+    assert bench.objects.listed <= LISTED_MORE_MAX + 102
+    assert bench.storage.calls["head"] == (1 if at == 0 else 101)
 
 
 async def test_one_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
