@@ -63,6 +63,9 @@ class ReadyRequests(MutableMapping[str, R], Generic[R]):
     def __getitem__(self, key: str) -> R:
         return self._requests[key]
 
+    def __contains__(self, key: object) -> bool:
+        return key in self._requests
+
     def __len__(self) -> int:
         return len(self._requests)
 

@@ -211,7 +211,10 @@ class Waiting(Collection[str]):
 
     def find(self, key: str) -> Pending | None:
         """Find a request that waits: ready, joined, deferred or set aside."""
-        pending = self._ready.get(key) or self._aside.get(key) or self._joined.get(key)
+        # Listings ask for each key of the inbox, most of which are not here.
+        if key in self._ready:
+            return self._ready[key]
+        pending = self._aside.get(key) or self._joined.get(key)
         return pending or self._deferred.get(key, (0, None))[1]
 
     def all(self) -> Iterator[Pending]:
