@@ -245,6 +245,13 @@ GROUPS = (
         (f"{_BUSY}",),
     ),
     Mutant(
+        "turn_waits_until_its_producer_has_room",
+        "committer/service/ingest/intake.py",
+        "if not delivery.doorbell.asks_for_turn and self.intake.is_surplus(",
+        "if self.intake.is_surplus(",
+        ("tests/service/ingest/test_fair_turns.py -k turn_is_given",),
+    ),
+    Mutant(
         "owner_that_is_asked_goes_on",
         "committer/service/ingest/intake.py",
         "            self.intake.tables.yield_turn(delivery.doorbell.table_uuid)\n",

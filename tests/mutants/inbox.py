@@ -86,6 +86,13 @@ INBOX = (
         "        removed = [*keys]\n",
         ("tests/storage/inbox/test_ended_requests.py -k record_that_stays",),
     ),
+    Mutant(
+        "listing_that_ended_early_proves_that_a_request_is_gone",
+        "committer/service/requests/inbox_lookup.py",
+        "        return self.is_whole and key not in self.keys and not is_hidden\n",
+        "        return key not in self.keys and not is_hidden\n",
+        ("tests/service/requests/test_inbox_lookup.py -k far_longer",),
+    ),
     # --- Turns of small requests ---
     Mutant(
         "look_has_the_oldest_requests_whoever_sent_them",
