@@ -212,6 +212,7 @@ def test_a_line_differs_where_its_last_files_do() -> None:
 
 
 @pytest.mark.thorough
+@pytest.mark.heavy
 @pytest.mark.timeout(900)
 def test_frazil_answers_as_java_but_where_it_is_expected_not_to() -> None:
     total = Outcome()
