@@ -71,21 +71,21 @@ class InboxLookup:
         """Return where each is, or the error that hides it. `generation` counts the loads of the
         table's state: a request that is seen in the inbox was there after that load.
         """
-        listed: Mapping[str, Place | FrazilError] = {}
+        places: dict[str, Place | FrazilError] = {}
         if len(waiting) >= LISTED_MIN:
-            listed = await self._list_all(waiting, table_uuid, generation)
+            places |= await self._list_all(waiting, table_uuid, generation)
+        rest = [pending for pending in waiting if pending.key not in places]
         limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
-        async def find(pending: Pending) -> Place | FrazilError:
-            if pending.key in listed:
-                return listed[pending.key]
+        async def find(pending: Pending) -> None:
             async with limit:
                 try:
-                    return await self._find(pending)
+                    places[pending.key] = await self._find(pending)
                 except FrazilError as error:
-                    return error
+                    places[pending.key] = error
 
-        return await asyncio.gather(*(find(pending) for pending in waiting))
+        await asyncio.gather(*map(find, rest))
+        return [places[pending.key] for pending in waiting]
 
     async def outstanding(self, table_uuid: UUID, producer: str) -> list[OutstandingEpoch]:
         """Return what a producer has in inbox and quarantine, by epoch. Errors: those of the
