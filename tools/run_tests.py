@@ -28,7 +28,7 @@ PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped)\b")
 # A line of the short summary by pytest: "FAILED path::name - AssertionError: …".
-FAILURE = re.compile(r"(FAILED|ERROR) \S+::")
+FAILURE = re.compile(r"(FAILED|ERROR) \S+\.py\b")
 CLOSING = re.compile(r"^=*\s*(\d+ \w+(, )?)+ in [\d.]+s")
 
 
