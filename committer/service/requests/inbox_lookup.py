@@ -77,14 +77,15 @@ class InboxLookup:
         rest = [pending for pending in waiting if pending.key not in places]
         limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
-        async def find(pending: Pending) -> None:
+        async def find(pending: Pending) -> Place | FrazilError:
             async with limit:
                 try:
-                    places[pending.key] = await self._find(pending)
+                    return await self._find(pending)
                 except FrazilError as error:
-                    places[pending.key] = error
+                    return error
 
-        await asyncio.gather(*map(find, rest))
+        found = await asyncio.gather(*map(find, rest))
+        places |= {pending.key: place for pending, place in zip(rest, found, strict=True)}
         return [places[pending.key] for pending in waiting]
 
     async def outstanding(self, table_uuid: UUID, producer: str) -> list[OutstandingEpoch]:
