@@ -19,32 +19,22 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from uuid import UUID, uuid4
 
 from bench.hostile_kinds import KINDS, Hostile, hostile_request
-from bench.statistics import median, percentile
-from committer.errors import FrazilError
-from committer.iceberg.entry.data_file import DataFile
+from bench.neighbors import TABLES, USUAL_LISTINGS, Neighbors, print_waits
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell
 from committer.ports.storage import NewObject
 from committer.queue.redis_stream import RedisQueue
-from committer.request.commit_request import Fingerprint, Producer
 from committer.request.request_format import line_digest
 from committer.storage.disk.durable_writes import create_groups
-from tests.support.builders.request_builders import build_file
 from tests.support.integration.processes import session_members
 from tests.support.integration.real_harness import RealHarness, real_harness
-from workers.requests.connections import Connections, open_connections
 from workers.requests.publisher import PublishPolicy
-from workers.requests.written_epoch import WrittenEpoch
 
 _MIB = 1024 * 1024
-_TABLES = ("db.t0", "db.t1")
-_GOOD = 4
-_GOOD_A_SECOND = 5.0
 _PRODUCERS = 24
 _WRITERS = 4
 _POLICY = PublishPolicy(wait="committed", wait_timeout_s=300.0)
@@ -52,10 +42,10 @@ _POLICY = PublishPolicy(wait="committed", wait_timeout_s=300.0)
 
 @dataclass(slots=True)
 class Found:
-    """The observed delays. `waits`: (when it was published, seconds until its receipt)."""
+    """The observed memory, and when the hostile requests began to arrive, had arrived, and were
+    judged.
+    """
 
-    waits: list[tuple[float, float]] = field(default_factory=list)
-    failed: Counter[str] = field(default_factory=Counter)
     resident: list[tuple[float, int]] = field(default_factory=list)
     idle_bytes: int = 0
     started_s: float = 0.0
@@ -66,19 +56,15 @@ class Found:
 async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) -> Found:
     """Run the attack. Errors: `TimeoutError` where the committer is not done within ten minutes."""
     found = Found()
-    usual = {
-        **({"BENCH_LOOKS": "1"} if sampled else {}),
-        "FRAZIL_SERVICE__RECONCILE_INTERVAL_S": "30",
-        "FRAZIL_SERVICE__RECONCILE_AGE_S": "30",
-        "FRAZIL_QUEUE__RECLAIM_IDLE_S": "300",
-    }
-    with real_harness(**usual) as harness:
+    looks = {"BENCH_LOOKS": "1"} if sampled else {}
+    with real_harness(**USUAL_LISTINGS, **looks) as harness:
         harness.program = ("-m", "bench.sampled", "serve")
-        tables = [await harness.create_table(name) for name in _TABLES]
+        tables = [await harness.create_table(name) for name in TABLES]
         await harness.start()
         over = asyncio.Event()
         watching = asyncio.create_task(_watch(harness, found, over))
-        good = asyncio.create_task(_publish_all(harness, tables, found, over))
+        neighbors = Neighbors(harness, tables, _POLICY)
+        good = asyncio.create_task(neighbors.publish_all(over))
         await asyncio.sleep(before_s)
         found.idle_bytes = max(size for _, size in found.resident)
         found.started_s = time.monotonic()
@@ -90,57 +76,8 @@ async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) 
         over.set()
         await good
         await watching
-        _print(found, harness)
+        _print(found, neighbors)
     return found
-
-
-# --- Good neighbors -----------------------------------------------------------------------------
-
-
-async def _publish_all(
-    harness: RealHarness, tables: Sequence[LoadedTable], found: Found, over: asyncio.Event
-) -> None:
-    opened = [await open_connections(harness.settings) for _ in range(_GOOD)]
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            epoch = 0
-            while not over.is_set():
-                number = epoch % _GOOD
-                table = tables[number % len(tables)]
-                written = _small_append(table, f"good-{number}", epoch)
-                tasks.create_task(_publish(opened[number], written, found))
-                epoch += 1
-                await asyncio.sleep(1 / _GOOD_A_SECOND)
-    finally:
-        for each in opened:
-            await each.close()
-
-
-def _small_append(table: LoadedTable, producer: str, epoch: int) -> WrittenEpoch:
-    unwritten = WrittenEpoch(
-        identifier=table.identifier,
-        table_uuid=table.metadata.require_uuid(),
-        schema_id=table.metadata.current_schema_id,
-        producer=Producer(id=producer),
-        epoch=epoch,
-        nonce=uuid4(),
-        fingerprint=Fingerprint(kind="bench", value=str(epoch)),
-        files=(),
-    )
-    return replace(unwritten, files=[_file(table, unwritten.attempt)])
-
-
-def _file(table: LoadedTable, attempt: UUID) -> DataFile:
-    return build_file(table.metadata, attempt, partition=(0,))
-
-
-async def _publish(connections: Connections, written: WrittenEpoch, found: Found) -> None:
-    called_s = time.monotonic()
-    try:
-        await connections.publisher.publish(written, _POLICY)
-    except FrazilError as error:
-        found.failed[type(error).__name__] += 1
-    found.waits.append((called_s, time.monotonic() - called_s))
 
 
 # --- Hostile requests ----------------------------------------------------------------------------
@@ -212,22 +149,19 @@ def _resident_of(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _print(found: Found, harness: RealHarness) -> None:
-    begun, ended = found.started_s, found.ended_s
-    phases = {
-        "before": [w for at, w in found.waits if at < begun],
-        "while they arrive": [w for at, w in found.waits if begun <= at < found.arrived_s],
-        "until all are judged": [w for at, w in found.waits if begun <= at < ended],
-        "after": [w for at, w in found.waits if at >= ended],
-    }
+def _print(found: Found, neighbors: Neighbors) -> None:
+    begun, ended, harness = found.started_s, found.ended_s, neighbors.harness
     arrived, judged = found.arrived_s - begun, ended - begun
     print(f"hostile requests arrived within {arrived:.1f} s; all was still after {judged:.1f} s")
-    for phase, waits in phases.items():
-        if waits:
-            print(
-                f"neighbors {phase}: {len(waits)} requests, p50 {median(waits):.2f} s,"
-                f" p99 {percentile(waits, 0.99):.2f} s, longest {max(waits):.2f} s"
-            )
+    phases = {
+        "before": (0.0, begun),
+        "while they arrive": (begun, found.arrived_s),
+        "until all are judged": (begun, ended),
+        "after": (ended, float("inf")),
+    }
+    for phase, (start_s, end_s) in phases.items():
+        waits = [wait for wait in neighbors.waits if start_s <= wait.called_s < end_s]
+        print_waits(f"neighbors {phase}", waits)
     peak = max(size for _, size in found.resident)
     print(
         f"resident: idle {found.idle_bytes / _MIB:.0f} MiB, peak {peak / _MIB:.0f} MiB,"
@@ -237,8 +171,8 @@ def _print(found: Found, harness: RealHarness) -> None:
     print(
         "quarantined:", dict(reasons), "breakers:", len(harness.events("producer.breaker_opened"))
     )
-    if found.failed:
-        print("failed:", dict(found.failed))
+    if neighbors.failed:
+        print("failed:", dict(neighbors.failed))
     others = Counter(
         str(one["event"]) for one in harness.logged("error") + harness.logged("warning")
     )
