@@ -63,10 +63,16 @@ class Queue(Protocol):
         """Count the doorbells of the shard of this table that are not acknowledged yet."""
 
     async def read(
-        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+        self,
+        *,
+        count_max: int,
+        wait_s: float,
+        shards: Collection[int] = ALL_SHARDS,
+        more_max: int = 0,
     ) -> Sequence[Delivery]:
-        """Take up to `count_max` new doorbells of each of these shards (at least one);
-        wait up to `wait_s` for the first.
+        """Take up to `count_max` new doorbells of each of these shards (at least one); wait up to
+        `wait_s` for the first. `more_max`: of the shards that have more, about so many more of all
+        together: one long queue is read in few exchanges.
 
         After an error or a canceled read the next call returns what was handed to this consumer
         and never seen. So does the first call that names a shard after one that did not: doorbells

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
@@ -119,7 +119,12 @@ class RedisQueue:
     # --- Reading ---------------------------------------------------------------------------------
 
     async def read(
-        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+        self,
+        *,
+        count_max: int,
+        wait_s: float,
+        shards: Collection[int] = ALL_SHARDS,
+        more_max: int = 0,
     ) -> Sequence[Delivery]:
         async with self._reading:
             wanted = self._turn_to(shards)
@@ -132,6 +137,7 @@ class RedisQueue:
                     if unseen:
                         return self._hold(unseen)
                 deliveries = await self._read_new(wanted, count_max, wait_s)
+                deliveries += await self._read_more(deliveries, count_max, more_max)
             self._settled = doubt
             return self._hold(deliveries)
 
@@ -197,6 +203,16 @@ class RedisQueue:
             shard = _SHARD_OF_KEY[key]
             deliveries += await self._deliver(shard, {entry[0]: (entry[1], 1) for entry in entries})
         return deliveries
+
+    async def _read_more(
+        self, deliveries: Sequence[Delivery], count_max: int, more_max: int
+    ) -> list[Delivery]:
+        """Read more of the shards of which a read has returned as many as it may."""
+        parsed = (_parse_token(delivery.token) for delivery in deliveries)
+        counts = Counter(shard for shard, _ in filter(None, parsed))
+        longer = [shard for shard, count in counts.items() if count >= count_max]
+        count = more_max // len(longer) if longer else 0
+        return await self._read_new(sorted(longer), count, 0.0) if count else []
 
     async def reclaim(
         self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS

@@ -81,6 +81,22 @@ async def test_a_read_takes_so_many_of_each_shard(harness: QueueHarness) -> None
     assert await take(queue, count_max=3) == []
 
 
+async def test_a_read_takes_more_of_the_shards_with_long_queues(harness: QueueHarness) -> None:
+    queue = harness.queue()
+    numbers = [(number, 0) for number in range(20)] + [(number, 1) for number in range(20, 40)]
+    await queue.announce(
+        [doorbell(number, shard=shard) for number, shard in (*numbers, (40, 2), (41, 2))]
+    )
+    first = await queue.read(count_max=3, wait_s=0, more_max=10)
+    assert seen(first) == [*range(8), *range(20, 28), 40, 41]
+    assert seen(await queue.read(count_max=3, wait_s=0, more_max=100)) == [
+        *range(8, 20),
+        *range(28, 40),
+    ]
+    assert await queue.read(count_max=3, wait_s=0, more_max=100) == []
+    assert len(set(tokens(first))) == 18
+
+
 async def test_every_shard_is_read(harness: QueueHarness) -> None:
     queue = harness.queue()
     await queue.announce([doorbell(number) for number in range(SHARDS)])

@@ -290,11 +290,18 @@ class FaultyQueue(_Port):
         )
 
     async def read(
-        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+        self,
+        *,
+        count_max: int,
+        wait_s: float,
+        shards: Collection[int] = ALL_SHARDS,
+        more_max: int = 0,
     ) -> Sequence[Delivery]:
         return await self._call(
             "read",
-            lambda: self._inner.read(count_max=count_max, wait_s=wait_s, shards=shards),
+            lambda: self._inner.read(
+                count_max=count_max, wait_s=wait_s, shards=shards, more_max=more_max
+            ),
             blocks=True,
             unseen=self._unsee,
         )

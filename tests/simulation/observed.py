@@ -199,9 +199,16 @@ class ObservedQueue(_Observed):
         return await self.inner.backlog(table_uuid)
 
     async def read(
-        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+        self,
+        *,
+        count_max: int,
+        wait_s: float,
+        shards: Collection[int] = ALL_SHARDS,
+        more_max: int = 0,
     ) -> Sequence[Delivery]:
-        taken = await self.inner.read(count_max=count_max, wait_s=wait_s, shards=shards)
+        taken = await self.inner.read(
+            count_max=count_max, wait_s=wait_s, shards=shards, more_max=more_max
+        )
         return self._noted(taken)
 
     async def reclaim(

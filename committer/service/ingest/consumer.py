@@ -16,10 +16,11 @@ from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 
 # Of each of 64 shards, inline copies of 64 KiB at most: 128 MiB if all came at once. More are read
-# while what comes is small.
+# while what comes is small, and then more of the shards with long queues: 64 MiB at most.
 READ_COUNT_MIN = 32
 READ_COUNT_MAX = 128
-READ_BYTES_SMALL = 4 * 1024 * 1024
+READ_MORE_MAX = 1_024
+READ_BYTES_SMALL = 32 * 1024
 READ_WAIT_S = 2.0
 FULL_PAUSE_S = 0.05
 
@@ -41,6 +42,7 @@ class Consumer:
         self._reclaimed_at_s = float("-inf")
         self._failures = 0
         self._count_max = READ_COUNT_MIN
+        self._more_max = 0
         self._is_proven = False
         self._shown_taken: set[str] = set()
 
@@ -76,7 +78,9 @@ class Consumer:
         wait_s = READ_WAIT_S if self.progress.has_caught_up.is_set() else 0.0
         count_max = self._count_max
         deliveries = await self.shards.while_unchanged(
-            self.queue.read(count_max=count_max, wait_s=wait_s, shards=owned)
+            self.queue.read(
+                count_max=count_max, wait_s=wait_s, shards=owned, more_max=self._more_max
+            )
         )
         if deliveries is None:
             return
@@ -87,9 +91,10 @@ class Consumer:
 
     def _adapt(self, deliveries: Sequence[Delivery]) -> None:
         """Double the next read as long as doorbells are small: the queue tells no sizes."""
-        size_bytes = sum(len(one.doorbell.content or b"") for one in deliveries)
-        is_small = size_bytes <= READ_BYTES_SMALL
+        size_bytes = sum(len(delivery.doorbell.content or b"") for delivery in deliveries)
+        is_small = size_bytes <= len(deliveries) * READ_BYTES_SMALL
         self._count_max = min(2 * self._count_max, READ_COUNT_MAX) if is_small else READ_COUNT_MIN
+        self._more_max = READ_MORE_MAX if self._count_max == READ_COUNT_MAX else 0
 
     async def _wait_for_shards(self) -> None:
         """Wait for shards, and raise the failure of the last exchange: no other part notices an
@@ -132,6 +137,12 @@ class Consumer:
         return len(reclaimed)
 
     async def _take(self, deliveries: Sequence[Delivery]) -> None:
+        """Hand over doorbells, a few at a time: parsing them takes the loop's time."""
+        for start in range(0, len(deliveries), READ_COUNT_MAX):
+            await self._take_some(deliveries[start : start + READ_COUNT_MAX])
+            await self.world.sleep(0.0)
+
+    async def _take_some(self, deliveries: Sequence[Delivery]) -> None:
         """Hand over the doorbells of owned shards; the next owner reads those of released ones."""
         owned = self.shards.owned
         mine = [one for one in deliveries if shard_of(one.doorbell.table_uuid) in owned]

@@ -145,13 +145,18 @@ class SlowStorage(CountingStorage):
 
 
 class SlowQueue(MemoryQueue):
-    """Every read takes eight seconds."""
+    """Every read takes eight seconds, and brings no more than it must."""
 
     async def read(
-        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+        self,
+        *,
+        count_max: int,
+        wait_s: float,
+        shards: Collection[int] = ALL_SHARDS,
+        more_max: int = 0,
     ) -> Sequence[Delivery]:
         await asyncio.sleep(8.0)
-        return await super().read(count_max=count_max, wait_s=wait_s, shards=shards)
+        return await super().read(count_max=count_max, wait_s=wait_s, shards=shards, more_max=0)
 
 
 async def test_a_backlog_is_read_many_at_a_time() -> None:

@@ -404,10 +404,17 @@ class WatchedQueue(MemoryQueue):
     asked: list[int]
 
     async def read(
-        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+        self,
+        *,
+        count_max: int,
+        wait_s: float,
+        shards: Collection[int] = ALL_SHARDS,
+        more_max: int = 0,
     ) -> Sequence[Delivery]:
         self.asked.append(count_max)
-        return await super().read(count_max=count_max, wait_s=wait_s, shards=shards)
+        return await super().read(
+            count_max=count_max, wait_s=wait_s, shards=shards, more_max=more_max
+        )
 
 
 @pytest.mark.thorough

@@ -229,15 +229,16 @@ async def test_a_start_behind_a_backlog_reads_no_request_twice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("committer.service.ingest.consumer.READ_COUNT_MAX", 10)
+    monkeypatch.setattr("committer.service.ingest.consumer.READ_MORE_MAX", 0)
     harness = ServiceHarness(min_interval_ms=1_000)
     assert harness.queue is not None
     at_once = harness.queue.read
 
     async def slowly(
-        *, count_max: int, wait_s: float, shards: Collection[int]
+        *, count_max: int, wait_s: float, shards: Collection[int], more_max: int
     ) -> Sequence[Delivery]:
         await asyncio.sleep(0.01)
-        return await at_once(count_max=count_max, wait_s=wait_s, shards=shards)
+        return await at_once(count_max=count_max, wait_s=wait_s, shards=shards, more_max=more_max)
 
     monkeypatch.setattr(harness.queue, "read", slowly)
     table = await harness.create_table()

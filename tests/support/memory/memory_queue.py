@@ -119,10 +119,17 @@ class MemoryQueue:
             return server.waiting(table_uuid)
 
     async def read(
-        self, *, count_max: int, wait_s: float, shards: Collection[int] = ALL_SHARDS
+        self,
+        *,
+        count_max: int,
+        wait_s: float,
+        shards: Collection[int] = ALL_SHARDS,
+        more_max: int = 0,
     ) -> Sequence[Delivery]:
         self.release_shards(set(ALL_SHARDS).difference(shards))
-        return await self._server.wait(lambda: self._take(count_max, sorted(shards)), wait_s)
+        return await self._server.wait(
+            lambda: self._take(count_max, sorted(shards), more_max), wait_s
+        )
 
     async def reclaim(
         self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
@@ -186,7 +193,7 @@ class MemoryQueue:
     def _reached(self) -> Iterator[MemoryServer]:
         yield self._server.reached()
 
-    def _take(self, count_max: int, shards: Sequence[int]) -> list[Delivery]:
+    def _take(self, count_max: int, shards: Sequence[int], more_max: int) -> list[Delivery]:
         """Return doorbells that were delivered to this consumer but lost; else new ones."""
         with self._reached() as server:
             taken: list[Delivery] = []
@@ -194,10 +201,14 @@ class MemoryQueue:
                 if pending := server.shards[number].pending:
                     unseen = [key for key in pending if self._is_unseen(number, key)]
                     taken += (self._hand_out(number, key) for key in unseen[:count_max])
-            for number in shards if not taken else ():
-                if fresh := server.shards[number].fresh:
-                    count = min(count_max, len(fresh))
-                    taken += (self._hand_out(number, fresh.popleft()) for _ in range(count))
+            if taken:
+                return taken
+            longer = [number for number in shards if len(server.shards[number].fresh) > count_max]
+            more = more_max // len(longer) if longer else 0
+            for number in shards:
+                fresh = server.shards[number].fresh
+                count = min(count_max + (more if number in longer else 0), len(fresh))
+                taken += [self._hand_out(number, fresh.popleft()) for _ in range(count)]
             return taken
 
     def _is_unseen(self, number: int, key: int) -> bool:
