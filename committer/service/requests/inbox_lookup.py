@@ -28,9 +28,9 @@ from committer.storage.inbox.inbox import Inbox, Outstanding, Quarantine, list_d
 
 LOOKUPS_AT_ONCE = 32
 LISTED_MIN = 64
-# A listing ends after so many keys more than wait here: the inbox may have far more, of producers
-# that have their share of memory.
-LISTED_MORE_MAX = 1_000
+# A listing ends after so many keys for each request that it looks for: then it has taken about as
+# long as looking each of them up. The inbox may have far more, of producers with long queues.
+LISTED_PER_REQUEST = 8
 # Bounds what one look reads of a backlog: some seconds of reads and of parsing.
 LINES_MAX = 10_000
 
@@ -175,16 +175,15 @@ class InboxLookup:
     ) -> Mapping[str, Place | FrazilError]:
         """List the inbox and the quarantine once: one call shows a thousand requests, and all that
         wait, so a backlog is listed once and not for each of its batches. Return the places that
-        this shows: all, unless the inbox has far more than what waits here.
+        this shows: all, unless the inbox has far more than these.
         """
-        others = list(self._waiting.all())
-        keys_max = len(others) + LISTED_MORE_MAX
+        keys_max = LISTED_PER_REQUEST * len(waiting)
         try:
             listed = await _Listed.of(self._inbox, table_uuid, keys_max)
             quarantined = await _Listed.of(self._quarantine, table_uuid, keys_max)
         except FrazilError as error:
             return {pending.key: error for pending in waiting}
-        for pending in others:
+        for pending in list(self._waiting.all()):
             if pending.key in listed.keys and quarantined.lacks(pending.key):
                 self._waiting.present(pending, generation)
         places = {pending.key: _place(pending.key, listed, quarantined) for pending in waiting}

@@ -11,7 +11,7 @@ from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo
 from committer.request.request_format import EncodedRequest
 from committer.service.requests.inbox_keys import InboxKey
-from committer.service.requests.inbox_lookup import LISTED_MORE_MAX, InboxLookup, Place
+from committer.service.requests.inbox_lookup import LISTED_PER_REQUEST, InboxLookup, Place
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox.inbox import Inbox, Quarantine
@@ -114,7 +114,7 @@ async def test_many_requests_of_a_far_longer_inbox_are_looked_up_without_listing
     waiting = [*bench.waiting.all()]
     places = await bench.lookup.find_all(waiting, TABLE_UUID, 1)
     assert places == [Place.INBOX] * 100 + [Place.NOWHERE]
-    assert bench.objects.listed <= LISTED_MORE_MAX + 102
+    assert bench.objects.listed <= LISTED_PER_REQUEST * 101 + 1
     assert bench.storage.calls["head"] == (1 if at == 0 else 101)
 
 
