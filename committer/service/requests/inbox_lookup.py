@@ -5,7 +5,15 @@ Reads those that wait in the inbox alone, for the upkeep. No request ends here.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Container, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Self
@@ -28,6 +36,8 @@ from committer.storage.inbox.inbox import Inbox, Outstanding, Quarantine, list_d
 
 LOOKUPS_AT_ONCE = 32
 LISTED_MIN = 64
+# About half a page of a listing: so many requests of one producer are listed apart, in its folder.
+LISTED_APART_MIN = 500
 # A listing ends after so many keys for each request that it looks for: then it has taken about as
 # long as looking each of them up. The inbox may have far more, of producers with long queues.
 LISTED_PER_REQUEST = 8
@@ -72,8 +82,8 @@ class InboxLookup:
         table's state: a request that is seen in the inbox was there after that load.
         """
         places: dict[str, Place | FrazilError] = {}
-        if len(waiting) >= LISTED_MIN:
-            places |= await self._list_all(waiting, table_uuid, generation)
+        for producer, requests in _listed_together(waiting):
+            places |= await self._list_all(requests, table_uuid, producer, generation)
         rest = [pending for pending in waiting if pending.key not in places]
         limit = asyncio.Semaphore(LOOKUPS_AT_ONCE)
 
@@ -171,23 +181,50 @@ class InboxLookup:
         return Place.INBOX
 
     async def _list_all(
-        self, waiting: Sequence[Pending], table_uuid: UUID, generation: int
+        self,
+        requests: Sequence[Pending],
+        table_uuid: UUID,
+        producer: str | None,
+        generation: int,
     ) -> Mapping[str, Place | FrazilError]:
-        """List the inbox and the quarantine once: one call shows a thousand requests, and all that
-        wait, so a backlog is listed once and not for each of its batches. Return the places that
-        this shows: all, unless the inbox has far more than these.
+        """List the inbox and the quarantine of a table, or of one of its producers, once: one call
+        shows a thousand requests, and all that wait, so a backlog is listed once and not for each
+        of its batches. Return the places that this shows: all, unless many others are there.
         """
-        keys_max = LISTED_PER_REQUEST * len(waiting)
+        folder = f"{table_uuid}/" if producer is None else f"{requests[0].key.folder}/"
+        waiting = [pending for pending in self._waiting.all() if pending.key.startswith(folder)]
+        sought = {pending.key for pending in (*waiting, *requests)}
+        keys_max = LISTED_PER_REQUEST * len(requests)
         try:
-            listed = await _Listed.of(self._inbox, table_uuid, keys_max)
-            quarantined = await _Listed.of(self._quarantine, table_uuid, keys_max)
+            listed = await _Listed.of(self._inbox, table_uuid, producer, keys_max, sought)
+            quarantined = await _Listed.of(self._quarantine, table_uuid, producer, keys_max)
         except FrazilError as error:
-            return {pending.key: error for pending in waiting}
-        for pending in list(self._waiting.all()):
+            return {pending.key: error for pending in requests}
+        for pending in waiting:
             if pending.key in listed.keys and quarantined.lacks(pending.key):
                 self._waiting.present(pending, generation)
-        places = {pending.key: _place(pending.key, listed, quarantined) for pending in waiting}
+        places = {pending.key: _place(pending.key, listed, quarantined) for pending in requests}
         return {key: place for key, place in places.items() if place is not None}
+
+
+def _listed_together(
+    waiting: Sequence[Pending],
+) -> Iterator[tuple[str | None, Sequence[Pending]]]:
+    """Yield the requests that are to be looked for by one listing of their producer's folder, then
+    those by one of the table's folder (None), if they are many.
+    """
+    by_producer: dict[str | None, list[Pending]] = {None: []}
+    for pending in waiting:
+        producer = None if pending.key.parts is None else pending.key.parts.producer
+        by_producer.setdefault(producer, []).append(pending)
+    others = by_producer.pop(None)
+    for producer, requests in by_producer.items():
+        if len(requests) >= LISTED_APART_MIN:
+            yield producer, requests
+        else:
+            others += requests
+    if len(others) >= LISTED_MIN:
+        yield None, others
 
 
 async def read_stored(place: Inbox | Quarantine, key: str) -> CommitRequest | None:
@@ -227,12 +264,22 @@ class _Listed:
     is_whole: bool
 
     @classmethod
-    async def of(cls, place: Inbox | Quarantine, table_uuid: UUID, keys_max: int) -> Self:
-        skips, keys = skips_of(table_uuid), set[str]()
-        async for listed in place.list(table_uuid, skips=skips):
-            if len(keys) == keys_max:
+    async def of(
+        cls,
+        place: Inbox | Quarantine,
+        table_uuid: UUID,
+        producer: str | None,
+        keys_max: int,
+        sought: Collection[str] = (),
+    ) -> Self:
+        """List until all sought keys have been shown, `keys_max` at most; all, if none is."""
+        skips, keys = skips_of(table_uuid, producer), set[str]()
+        unshown_count = len(sought) or -1
+        async for listed in place.list(table_uuid, producer, skips=skips):
+            if len(keys) == keys_max or not unshown_count:
                 return cls(place, frozenset(keys), skips, is_whole=False)
             keys.add(listed.key)
+            unshown_count -= listed.key in sought
         return cls(place, frozenset(keys), skips, is_whole=True)
 
     def lacks(self, key: str) -> bool:

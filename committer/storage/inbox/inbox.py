@@ -126,11 +126,11 @@ class _Keyed:
         return self._list(producer_prefix(table_uuid, producer) + "/", skips)
 
 
-def skips_of(table_uuid: UUID | None = None) -> Skips:
-    """Return the `Skips` for a listing of everything, or of one table.
+def skips_of(table_uuid: UUID | None = None, producer: str | None = None) -> Skips:
+    """Return the `Skips` for a listing of everything, of one table, or of one of its producers.
     A folder in the place of a request is no request.
     """
-    return Skips(levels_max=KEY_LEVELS if table_uuid is None else KEY_LEVELS - 1)
+    return Skips(levels_max=KEY_LEVELS - (table_uuid is not None) - (producer is not None))
 
 
 class Inbox(_Keyed):

@@ -11,7 +11,12 @@ from committer.ports.skips import Skips
 from committer.ports.storage import NewObject, ObjectInfo
 from committer.request.request_format import EncodedRequest
 from committer.service.requests.inbox_keys import InboxKey
-from committer.service.requests.inbox_lookup import LISTED_PER_REQUEST, InboxLookup, Place
+from committer.service.requests.inbox_lookup import (
+    LISTED_APART_MIN,
+    LISTED_PER_REQUEST,
+    InboxLookup,
+    Place,
+)
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Pending, Waiting
 from committer.storage.inbox.inbox import Inbox, Quarantine
@@ -52,8 +57,10 @@ class Bench:
         quarantine = Quarantine(self.storage, ROOT)
         self.lookup = InboxLookup(self.inbox, quarantine, self.waiting, self.ended)
 
-    async def publish(self, *, epochs: Sequence[int], in_memory: bool = False) -> list[str]:
-        every = [build_request(TABLE, epoch=epoch) for epoch in epochs]
+    async def publish(
+        self, *, epochs: Sequence[int], producer: str = "query-1", in_memory: bool = False
+    ) -> list[str]:
+        every = [build_request(TABLE, producer=producer, epoch=epoch) for epoch in epochs]
         for sealed in every:
             await self.inbox.put(sealed)
             if in_memory:
@@ -116,6 +123,29 @@ async def test_many_requests_of_a_far_longer_inbox_are_looked_up_without_listing
     assert places == [Place.INBOX] * 100 + [Place.NOWHERE]
     assert bench.objects.listed <= LISTED_PER_REQUEST * 101 + 1
     assert bench.storage.calls["head"] == (1 if at == 0 else 101)
+
+
+async def test_a_listing_ends_with_the_last_request_that_waits() -> None:
+    bench = Bench()
+    await bench.publish(epochs=range(100), in_memory=True)
+    await bench.publish(epochs=range(100, 300))
+    waiting = [*bench.waiting.all()]
+    assert set(await bench.lookup.find_all(waiting[:80], TABLE_UUID, 1)) == {Place.INBOX}
+    assert bench.objects.listed == 101
+    assert all(pending.present_in == 1 for pending in waiting)
+    assert bench.storage.calls["head"] == 0
+
+
+async def test_many_requests_of_a_producer_are_listed_in_its_folder() -> None:
+    bench = Bench()
+    await bench.publish(epochs=range(600), producer="a")
+    await bench.publish(epochs=range(LISTED_APART_MIN), producer="b", in_memory=True)
+    await bench.publish(epochs=range(10), producer="c", in_memory=True)
+    waiting = [*bench.waiting.all()]
+    assert set(await bench.lookup.find_all(waiting, TABLE_UUID, 1)) == {Place.INBOX}
+    assert bench.objects.listed == LISTED_APART_MIN
+    # The few others are looked up one by one.
+    assert bench.storage.calls["head"] == 10
 
 
 async def test_one_that_cannot_be_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
