@@ -93,6 +93,34 @@ INBOX = (
         "        return key not in self.keys and not is_hidden\n",
         ("tests/service/requests/test_inbox_lookup.py -k far_longer",),
     ),
+    Mutant(
+        "request_that_an_earlier_committer_has_seen_counts_as_present",
+        "committer/service/ingest/intake.py",
+        "        if load is not None and load != self.tables.load_of(arrival.key):\n",
+        "        if load is not None and self.tables.load_of(arrival.key) is None:\n",
+        (f"{_TURNS} -k that_load",),
+    ),
+    Mutant(
+        "request_with_a_record_in_quarantine_waits",
+        "committer/service/ingest/inbox_reader.py",
+        "            return not await self.quarantine.contains(arrival.key)\n",
+        "            return True\n",
+        (f"{_TURNS} -k not_in_quarantine",),
+    ),
+    Mutant(
+        "round_looks_up_what_has_waited_for_room",
+        "committer/service/ingest/intake.py",
+        "                    await self._look_for(folder, arrivals)\n",
+        "                    pass\n",
+        (f"{_TURNS} -k no_lookup",),
+    ),
+    Mutant(
+        "listing_does_not_give_way_to_the_queue",
+        "committer/service/ingest/ownership.py",
+        "            self.is_empty.clear()\n",
+        "            pass\n",
+        ("tests/service/ingest/test_consumer.py -k page_at_a_time",),
+    ),
     # --- Turns of small requests ---
     Mutant(
         "look_has_the_oldest_requests_whoever_sent_them",

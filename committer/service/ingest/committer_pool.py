@@ -12,6 +12,7 @@ from committer.ports.queue import shard_of
 from committer.ports.world import World
 from committer.request.table_identifier import TableIdentifier
 from committer.service.requests.inbox_keys import InboxKey, table_folder_of
+from committer.service.requests.large_requests import TableLoad
 from committer.service.requests.pending import Pending
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.table.table_committer import TableCommitter
@@ -70,6 +71,13 @@ class TableCommitters:
     def listed(self, key: str, durable_ms: int) -> bool:
         """Note that a listing shows the inbox object. False for a request that does not wait."""
         return any(table.waiting.listed(key, durable_ms) for table in self._of_key(key))
+
+    def load_of(self, key: str) -> TableLoad | None:
+        """Return the last load of a key's table; None if it has none, or is here by two names."""
+        tables = [*self._of_key(key)]
+        if len(tables) != 1 or tables[0].state is None:
+            return None
+        return TableLoad(tables[0], tables[0].generation)
 
     def large_bytes(self) -> int:
         """Return the size of all large requests that wait for their verdict."""

@@ -86,8 +86,7 @@ class Consumer:
             return
         self._adapt(deliveries)
         await self._take(deliveries)
-        if len(deliveries) < count_max:
-            self.progress.has_caught_up.set()
+        self.progress.has_read(all_there_was=len(deliveries) < count_max)
 
     def _adapt(self, deliveries: Sequence[Delivery]) -> None:
         """Double the next read as long as doorbells are small: the queue tells no sizes."""
@@ -172,7 +171,7 @@ class Consumer:
     async def _went_away(self, error: Exception) -> None:
         self._failures += 1
         self._is_proven = False
-        self.progress.is_away.set()
+        self.progress.went_away()
         self.health.unavailable("queue", error, mitigation="listing the inbox")
         await self.world.sleep(retry_s(self._failures, self.world.jitter()))
 

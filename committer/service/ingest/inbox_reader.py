@@ -179,6 +179,18 @@ class InboxReader:
         self.unread.answered(arrival.key)
         return request
 
+    async def is_waiting(self, arrival: Arrival) -> bool:
+        """Return whether a request is in the inbox, if it is not read from there anyway, and not in
+        quarantine. False where that cannot be seen: the round of its table looks again, and says
+        why.
+        """
+        try:
+            if arrival.announced is not None and not await self.inbox.contains(arrival.key):
+                return False
+            return not await self.quarantine.contains(arrival.key)
+        except FrazilError:
+            return False
+
     async def _read(self, arrival: Arrival) -> EncodedRequest | Unread:
         key = arrival.key
         try:

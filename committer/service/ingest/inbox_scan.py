@@ -5,10 +5,10 @@ The inbox holds what is outstanding only, so a listing costs what is outstanding
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
-from committer.ports.skips import SkipKind
+from committer.ports.skips import SkipKind, Skips
 from committer.ports.world import World
 from committer.request.commit_request import REQUEST_BYTES_MAX
 from committer.service.ingest.intake import Intake
@@ -22,6 +22,10 @@ from committer.service.settle.pending_deletes import PendingDeletes
 from committer.storage.inbox.inbox import Inbox, Outstanding, skips_of
 
 TAKEN_AT_ONCE = 64
+# A page of a listing. Before each of them the queue is read to its end, if that does not take long:
+# of what it brings nothing has to be listed, and the two would slow each other down.
+PAGE_KEYS = 1_000
+PAGE_WAIT_S = 1.0
 # Of one table: a larger backlog is taken in parts, each in the order of arrival.
 IN_ORDER_MAX = 100_000
 
@@ -66,7 +70,7 @@ class InboxScan:
         listed_s: dict[str, float] = {}
         due: list[Arrival] = []
         skips = skips_of()
-        async for waiting in self.inbox.list(skips=skips):
+        async for waiting in self._listed(skips):
             folders.add(waiting.key)
             if waiting.size_bytes > REQUEST_BYTES_MAX:
                 skips.add(self.inbox.location(waiting.key), SkipKind.OVERSIZED)
@@ -92,6 +96,14 @@ class InboxScan:
         self._listed_s = listed_s
         unread.listed(seen_unread, now_s)
         return listing
+
+    async def _listed(self, skips: Skips) -> AsyncIterator[Outstanding]:
+        count = 0
+        async for waiting in self.inbox.list(skips=skips):
+            if count % PAGE_KEYS == 0:
+                await self.ownership.queue.wait_until_empty(PAGE_WAIT_S)
+            count += 1
+            yield waiting
 
     async def _take_all(self, due: list[Arrival], listing: Listing, *, takes: bool) -> None:
         """Take what is due in the order of arrival. A listing is in the order of keys: of one

@@ -20,6 +20,7 @@ from committer.request.request_format import EncodedRequest, line_digest, read_r
 from committer.service.ingest.arrival_order import Turn, Turns
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.inbox_reader import InboxReader, Unread
+from committer.service.ingest.ownership import QueueProgress
 from committer.service.requests.circuit_breakers import CircuitBreakers
 from committer.service.requests.deferred_doorbells import (
     NO_WAITERS,
@@ -42,8 +43,10 @@ from committer.service.telemetry.metrics import Metrics
 TRUSTED_MS = 60_000
 LARGE_READS_AT_ONCE = 4
 DEFERRED_AT_ONCE = 256
-# Few: the doorbells of others are read in between.
-SURPLUS_AT_ONCE = 16
+# Of one producer. Before each such part the queue is read to its end, if that does not take long:
+# it has the doorbells of others.
+SURPLUS_AT_ONCE = 64
+SURPLUS_WAIT_S = 1.0
 # How often it is looked whether a producer with surplus requests has room again.
 SURPLUS_POLL_S = 0.05
 
@@ -57,7 +60,19 @@ class Intake:
     large: LargeRequests
     deferred: DeferredDoorbells
     breakers: CircuitBreakers
+    recently_quarantined: RecentlyQuarantined
+    queue: QueueProgress
     world: World
+
+    def __post_init__(self) -> None:
+        self._trusted_ms = 0
+
+    def trust_from_now(self) -> None:
+        """Trust only doorbells of requests published from now on. The queue's server is back,
+        perhaps another or a restored one, or this committer has acquired shards: another committer
+        may have finished earlier requests.
+        """
+        self._trusted_ms = self.world.now_ms()
 
     @property
     def is_full(self) -> bool:
@@ -68,7 +83,8 @@ class Intake:
         """Note that a listing shows the inbox object. False for a request that waits neither for
         its verdict nor for being read.
         """
-        return self.tables.listed(key, durable_ms) or self.large.listed(key, durable_ms)
+        is_listed = self.tables.listed(key, durable_ms) or self.large.listed(key, durable_ms)
+        return is_listed or self.deferred.is_surplus(key)
 
     def is_held_back(self, key: InboxKey) -> bool:
         """Return whether a request stays in the inbox: for a pause after it was returned there or
@@ -96,6 +112,17 @@ class Intake:
         """
         surplus = Surplus(arrival.durable_ms, doorbell)
         self.deferred.add_surplus(arrival.key, arrival.waiters, surplus)
+
+    def announced(
+        self, key: InboxKey, waiters: Waiters, arrived_ms: int, request: EncodedRequest
+    ) -> Arrival:
+        """Return the arrival of a request as its doorbell carries it: a shared one if the doorbell
+        may have rung before.
+        """
+        published_ms = request.request.published_at_ms
+        is_old = published_ms < self._trusted_ms or abs(arrived_ms - published_ms) > TRUSTED_MS
+        is_shared = is_old or key in self.recently_quarantined
+        return Arrival(key, waiters, arrived_ms, is_shared=is_shared, announced=request)
 
     async def take_all(self, arrivals: Sequence[Arrival]) -> Sequence[bool]:
         """Take requests by their inbox keys, all read at once, and hand those of one table over in
@@ -162,6 +189,9 @@ class Intake:
         """Hand a request to its table's committer."""
         if self.tables.is_stopping:
             return
+        load = arrival.seen_after
+        if load is not None and load != self.tables.load_of(arrival.key):
+            load = None
         self.tables.submit(
             Pending(
                 arrival.key,
@@ -170,6 +200,7 @@ class Intake:
                 arrival.waiters,
                 is_inline=is_inline,
                 is_shared=arrival.is_shared,
+                present_in=None if load is None else load.generation,
             )
         )
 
@@ -184,16 +215,32 @@ class Intake:
                 count_max = min(self.tables.room_of(folder), SURPLUS_AT_ONCE)
                 if count_max > 0 and not self.is_full:
                     is_idle = False
+                    await self.queue.wait_until_empty(SURPLUS_WAIT_S)
                     taken = self.deferred.take_surplus(folder, count_max)
-                    await self.take_all([self._surplus_arrival(*each) for each in taken])
+                    arrivals = [self._surplus_arrival(*each) for each in taken]
+                    await self._look_for(folder, arrivals)
+                    await self.take_all(arrivals)
             await self.world.sleep(SURPLUS_POLL_S if is_idle else 0.0)
 
     def _surplus_arrival(self, key: InboxKey, surplus: Surplus) -> Arrival:
         waiters = self.deferred.take(key) or NO_WAITERS
-        announced = None
         if surplus.doorbell is not None and not self.has_to_wait(key):
-            announced = _read_inline(surplus.doorbell)
-        return Arrival(key, waiters, surplus.durable_ms, announced=announced)
+            request = _read_inline(surplus.doorbell)
+            if request is not None:
+                return self.announced(key, waiters, surplus.durable_ms, request)
+        return Arrival(key, waiters, surplus.durable_ms)
+
+    async def _look_for(self, folder: str, arrivals: Sequence[Arrival]) -> None:
+        """Look for the shared requests of one producer where they wait. Else a round of their table
+        would do so, and the requests of others would wait for that.
+        """
+        load = self.tables.load_of(folder)
+        shared = [arrival for arrival in arrivals if arrival.is_shared]
+        if load is None or not shared:
+            return
+        are_waiting = await finish_all(map(self.reader.is_waiting, shared))
+        for arrival, is_waiting in zip(shared, are_waiting, strict=True):
+            arrival.seen_after = load if is_waiting else None
 
     async def run(self) -> None:
         """Read large requests, a few at once, and surplus ones, in their turns until canceled."""
@@ -225,20 +272,13 @@ class Doorbells:
 
     intake: Intake
     deferred: DeferredDoorbells
-    recently_quarantined: RecentlyQuarantined
     settler: Settler
     world: World
     metrics: Metrics
 
-    def __post_init__(self) -> None:
-        self._trusted_ms = 0
-
     def trust_from_now(self) -> None:
-        """Trust only doorbells of requests published from now on. The queue's server is back,
-        perhaps another or a restored one, or this committer has acquired shards: another committer
-        may have finished earlier requests.
-        """
-        self._trusted_ms = self.world.now_ms()
+        """Trust only doorbells of requests published from now on: as `Intake.trust_from_now`."""
+        self.intake.trust_from_now()
 
     @property
     def is_full(self) -> bool:
@@ -286,12 +326,9 @@ class Doorbells:
             self.intake.tables.yield_turn(delivery.doorbell.table_uuid)
             self.settler.settle([Outcome(None, waiters)])
             return None
-        announced = self._announced(key, delivery)
-        if announced is not None:
-            published_ms = announced.request.published_at_ms
-            is_old = published_ms < self._trusted_ms or abs(now_ms - published_ms) > TRUSTED_MS
-            is_shared = is_old or key in self.recently_quarantined
-            return Arrival(key, waiters, now_ms, is_shared=is_shared, announced=announced)
+        request = self._announced(key, delivery)
+        if request is not None:
+            return self.intake.announced(key, waiters, now_ms, request)
         is_shared = delivery.deliveries > 1
         if is_shared:
             self.metrics.redelivered(1)

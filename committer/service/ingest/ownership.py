@@ -7,6 +7,7 @@ for one another.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 
 from committer.ports.world import World
@@ -16,15 +17,36 @@ from committer.service.sharding.shard_leases import ShardLeases
 
 
 class QueueProgress:
-    """The state of the queue, set by the consumer: it is away, and all that waited there has been
-    read for the first time. Without a queue, it is away for ever.
+    """The state of the queue, set by the consumer: it is away; all that waited there has been read
+    for the first time; the last read has left nothing there. Without a queue, it is away for ever.
     """
 
     def __init__(self, *, has_queue: bool = True) -> None:
         self.is_away = asyncio.Event()
         self.has_caught_up = asyncio.Event()
+        self.is_empty = asyncio.Event()
+        self.is_empty.set()
         if not has_queue:
             self.is_away.set()
+
+    def has_read(self, *, all_there_was: bool) -> None:
+        """Note that a read has ended well."""
+        if all_there_was:
+            self.has_caught_up.set()
+            self.is_empty.set()
+        else:
+            self.is_empty.clear()
+
+    def went_away(self) -> None:
+        """Note that the queue does not answer: there is nothing to read."""
+        self.is_away.set()
+        self.is_empty.set()
+
+    async def wait_until_empty(self, wait_s: float) -> None:
+        """Wait until the last read has left nothing there, no longer than this."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                await self.is_empty.wait()
 
 
 @dataclass(eq=False, kw_only=True)

@@ -132,6 +132,8 @@ class WorkWiring:
             large=self.large,
             deferred=process.deferred,
             breakers=process.breakers,
+            recently_quarantined=process.recently_quarantined,
+            queue=process.queue_progress,
             world=parts.world,
         )
         self.hand_over = TableHandOver(
@@ -151,7 +153,6 @@ class WorkWiring:
         doorbells = Doorbells(
             intake=self.intake,
             deferred=process.deferred,
-            recently_quarantined=process.recently_quarantined,
             settler=process.settler,
             world=parts.world,
             metrics=process.metrics,

@@ -73,7 +73,7 @@ class DeferredDoorbells:
         self._paused_until_s: dict[InboxKey, float] = {}
         # By folder of the producer, its surplus keys as a heap: the lowest epoch first.
         self._surplus: dict[str, list[InboxKey]] = {}
-        self._surplus_of_key: dict[InboxKey, Surplus] = {}
+        self._surplus_of_key: dict[str, Surplus] = {}
         self._copies_bytes = 0
         self.has_surplus = asyncio.Event()
 
@@ -105,7 +105,7 @@ class DeferredDoorbells:
         self._surplus_of_key[key] = surplus
         self.has_surplus.set()
 
-    def is_surplus(self, key: InboxKey) -> bool:
+    def is_surplus(self, key: str) -> bool:
         return key in self._surplus_of_key
 
     def has_surplus_of(self, folder: str) -> bool:

@@ -43,10 +43,19 @@ class NamedManifests:
         self.in_hand_bytes -= size_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class TableLoad:
+    """A load of a table by one of its committers, as its `generation` counts them."""
+
+    committer: object
+    generation: int
+
+
 @dataclass(slots=True)
 class Arrival:
     """A request in the inbox that is not read yet, and the waiters for its end. `size_bytes`: 0 if
     it is not known. `announced`: as its doorbell carries it, where it need not be read.
+    `seen_after`: the load of its table after which its inbox object was seen to exist.
     """
 
     key: InboxKey
@@ -55,6 +64,7 @@ class Arrival:
     is_shared: bool = True
     size_bytes: int = 0
     announced: EncodedRequest | None = None
+    seen_after: TableLoad | None = None
 
     def join(self, waiters: Waiters | None) -> None:
         """Let these wait for its end as well."""

@@ -99,6 +99,11 @@ class TableCommitter:
         return self.rounds.cached_table.state
 
     @property
+    def generation(self) -> int:
+        """How often the state was loaded."""
+        return self.rounds.cached_table.generation
+
+    @property
     def ledger_upkeep(self) -> LedgerUpkeep:
         """The clean-up of its ledger, which its commits include."""
         return self.upkeep.ledger

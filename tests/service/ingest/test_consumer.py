@@ -12,9 +12,11 @@ from committer.errors import StorageUnavailableError
 from committer.ports.queue import Delivery, QueueDepth, shard_of
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
-from committer.service.ingest.consumer import Consumer
+from committer.service.ingest.consumer import READ_COUNT_MIN, Consumer
+from committer.service.ingest.inbox_scan import PAGE_KEYS, PAGE_WAIT_S
 from committer.service.ingest.intake import Doorbells
 from committer.service.ingest.ownership import QueueProgress
+from committer.service.requests.listing import Folders
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request
@@ -143,6 +145,66 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
     await asyncio.sleep(5.0)
     running.cancel()
     assert doorbells.taken == [bell.inbox_key] * 2
+
+
+class Reads(QueueProgress):
+    """Keeps what each read has noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[bool] = []
+
+    def has_read(self, *, all_there_was: bool) -> None:
+        super().has_read(all_there_was=all_there_was)
+        self.noted.append(all_there_was)
+
+
+async def test_a_listing_gives_way_to_the_doorbells_that_wait() -> None:
+    harness = ServiceHarness()
+    bell = harness.doorbell(build_request(await harness.create_table()))
+    await harness.publisher_queue.announce([bell] * READ_COUNT_MIN)
+    shares, progress = Shares(harness), Reads()
+    assert harness.queue is not None
+
+    async def nothing() -> None: ...
+
+    consumer = Consumer(
+        queue=harness.queue,
+        doorbells=cast("Doorbells", Takes(nothing)),
+        shards=shares,
+        progress=progress,
+        world=harness.world,
+        health=harness.health,
+        reclaim_idle_s=60.0,
+    )
+    shares.become(shard_of(bell.table_uuid))
+    running = asyncio.create_task(consumer.run())
+    await asyncio.sleep(5.0)
+    running.cancel()
+    assert progress.noted[:2] == [False, True]
+
+
+async def test_a_listing_waits_for_its_turn_a_page_at_a_time() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    for epoch in range(PAGE_KEYS + 1):
+        await harness.inbox.put(build_request(table, epoch=epoch))
+    async with harness.running():
+        assert harness.work is not None
+    scan, progress = harness.work.reconciler.scan, harness.wiring.queue_progress
+
+    async def listing_s() -> float:
+        began_s = harness.world.monotonic_s()
+        await scan.run(Folders(), 0.0, takes=False)
+        return harness.world.monotonic_s() - began_s
+
+    progress.has_read(all_there_was=False)
+    assert await listing_s() == 2 * PAGE_WAIT_S
+    progress.has_read(all_there_was=True)
+    assert await listing_s() == 0.0
+    progress.has_read(all_there_was=False)
+    progress.went_away()
+    assert await listing_s() == 0.0
 
 
 async def test_a_doorbell_behind_a_conflict_is_answered_with_the_code_of_the_conflict() -> None:

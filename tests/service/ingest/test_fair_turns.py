@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -9,12 +11,21 @@ import pytest
 from committer.plan.batch import batch_policy
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell
+from committer.ports.storage import ObjectInfo, Storage
+from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
 from committer.service.ingest import committer_pool, intake
+from committer.service.ingest.intake import TRUSTED_MS
 from committer.service.requests import pending
+from committer.service.requests.deferred_doorbells import NO_WAITERS
+from committer.service.requests.inbox_keys import InboxKey
+from committer.service.requests.large_requests import Arrival, TableLoad
+from committer.service.requests.listing import Folders
 from committer.service.table.table_committer import YIELD_S_MAX
+from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.alter_requests import build_alter
 from tests.support.builders.request_builders import build_request
+from tests.support.faults.counting_storage import CountingStorage
 from tests.support.service.service_harness import ServiceHarness
 
 VIRTUAL_TIME = True
@@ -31,28 +42,107 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(committer_pool, "PRODUCER_READY_MAX", 20)
 
 
-def build_harness(*, with_queue: bool = True) -> ServiceHarness:
-    harness = ServiceHarness(min_interval_ms=int(ROUND_S * 1_000), with_queue=with_queue)
+def build_harness(
+    *, with_queue: bool = True, wrap: Callable[[Storage], Storage] = lambda storage: storage
+) -> ServiceHarness:
+    harness = ServiceHarness(min_interval_ms=int(ROUND_S * 1_000), with_queue=with_queue, wrap=wrap)
     harness.policy = replace(harness.policy, requests_max=40)
     return harness
 
 
-async def flood(harness: ServiceHarness, table: LoadedTable) -> None:
+async def flood(harness: ServiceHarness, table: LoadedTable, *, age_ms: int = 0) -> None:
     for epoch in range(FLOOD):
-        sealed = request(harness, table, "flood", epoch)
+        sealed = request(harness, table, "flood", epoch, age_ms)
         await harness.publish(sealed, announce=harness.queue is not None)
 
 
 def request(
-    harness: ServiceHarness, table: LoadedTable, producer: str, epoch: int
+    harness: ServiceHarness, table: LoadedTable, producer: str, epoch: int, age_ms: int = 0
 ) -> EncodedRequest:
-    now_ms = harness.world.now_ms()
-    return build_request(table, producer=producer, epoch=epoch, published_at_ms=now_ms)
+    published_ms = harness.world.now_ms() - age_ms
+    return build_request(table, producer=producer, epoch=epoch, published_at_ms=published_ms)
 
 
 async def assert_lands_in_two_rounds(harness: ServiceHarness, *published: EncodedRequest) -> None:
     await harness.settle(2 * ROUND_S + 0.3)
     assert not {sealed.key for sealed in published} & set(await harness.outstanding())
+
+
+class SlowLookups(CountingStorage):
+    """To look whether an object exists takes two rounds."""
+
+    async def head(self, location: str) -> ObjectInfo:
+        await asyncio.sleep(2 * ROUND_S)
+        return await super().head(location)
+
+
+async def test_others_wait_for_no_lookup_of_the_requests_of_a_long_queue() -> None:
+    harness = build_harness(wrap=SlowLookups)
+    table = await harness.create_table()
+    # Its doorbells are old: whether they still hold has to be looked up.
+    await flood(harness, table, age_ms=2 * TRUSTED_MS)
+    async with harness.running():
+        await harness.settle(20 * ROUND_S)
+        for epoch in range(5):
+            published = [request(harness, table, one, epoch) for one in OTHERS]
+            for sealed in published:
+                await harness.publish(sealed)
+            await assert_lands_in_two_rounds(harness, *published)
+        assert await harness.outstanding()
+        await harness.settle(3 * FLOOD * ROUND_S)
+    assert not await harness.outstanding()
+
+
+async def test_a_request_that_was_seen_counts_as_present_for_that_load_of_its_table_only() -> None:
+    harness = build_harness()
+    table = await harness.create_table()
+    requests = [request(harness, table, "flood", epoch) for epoch in range(3)]
+    async with harness.running():
+        await harness.publish(requests[0])
+        await harness.settle(2 * ROUND_S)
+        assert harness.work is not None
+        intake, (committer,) = harness.work.intake, harness.tables.all
+        for sealed, generation in zip(requests[1:], (0, committer.generation), strict=True):
+            arrival = Arrival(InboxKey(sealed.key), NO_WAITERS, 0)
+            arrival.seen_after = TableLoad(committer, generation)
+            intake.submit(arrival, sealed)
+        found = [committer.waiting.find(sealed.key) for sealed in requests[1:]]
+        assert [one and one.present_in for one in found] == [None, committer.generation]
+
+
+async def test_a_request_waits_while_it_is_in_the_inbox_and_not_in_quarantine() -> None:
+    harness = build_harness()
+    table = await harness.create_table()
+    here, gone, refused = (request(harness, table, "flood", epoch) for epoch in range(3))
+    await harness.inbox.put(here)
+    await harness.inbox.put(refused)
+    record = QuarantineRecord(
+        key=refused.key, reason=Reason.SCHEMA_MISMATCH, message="", quarantined_at_ms=0
+    )
+    await harness.quarantine.put(record, refused.content)
+    async with harness.running():
+        assert harness.work is not None
+        reader = harness.work.intake.reader
+        arrivals = [
+            Arrival(InboxKey(one.key), NO_WAITERS, 0, announced=one)
+            for one in (here, gone, refused)
+        ]
+        assert [await reader.is_waiting(one) for one in arrivals] == [True, False, False]
+        # It is read from the inbox next, which tells whether it is there.
+        assert await reader.is_waiting(replace(arrivals[1], announced=None))
+        harness.storage.is_away = harness.inbox_storage.is_away = True
+        assert not await reader.is_waiting(arrivals[0])
+
+
+async def test_a_listing_takes_no_request_again_that_waits_for_room() -> None:
+    harness = build_harness()
+    await flood(harness, await harness.create_table())
+    async with harness.running():
+        await harness.settle(0.1)
+        assert harness.work is not None
+        listing = await harness.work.reconciler.scan.run(Folders(), 0.0, takes=True)
+    assert listing.requests > FLOOD / 2
+    assert (listing.found, listing.unread_ms) == (0, None)
 
 
 @pytest.mark.thorough
