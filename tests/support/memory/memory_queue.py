@@ -203,12 +203,13 @@ class MemoryQueue:
                     taken += (self._hand_out(number, key) for key in unseen[:count_max])
             if taken:
                 return taken
-            longer = [number for number in shards if len(server.shards[number].fresh) > count_max]
+            fresh = {number: server.shards[number].fresh for number in shards}
+            queues = {number: queue for number, queue in fresh.items() if queue}
+            longer = [number for number, queue in queues.items() if len(queue) > count_max]
             more = more_max // len(longer) if longer else 0
-            for number in shards:
-                fresh = server.shards[number].fresh
-                count = min(count_max + (more if number in longer else 0), len(fresh))
-                taken += [self._hand_out(number, fresh.popleft()) for _ in range(count)]
+            for number, queue in queues.items():
+                count = min(count_max + (more if number in longer else 0), len(queue))
+                taken += [self._hand_out(number, queue.popleft()) for _ in range(count)]
             return taken
 
     def _is_unseen(self, number: int, key: int) -> bool:
