@@ -34,6 +34,8 @@ from workers.requests.publisher import PublishPolicy
 
 _PRODUCER = "long-queue"
 _BATCH = 200
+# By then all doorbells of the long queue have been read.
+_READING_S = 10.0
 # The neighbors' waits are the committer's only: they do not slow down by themselves.
 _POLICY = PublishPolicy(wait="committed", wait_timeout_s=300.0, backlog=BacklogPolicy(wait_s=0.0))
 
@@ -60,7 +62,10 @@ async def run(requests: int, after_s: float) -> None:
     print(f"{requests} requests of one producer landed within {landed_s - began_s:.1f} s")
     for table in TABLES:
         waits = [wait for wait in neighbors.waits if wait.table == table]
-        print_waits(f"while they wait, {table}", [w for w in waits if w.called_s < landed_s])
+        during = [wait for wait in waits if wait.called_s < landed_s]
+        print_waits(f"while they wait, {table}", during)
+        late = [wait for wait in during if wait.called_s >= began_s + _READING_S]
+        print_waits(f"from {_READING_S:g} s on, {table}", late)
         print_waits(f"after, {table}", [w for w in waits if w.called_s >= landed_s])
     if neighbors.failed:
         print("failed:", dict(neighbors.failed))
