@@ -125,9 +125,23 @@ INBOX = (
     Mutant(
         "look_has_the_oldest_requests_whoever_sent_them",
         "committer/plan/scheduling/ready_requests.py",
-        "        chosen = [placed for part in _fair(parts, count_max) for placed in part]\n",
+        "        chosen = [placed for part in _fair(oldest, count_max) for placed in part]\n",
         "        chosen = [placed for part in parts for placed in part][:count_max]\n",
         (_READY,),
+    ),
+    Mutant(
+        "short_look_has_any_producers",
+        "committer/plan/scheduling/ready_requests.py",
+        "        oldest = sorted(parts, key=lambda part: part[0].number)[:count_max]\n",
+        "        oldest = parts\n",
+        (f"{_READY} -k too_short",),
+    ),
+    Mutant(
+        "conflict_stays_although_this_committer_has_committed_since",
+        "committer/service/table/cached_table.py",
+        "        self.attempts.landed(commit.state)\n        self.moves += 1\n",
+        "        self.attempts.landed(commit.state)\n",
+        ("tests/service/transactions/test_transactions.py -k this_committer_has_committed",),
     ),
     Mutant(
         "look_goes_past_a_change_of_the_table",

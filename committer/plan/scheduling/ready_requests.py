@@ -103,7 +103,8 @@ class ReadyRequests(MutableMapping[str, R], Generic[R]):
 
     def look(self, count_max: int, *, of_producer_max: int) -> list[R]:
         """Return those that a round looks at, in order: none after the first one that ends the
-        look, and of each producer its first ones.
+        look, and of each producer its first ones. If there are more producers than that, it has the
+        first one of those that have waited longest.
         """
         barrier = min(self._barriers.values(), default=None)
         if barrier is None and len(self) <= min(count_max, of_producer_max):
@@ -113,7 +114,8 @@ class ReadyRequests(MutableMapping[str, R], Generic[R]):
             for lane in self._lanes.values()
             if (part := list(islice(_up_to(lane, barrier), of_producer_max)))
         ]
-        chosen = [placed for part in _fair(parts, count_max) for placed in part]
+        oldest = sorted(parts, key=lambda part: part[0].number)[:count_max]
+        chosen = [placed for part in _fair(oldest, count_max) for placed in part]
         return [placed.request for placed in sorted(chosen, key=lambda placed: placed.number)]
 
     def _place(self, key: str, request: R, number: int) -> None:

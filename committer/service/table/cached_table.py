@@ -19,8 +19,8 @@ from committer.service.upkeep.table_upkeep import TableUpkeep
 
 @dataclass(eq=False)
 class CachedTable:
-    """The base of one table. `generation` counts its loads, `moves` those that showed commits that
-    this committer did not know.
+    """The base of one table. `generation` counts its loads, `moves` the commits to it: those of
+    this committer, and the loads that showed commits of others.
     """
 
     high_water_mark: HighWaterCheck
@@ -78,6 +78,7 @@ class CachedTable:
     def landed(self, commit: LandedCommit) -> None:
         """Note a commit that has led to its state, and changed entries of the ledger."""
         self.attempts.landed(commit.state)
+        self.moves += 1
         # The returned table may hold more than was planned: it counts as a load.
         self.generation += 0 if commit.is_as_planned else 1
         self.high_water_mark.landed(commit.state, commit.ledger_keys)

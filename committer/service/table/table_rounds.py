@@ -97,8 +97,8 @@ class TableRounds:
         return self.waiting.ready(self.requests_max)
 
     def _discard_stale_conflicts(self, outcome: AdmissionOutcome) -> bool:
-        """Discard conflicts that were found before other committers have committed: they may have
-        landed what the request rests on. Return whether there was one.
+        """Discard conflicts that were found before the last commit to the table: it may have landed
+        what the request rests on. Return whether there was one.
         """
         stale = [
             suspect.pending.key

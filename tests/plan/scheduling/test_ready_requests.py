@@ -66,6 +66,13 @@ def test_requests_that_are_put_first_come_before_all_others_of_their_producer_to
     assert look(ready, 3, 100) == ["b2", "a2", "c1"]
 
 
+def test_a_look_that_is_too_short_for_all_producers_has_the_oldest() -> None:
+    ready = filled("a1", "a2", "b1", "c1")
+    assert look(ready, 2, 100) == ["a1", "b1"]
+    ready.put_first({key: ready[key] for key in (named("c1").key,)})
+    assert look(ready, 1, 100) == ["c1"]
+
+
 @given(
     st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9), st.integers(0, 5))),
     st.integers(1, 12),

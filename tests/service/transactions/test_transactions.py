@@ -13,6 +13,7 @@ from committer.request.needs import Needs
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import seal_request
 from committer.service.requests import large_requests
+from committer.service.requests.inbox_keys import InboxKey
 from committer.service.table import transaction_part
 from committer.storage.inbox.replays import Replays
 from tests.support.builders.request_builders import (
@@ -438,6 +439,29 @@ async def test_each_transaction_that_waits_is_counted_in_one_condition() -> None
         await harness.settle(5.0)
         assert harness.health.conditions == {}
     assert await counts(harness) == [3, 3, 3]
+
+
+async def test_a_conflict_is_looked_for_again_if_this_committer_has_committed_since() -> None:
+    """Another transaction has landed before the round that was to decide: maybe what it needs."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    requests = build_group(tables)
+    ships = InboxKey(requests[1].key)
+    async with harness.running():
+        await publish(harness, requests[:2])
+        await harness.settle(5.0)
+        (committer,) = (one for one in harness.tables.all if str(one.identifier) == "db.ships")
+        moves = committer.rounds.cached_table.moves
+        await harness.publish(build_request(tables[1], producer="lone"))
+        await harness.settle(5.0)
+        refusal = (Reason.CONFLICT, "a file is missing")
+        committer.waiting.suspect(ships, refusal, "missing", moves)
+        committer.waiting.leave_transaction([ships])
+        await harness.settle(5.0)
+        assert await harness.quarantined() == []
+        await harness.publish(requests[2])
+        await harness.settle(5.0)
+    assert await counts(harness) == [1, 2, 1]
 
 
 async def test_a_member_in_conflict_keeps_the_others_from_landing() -> None:
