@@ -344,8 +344,14 @@ class TransactionCommitter:
             self._missing_since_s = None
         elif self._missing_since_s is None:
             self._missing_since_s = now_s
-        since_s = self._missing_since_s
-        return since_s is not None and now_s - since_s >= self._limit_s
+        return self._left_s is not None and self._left_s <= 0
+
+    @property
+    def _left_s(self) -> float | None:
+        """How much longer it waits for the missing requests; None: none is missing."""
+        if self._missing_since_s is None:
+            return None
+        return self._missing_since_s + self._limit_s - self._context.world.monotonic_s()
 
     @property
     def _waited_s(self) -> float:
@@ -362,10 +368,9 @@ class TransactionCommitter:
     def _show_and_wait_s(self) -> float:
         """Show a transaction that has waited for long; return when to look at it again."""
         self._show()
-        now_s = self._context.world.monotonic_s()
         waits_s = [LOOK_S, SHOWN_AFTER_S - self._waited_s]
-        if self._missing_since_s is not None:
-            waits_s.append(self._missing_since_s + self._limit_s - now_s)
+        if self._left_s is not None:
+            waits_s.append(self._left_s)
         # At least this long: a shorter wait may be below the resolution of the clock.
         return max(0.1, min(wait_s for wait_s in waits_s if wait_s > 0))
 

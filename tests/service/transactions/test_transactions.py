@@ -129,6 +129,19 @@ async def test_an_incomplete_transaction_is_quarantined_after_its_bound_and_noth
     assert await harness.outstanding() == []
 
 
+async def test_every_incomplete_transaction_is_quarantined_when_its_bound_is_over() -> None:
+    """However its times are rounded."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    await harness.settle(450.123456789)
+    async with harness.running():
+        for epoch in range(100):
+            await harness.settle(0.0137464155705349)
+            await harness.publish(build_group(tables, epoch=epoch)[0])
+        await harness.settle(601.0)
+        assert len(await harness.quarantined()) == 100
+
+
 @pytest.mark.parametrize("came_late", [False, True])
 async def test_an_incomplete_transaction_that_is_replayed_lands(came_late: bool) -> None:
     """The missing request came too late, so that it is replayed as well; or beside the replays."""
