@@ -504,12 +504,19 @@ class Invariants:
         return self._members[_transaction_name(sealed.request)]
 
     def may_land(self, key: str, transaction: Transaction) -> bool:
-        """Return whether each table has a request of the transaction, none is in quarantine, none
-        has to wait for an operator or for a lower epoch, and no landing of any may be forgotten."""
+        """Return whether each table has a request of the transaction in the inbox, or a landed one,
+        none is in quarantine, none has to wait for an operator or for a lower epoch, and no landing
+        of any may be forgotten.
+        """
         members = self.members_of(key)
         if any(map(self._may_be_forgotten, members)):
             return False
-        missing = {str(uuid) for _, uuid in transaction.members} - {one[:36] for one in members}
+        there = {
+            member[:36]
+            for member in members
+            if self._exists(self._inbox + member) or self._landing(member) is not None
+        }
+        missing = {str(uuid) for _, uuid in transaction.members} - there
         return not missing and not any(
             self._exists(self._quarantine + one) or self.may_wait(one) or self.waits_for_lower(one)
             for one in members

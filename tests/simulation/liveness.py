@@ -13,8 +13,8 @@ its tables take which wait with it, a commit for each. The bound counts from the
 It covers what the design lets a request wait for after a fault: the lease of a committer that died,
 and then the pause after a fault that is no passing one. The reconciler, which finds a request whose
 doorbell is lost, and the back-off after conflicts and passing faults take less than either. If a
-request of the transaction is missing, was refused or is held back, `transaction_wait_s` comes on
-top: a committer that does not have that table waits so long.
+request of the transaction is missing, was refused or discarded, or is held back,
+`transaction_wait_s` comes on top: a committer that does not have that table waits so long.
 """
 
 from __future__ import annotations

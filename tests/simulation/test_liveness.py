@@ -120,18 +120,21 @@ async def test_a_complete_transaction_that_stands_still_breaks_i23(
     assert watch.pass_time(2) == {"I23"}
 
 
-@pytest.mark.parametrize("is_refused", [False, True])
+@pytest.mark.parametrize("second_is", ["missing", "refused", "discarded"])
 async def test_an_incomplete_transaction_has_its_own_wait_on_top(
-    bench: Bench, watch: Watch, is_refused: bool
+    bench: Bench, watch: Watch, second_is: str
 ) -> None:
     first, second = build_group(await two_tables(bench))
-    await publish(bench, [first, second] if is_refused else [first])
-    if is_refused:
+    await publish(bench, [first] if second_is == "missing" else [first, second])
+    if second_is != "missing":
         record = QuarantineRecord(
             key=second.key, reason=Reason.PLAN_FAILED.value, message="no", quarantined_at_ms=0
         )
         await bench.quarantine.put(record, second.content)
         await bench.inbox.delete([second.key])
+    if second_is == "discarded":
+        bench.history.discarded.add(second.key)
+        await bench.quarantine.delete([second.key])
     assert watch.pass_time(A_WHILE + int(WAIT_S / STEP_S) - 1) == set()
     assert watch.pass_time(2) == {"I23"}
 
