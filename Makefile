@@ -35,8 +35,8 @@ test: install ## the tests: real servers, Spark, both Spark releases
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: test-servers
-test-servers: install install-spark40 jars azurite ## tests that `make test` has no time for: heavy servers, kills at each call, the image, Spark 4.0
-	@$(RUN)python tools/run_tests.py heavy spark40
+test-servers: install install-spark40 install-spark43 jars azurite ## tests that `make test` has no time for: heavy servers, kills at each call, the image, Spark 4.0 and 4.3
+	@$(RUN)python tools/run_tests.py heavy spark43-all spark40
 
 .PHONY: trino
 trino: install jars ## Trino 476 reads and writes beside Frazil, through each catalog that both have; needs a JDK 24 or newer

@@ -24,11 +24,11 @@ pytestmark = [
     pytest.mark.server,
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.heavy,
     pytest.mark.timeout(300),
 ]
 
-HEAVY = pytest.mark.heavy
-VERSIONS = (pytest.param(1, marks=HEAVY), 2, pytest.param(3, marks=HEAVY))
+VERSIONS = (1, 2, 3)
 KEPT = 100
 PREVIOUS = 20
 PROPERTIES = {
