@@ -4,13 +4,13 @@ its pod, and of a machine's managed identity.
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import orjson
 
+from committer import place_threads
 from committer.errors import AccessError, StorageUnavailableError
 from committer.ports.world import World
 from committer.storage.http.authorization import Token
@@ -24,6 +24,8 @@ from committer.storage.http.http_client import (
 
 _SCOPE = "https://storage.azure.com/.default"
 _MACHINE = "http://169.254.169.254/metadata/identity/oauth2/token"
+# How long the pod's token file, which may be on a mount, may take to be read.
+FILE_S_MAX = 20.0
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
@@ -43,9 +45,14 @@ class EntraOptions:
 class EntraTokens:
     """Fetches tokens for Azure's storage."""
 
-    def __init__(self, options: EntraOptions, world: World) -> None:
+    def __init__(
+        self, options: EntraOptions, world: World, *, file_s_max: float = FILE_S_MAX
+    ) -> None:
         self._options = options
         self._world = world
+        self._files = place_threads.PlaceThreads(
+            "the token file of Microsoft Entra", threads_max=1, answer_s=file_s_max
+        )
 
     async def fetch(self) -> Token:
         """Fetch a token. Errors: `AccessError`; `StorageUnavailableError` without an answer."""
@@ -84,7 +91,11 @@ class EntraTokens:
         if options.client_secret:
             return {"client_secret": options.client_secret}
         try:
-            assertion = await asyncio.to_thread(Path(options.token_file).read_text)
+            assertion = await self._files.run(
+                options.token_file, Path(options.token_file).read_text
+            )
+        except place_threads.NoAnswerError as error:
+            raise StorageUnavailableError(f"no token of Microsoft Entra: {error}") from error
         except OSError as error:
             raise AccessError(
                 f"no token of Microsoft Entra: `{options.token_file}`"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -55,6 +57,19 @@ async def test_a_workload_shows_the_token_of_its_pod_as_it_is_now(
         file.write_text(f"{text}\n")
         await tokens.fetch()
     assert [form["client_assertion"] for form in server.forms] == ["first", "second"]
+
+
+async def test_a_token_file_that_does_not_answer_is_waited_for_a_while(
+    server: TokenServer, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    os.mkfifo(file)
+    options = EntraOptions("tenant", "client", "", str(file), server.url)
+    tokens = EntraTokens(options, ManualWorld(), file_s_max=0.1)
+    with pytest.raises(StorageUnavailableError, match=str(file)):
+        await tokens.fetch()
+    # The thread that hangs has its answer in the end.
+    await asyncio.to_thread(file.write_text, "late")
 
 
 @pytest.mark.parametrize(
