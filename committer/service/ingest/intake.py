@@ -43,8 +43,8 @@ from committer.service.telemetry.metrics import Metrics
 TRUSTED_MS = 60_000
 LARGE_READS_AT_ONCE = 4
 DEFERRED_AT_ONCE = 256
-# Of one producer. Before each such part the queue is read to its end, if that does not take long:
-# it has the doorbells of others.
+# Of each producer in a turn. Before it the queue is read to its end, if that does not take long: it
+# has the doorbells of others.
 SURPLUS_AT_ONCE = 64
 SURPLUS_WAIT_S = 1.0
 # How often it is looked whether a producer with surplus requests has room again.
@@ -210,12 +210,12 @@ class Intake:
         """Read the surplus requests of producers that have room again, in turns, for ever."""
         while True:
             await self.deferred.has_surplus.wait()
+            await self.queue.wait_until_empty(SURPLUS_WAIT_S)
             is_idle = True
             for folder in self.deferred.surplus_producers:
                 count_max = min(self.tables.room_of(folder), SURPLUS_AT_ONCE)
                 if count_max > 0 and not self.is_full:
                     is_idle = False
-                    await self.queue.wait_until_empty(SURPLUS_WAIT_S)
                     taken = self.deferred.take_surplus(folder, count_max)
                     arrivals = [self._surplus_arrival(*each) for each in taken]
                     await self._look_for(folder, arrivals)
