@@ -208,6 +208,8 @@ class RedisQueue:
         self, deliveries: Sequence[Delivery], count_max: int, more_max: int
     ) -> list[Delivery]:
         """Read more of the shards of which a read has returned as many as it may."""
+        if not more_max or len(deliveries) < count_max:
+            return []
         parsed = (_parse_token(delivery.token) for delivery in deliveries)
         counts = Counter(shard for shard, _ in filter(None, parsed))
         longer = [shard for shard, count in counts.items() if count >= count_max]

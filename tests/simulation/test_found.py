@@ -116,7 +116,7 @@ FOUND_WITH_GROUPS = {
     12: "the tables of a transaction waited for one another for a minute (I23)",
     47: "as 12",
     91: "as 12, two minutes long",
-    2000137: "a conflict was told although the table had moved on since, by an own commit (I10)",
+    2000137: "a request was refused for a conflict that an own commit had ended since (I10)",
     2000333: "a transaction whose time was up was not looked at for half a minute more (I23)",
     2000105: "a discarded request counted as one that its transaction has (the check of I23)",
 }

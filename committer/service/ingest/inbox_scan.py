@@ -25,7 +25,6 @@ TAKEN_AT_ONCE = 64
 # A page of a listing. Before each of them the queue is read to its end, if that does not take long:
 # of what it brings nothing has to be listed, and the two would slow each other down.
 PAGE_KEYS = 1_000
-PAGE_WAIT_S = 1.0
 # Of one table: a larger backlog is taken in parts, each in the order of arrival.
 IN_ORDER_MAX = 100_000
 
@@ -101,7 +100,7 @@ class InboxScan:
         count = 0
         async for waiting in self.inbox.list(skips=skips):
             if count % PAGE_KEYS == 0:
-                await self.ownership.queue.wait_until_empty(PAGE_WAIT_S)
+                await self.ownership.queue.wait_until_empty()
             count += 1
             yield waiting
 

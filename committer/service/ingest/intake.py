@@ -46,7 +46,6 @@ DEFERRED_AT_ONCE = 256
 # Of each producer in a turn. Before it the queue is read to its end, if that does not take long: it
 # has the doorbells of others.
 SURPLUS_AT_ONCE = 64
-SURPLUS_WAIT_S = 1.0
 # How often it is looked whether a producer with surplus requests has room again.
 SURPLUS_POLL_S = 0.05
 
@@ -210,7 +209,7 @@ class Intake:
         """Read the surplus requests of producers that have room again, in turns, for ever."""
         while True:
             await self.deferred.has_surplus.wait()
-            await self.queue.wait_until_empty(SURPLUS_WAIT_S)
+            await self.queue.wait_until_empty()
             is_idle = True
             for folder in self.deferred.surplus_producers:
                 count_max = min(self.tables.room_of(folder), SURPLUS_AT_ONCE)

@@ -15,6 +15,9 @@ from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import Arrival
 from committer.service.sharding.shard_leases import ShardLeases
 
+# How long a listing, or a long queue, gives way to the doorbells that wait.
+EMPTY_WAIT_S = 1.0
+
 
 class QueueProgress:
     """The state of the queue, set by the consumer: it is away; all that waited there has been read
@@ -42,10 +45,10 @@ class QueueProgress:
         self.is_away.set()
         self.is_empty.set()
 
-    async def wait_until_empty(self, wait_s: float) -> None:
-        """Wait until the last read has left nothing there, no longer than this."""
+    async def wait_until_empty(self) -> None:
+        """Wait until the last read has left nothing there, `EMPTY_WAIT_S` at most."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(wait_s):
+            async with asyncio.timeout(EMPTY_WAIT_S):
                 await self.is_empty.wait()
 
 

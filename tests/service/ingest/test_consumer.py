@@ -13,9 +13,9 @@ from committer.ports.queue import Delivery, QueueDepth, shard_of
 from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.service.ingest.consumer import READ_COUNT_MIN, Consumer
-from committer.service.ingest.inbox_scan import PAGE_KEYS, PAGE_WAIT_S
+from committer.service.ingest.inbox_scan import PAGE_KEYS
 from committer.service.ingest.intake import Doorbells
-from committer.service.ingest.ownership import QueueProgress
+from committer.service.ingest.ownership import EMPTY_WAIT_S, QueueProgress
 from committer.service.requests.listing import Folders
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.storage.inbox.inbox import QuarantineRecord
@@ -114,6 +114,24 @@ class Takes:
             await self._then()
 
 
+def build_consumer(
+    harness: ServiceHarness,
+    queue: MemoryQueue,
+    doorbells: Takes,
+    shards: Shares,
+    progress: QueueProgress,
+) -> Consumer:
+    return Consumer(
+        queue=queue,
+        doorbells=cast("Doorbells", doorbells),
+        shards=shards,
+        progress=progress,
+        world=harness.world,
+        health=harness.health,
+        reclaim_idle_s=60.0,
+    )
+
+
 async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken_over_again() -> (
     None
 ):
@@ -131,15 +149,7 @@ async def test_what_was_taken_over_with_a_shard_that_went_and_came_back_is_taken
         shares.become(shard)
 
     doorbells = Takes(goes_and_comes_back)
-    consumer = Consumer(
-        queue=ours,
-        doorbells=cast("Doorbells", doorbells),
-        shards=shares,
-        progress=QueueProgress(),
-        world=harness.world,
-        health=harness.health,
-        reclaim_idle_s=60.0,
-    )
+    consumer = build_consumer(harness, ours, doorbells, shares, QueueProgress())
     shares.become(shard)
     running = asyncio.create_task(consumer.run())
     await asyncio.sleep(5.0)
@@ -168,15 +178,7 @@ async def test_a_listing_gives_way_to_the_doorbells_that_wait() -> None:
 
     async def nothing() -> None: ...
 
-    consumer = Consumer(
-        queue=harness.queue,
-        doorbells=cast("Doorbells", Takes(nothing)),
-        shards=shares,
-        progress=progress,
-        world=harness.world,
-        health=harness.health,
-        reclaim_idle_s=60.0,
-    )
+    consumer = build_consumer(harness, harness.queue, Takes(nothing), shares, progress)
     shares.become(shard_of(bell.table_uuid))
     running = asyncio.create_task(consumer.run())
     await asyncio.sleep(5.0)
@@ -199,7 +201,7 @@ async def test_a_listing_waits_for_its_turn_a_page_at_a_time() -> None:
         return harness.world.monotonic_s() - began_s
 
     progress.has_read(all_there_was=False)
-    assert await listing_s() == 2 * PAGE_WAIT_S
+    assert await listing_s() == 2 * EMPTY_WAIT_S
     progress.has_read(all_there_was=True)
     assert await listing_s() == 0.0
     progress.has_read(all_there_was=False)
