@@ -41,7 +41,7 @@ _POLICY = PublishPolicy(wait="committed", wait_timeout_s=300.0)
 
 
 @dataclass(slots=True)
-class Found:
+class Measurements:
     """The observed memory, and when the hostile requests began to arrive, had arrived, and were
     judged.
     """
@@ -53,31 +53,31 @@ class Found:
     ended_s: float = 0.0
 
 
-async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) -> Found:
+async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) -> Measurements:
     """Run the attack. Errors: `TimeoutError` where the committer is not done within ten minutes."""
-    found = Found()
+    measurements = Measurements()
     looks = {"BENCH_LOOKS": "1"} if sampled else {}
     with real_harness(**USUAL_LISTINGS, **looks) as harness:
         harness.program = ("-m", "bench.sampled", "serve")
         tables = [await harness.create_table(name) for name in TABLES]
         await harness.start()
         over = asyncio.Event()
-        watching = asyncio.create_task(_watch(harness, found, over))
+        watching = asyncio.create_task(_watch(harness, measurements, over))
         neighbors = Neighbors(harness, tables, _POLICY)
         good = asyncio.create_task(neighbors.publish_all(over))
         await asyncio.sleep(before_s)
-        found.idle_bytes = max(size for _, size in found.resident)
-        found.started_s = time.monotonic()
+        measurements.idle_bytes = max(size for _, size in measurements.resident)
+        measurements.started_s = time.monotonic()
         await _send(harness, tables, requests)
-        found.arrived_s = time.monotonic()
+        measurements.arrived_s = time.monotonic()
         await _wait_until_done(harness, requests)
-        found.ended_s = time.monotonic()
+        measurements.ended_s = time.monotonic()
         await asyncio.sleep(after_s)
         over.set()
         await good
         await watching
-        _print(found, neighbors)
-    return found
+        _print(measurements, neighbors)
+    return measurements
 
 
 # --- Hostile requests ----------------------------------------------------------------------------
@@ -128,11 +128,11 @@ async def _wait_until_done(harness: RealHarness, requests: int) -> None:
 # --- Measured ------------------------------------------------------------------------------------
 
 
-async def _watch(harness: RealHarness, found: Found, over: asyncio.Event) -> None:
+async def _watch(harness: RealHarness, measurements: Measurements, over: asyncio.Event) -> None:
     assert harness.committer is not None
     session = harness.committer.pid
     while not over.is_set():
-        found.resident.append((time.monotonic(), _resident_bytes(session_members(session))))
+        measurements.resident.append((time.monotonic(), _resident_bytes(session_members(session))))
         await asyncio.sleep(0.1)
 
 
@@ -149,23 +149,23 @@ def _resident_of(pid: int) -> int:
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
-def _print(found: Found, neighbors: Neighbors) -> None:
-    begun, ended, harness = found.started_s, found.ended_s, neighbors.harness
-    arrived, judged = found.arrived_s - begun, ended - begun
+def _print(measurements: Measurements, neighbors: Neighbors) -> None:
+    begun, ended, harness = measurements.started_s, measurements.ended_s, neighbors.harness
+    arrived, judged = measurements.arrived_s - begun, ended - begun
     print(f"hostile requests arrived within {arrived:.1f} s; all was still after {judged:.1f} s")
     phases = {
         "before": (0.0, begun),
-        "while they arrive": (begun, found.arrived_s),
+        "while they arrive": (begun, measurements.arrived_s),
         "until all are judged": (begun, ended),
         "after": (ended, float("inf")),
     }
     for phase, (start_s, end_s) in phases.items():
         waits = [wait for wait in neighbors.waits if start_s <= wait.called_s < end_s]
         print_waits(f"neighbors {phase}", waits)
-    peak = max(size for _, size in found.resident)
+    peak = max(size for _, size in measurements.resident)
     print(
-        f"resident: idle {found.idle_bytes / _MIB:.0f} MiB, peak {peak / _MIB:.0f} MiB,"
-        f" above idle {(peak - found.idle_bytes) / _MIB:.0f} MiB"
+        f"resident: idle {measurements.idle_bytes / _MIB:.0f} MiB, peak {peak / _MIB:.0f} MiB,"
+        f" above idle {(peak - measurements.idle_bytes) / _MIB:.0f} MiB"
     )
     reasons = Counter(str(one.get("reason")) for one in harness.events("request.quarantined"))
     print(
