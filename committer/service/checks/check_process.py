@@ -232,8 +232,8 @@ class _Worker:
         """Return the answer to the job that is being sent. Errors: `_MetLimitError`, `EOFError`,
         those of the sending.
         """
-        self._output.begin_job()
         answer, _ = receive(self._watched(sent, now_s, self._limits.wall_clock_s))
+        self._output.end_job()
         return cast("Answer", answer)
 
     def _watched(
@@ -308,8 +308,8 @@ class _Output:
         )
         self._thread.start()
 
-    def begin_job(self) -> None:
-        """Allow for more lines."""
+    def end_job(self) -> None:
+        """Allow for more lines. Not at the beginning of a job: it is sent before, and prints."""
         self._lines_left = _LINES_A_JOB_MAX
 
     def finish(self) -> None:
