@@ -21,6 +21,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from tests.support.builders.fixtures import CACHE
@@ -32,8 +33,10 @@ HIVE_METASTORES = ("hive-metastore", "hive-metastore-3")
 NATIVE = Path(__file__).parents[2] / "native"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _FETCH_S_MAX = 600
+CLASS_ARCHIVE = FOLDER / f"classes-of-pyspark-{version('pyspark')}.jsa"
 # A Spark of a test lives for a minute: its start counts more than the last percent.
-JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
+JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xlog:disable -Xlog:all=error:stderr"
+JAVA_OPTIONS += f" -XX:SharedArchiveFile={CLASS_ARCHIVE}" if CLASS_ARCHIVE.is_file() else ""
 
 
 class NotHereError(Exception):
