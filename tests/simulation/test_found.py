@@ -119,6 +119,7 @@ FOUND_WITH_GROUPS = {
     2000137: "a request was refused for a conflict that an own commit had ended since (I10)",
     2000333: "a transaction whose time was up was not looked at for half a minute more (I23)",
     2000105: "a discarded request counted as one that its transaction has (the check of I23)",
+    3000086: "a queue that denied a doorbell was a crash of its transaction",
 }
 
 

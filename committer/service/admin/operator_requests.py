@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from committer.errors import (
+    AccessError,
     InvalidRequestError,
     NotFoundError,
     QueueUnavailableError,
@@ -78,7 +79,7 @@ class OperatorRequests:
             left_s = max(0.0, end_s - world.monotonic_s())
             try:
                 receipt = await self._receipt(published, reply_to, left_s)
-            except QueueUnavailableError:
+            except (QueueUnavailableError, AccessError):
                 reply_to, receipt = None, None
             receipt = receipt or await self._looked_up(published)
             if receipt is not None or world.monotonic_s() >= end_s:

@@ -89,9 +89,8 @@ class Pending:
     table that began after it came: the state has what its client had read. `suspicion` is why an
     attempt with this request alone failed: a verdict once fresh metadata agrees; `conflict` the
     code, if it is one, and `conflict_moves` how many commits to the table were known when it
-    was found. `named_bytes`: of the manifests that were read for it. `held_bytes`: the
-    memory that it took when it
-    was deferred last.
+    was found. `named_bytes`: of the manifests that were read for it. `held_bytes`: the memory that
+    it took when it was deferred last.
     """
 
     key: InboxKey

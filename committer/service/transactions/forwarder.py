@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
-from committer.errors import TransientError
+from committer.errors import AccessError, QueueUnavailableError
 from committer.ports.queue import Doorbell, Queue
 from committer.request.request_format import line_digest
 from committer.service.requests.deferred_doorbells import DeferredDoorbells
@@ -29,7 +29,7 @@ class Forwarder:
             return
         table_uuid = pending.sealed.request.table_uuid
         bell = Doorbell(table_uuid, pending.key, "", None, None, asks_for_turn=True)
-        with suppress(TransientError):
+        with suppress(QueueUnavailableError, AccessError):
             await self.queue.announce([bell])
 
     def give_back(self, pending: Pending, pause_s: float) -> None:
@@ -47,7 +47,7 @@ class Forwarder:
         bells = [Doorbell(first_table, pending.key, digest, None, one) for one in waiting]
         try:
             await self.queue.announce(bells)
-        except TransientError:
+        except (QueueUnavailableError, AccessError):
             return False
         self.deferred.add(pending.key, pending.waiters)
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from committer.errors import QueueUnavailableError
+from committer.errors import AccessError, QueueUnavailableError
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell, Queue
 from committer.ports.world import World
@@ -104,6 +104,6 @@ class OwnRequests:
         )
         try:
             await self.queue.announce((doorbell,))
-        except QueueUnavailableError:
+        except (QueueUnavailableError, AccessError):
             return None
         return reply_to
