@@ -19,10 +19,10 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.scan.scan_task import FileScanTask
 from frazil.spark import configure, find_java_home
-from tests.integration.spark_session import end_jvm
 from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.integration.java_engine import jdbc_catalog
 from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness
+from tests.support.integration.spark_session import end_jvm
 from workers.files.file_system import local_path
 
 _OURS = ("FRAZIL_", "JAVA_HOME", "PYSPARK_PYTHON")

@@ -29,8 +29,8 @@ from committer.iceberg.expressions.expression_json import parse_expression, prin
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values import types as iceberg
 from committer.iceberg.values.types import NestedField
-from tests.integration.spark_session import spark_session
 from tests.support.iceberg.row_evaluator import row_evaluator
+from tests.support.integration.spark_session import spark_session
 from workers.changes.spark_conditions import ALL_ROWS, NO_ROWS, RowFilter, filter_of
 from workers.changes.tasks.row_kinds import FILE
 

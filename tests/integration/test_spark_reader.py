@@ -18,11 +18,11 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from committer.iceberg.inspection.metadata_tables import SNAPSHOT_KINDS, TABLE_KINDS
 from frazil.spark import configure
-from tests.integration.spark_session import spark_session
 from tests.support.builders.fixture_catalog import fixture_catalog
 from tests.support.builders.fixture_tables import NAMES
 from tests.support.builders.fixtures import expected
 from tests.support.builders.jars import iceberg_jars
+from tests.support.integration.spark_session import spark_session
 
 pytestmark = [
     pytest.mark.spark,

@@ -10,9 +10,9 @@ import pyspark
 import pytest
 
 from frazil.spark import configure
-from tests.integration.spark_session import spark_session
 from tests.support.builders.fixture_catalog import NAME, fixture_catalog
 from tests.support.builders.fixtures import expected
+from tests.support.integration.spark_session import spark_session
 
 pytestmark = [
     pytest.mark.spark,

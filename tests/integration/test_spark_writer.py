@@ -50,9 +50,9 @@ from committer.service.process.redis_server import start_redis_server
 from committer.storage.disk.local import LocalStorage
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from frazil.spark import configure, find_java_home, sink, upsert_stream
-from tests.integration.spark_session import end_jvm
 from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.cli.serving import serving
+from tests.support.integration.spark_session import end_jvm
 from workers.spark.releases import has_stream_writer
 from workers.spark.worker_process import begin_call
 

@@ -12,8 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.integration.spark_session import spark_session
 from tests.support.builders.jars import CLASS_ARCHIVE, JAVA_OPTIONS
+from tests.support.integration.spark_session import spark_session
 
 
 def main() -> None:
