@@ -13,7 +13,6 @@ import os
 import signal
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -53,16 +52,27 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort slow files first, by the timeouts of their tests and a second for each test, so that no
+    """Group the tests of a file, or of all files that share a Spark application, for one worker.
+
+    Sort slow groups first, by the timeouts of their tests and a second for each test, so that no
     worker starts one at the end.
     """
-    longest_s: dict[Path, float] = defaultdict(float)
-    count = Counter(item.path for item in items)
+    sharing = {item.path for item in items if "shared_application" in fixtures_of(item)}
+    groups = {item.path: "shared" if item.path in sharing else str(item.path) for item in items}
+    longest_s: dict[str, float] = defaultdict(float)
+    count = Counter(groups[item.path] for item in items)
     for item in items:
+        group = groups[item.path]
+        item.add_marker(pytest.mark.xdist_group(group))
         if marker := item.get_closest_marker("timeout"):
-            longest_s[item.path] = max(longest_s[item.path], float(marker.args[0]))
-    items.sort(key=lambda item: -longest_s[item.path] - count[item.path])
+            longest_s[group] = max(longest_s[group], float(marker.args[0]))
+    items.sort(key=lambda item: -longest_s[groups[item.path]] - count[groups[item.path]])
+
+
+def fixtures_of(item: pytest.Item) -> list[str]:
+    return item.fixturenames if isinstance(item, pytest.Function) else []
 
 
 def pytest_collection_finish() -> None:

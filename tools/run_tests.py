@@ -19,10 +19,10 @@ PYTHON = ROOT / ".venv/bin/python"
 PYTHON_SPARK40 = ROOT / ".venv-spark40/bin/python"
 PYTHON_SPARK43 = ROOT / ".venv-spark43/bin/python"
 PARALLEL = ("-q", "-n", "2", "--dist", "worksteal")
-# One line for each test, as it ends: these take their time. A file's tests share its servers. Files
-# keep their order, the longest first: by itself it would begin those of one long test last. Such a
-# test mostly waits for a server, a JVM or a lease, so there are more workers than cores.
-BY_FILE = ("-v", "-n", "3", "--dist", "loadfile", "--no-loadscope-reorder")
+# One line for each test, as it ends: these take their time. A group's tests share its servers.
+# Groups keep their order, the longest first: by itself it would begin those of one long test last.
+# Such a test mostly waits for a server, a JVM or a lease, so there are more workers than cores.
+BY_GROUP = ("-v", "-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder")
 SERIAL = ("-v",)
 PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".
@@ -49,7 +49,7 @@ PARTS = (
     Part(
         "real",
         PYTHON,
-        (*BY_FILE, "-m", "(server or spark or slow) and not (simulation or heavy or trino)"),
+        (*BY_GROUP, "-m", "(server or spark or slow) and not (simulation or heavy or trino)"),
     ),
     Part(
         "spark43",
@@ -63,13 +63,13 @@ ASKED_FOR = (
         "spark43-all",
         PYTHON_SPARK43,
         (
-            *BY_FILE,
+            *BY_GROUP,
             "tests/integration/test_spark_writer.py",
             "tests/integration/test_spark_reads.py",
             "tests/workers/source",
         ),
     ),
-    Part("heavy", PYTHON, (*BY_FILE, "-m", "heavy and not trino")),
+    Part("heavy", PYTHON, (*BY_GROUP, "-m", "heavy and not trino")),
     Part("spark40", PYTHON_SPARK40, (*SERIAL, "tests/integration/test_spark_writer.py")),
     Part("trino", PYTHON, (*SERIAL, "-m", "trino")),
 )

@@ -20,13 +20,12 @@ from tests.integration.changes_cases import (
     CHANGES,
     FEW,
     INSERTED,
-    MODES,
     OF_FORMATS,
     Case,
     all_cases,
     create_pair,
 )
-from tests.integration.changes_harness import ChangesHarness, changes_harness
+from tests.integration.changes_harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import Command, parse_change_options
@@ -49,12 +48,6 @@ pytestmark = [
 
 
 DeleteKinds = Counter[tuple[str, int]]
-
-
-@pytest.fixture(scope="module")
-def harness() -> Iterator[ChangesHarness]:
-    with changes_harness() as harness:
-        yield harness
 
 
 # --- As Iceberg's runtime ------------------------------------------------------------------------
@@ -193,7 +186,9 @@ def test_a_change_that_matches_nothing_makes_no_snapshot(
 # --- Merges --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
+)
 def test_a_row_that_two_rows_of_the_source_match_stops_a_merge(
     harness: ChangesHarness, mode: str
 ) -> None:
@@ -236,7 +231,10 @@ def test_all_columns_are_found_by_name_and_those_of_the_source_alone_are_left_ou
         merge_into("merges.all", source.drop("REGION"), on).when_matched_update_all().execute()
 
 
-@pytest.mark.parametrize("partitioned_by", ["", "region", "bucket(2, id)"])
+@pytest.mark.parametrize(
+    "partitioned_by",
+    [*(pytest.param(by, marks=pytest.mark.heavy) for by in ("", "region")), "bucket(2, id)"],
+)
 def test_few_rows_are_written_into_one_file_of_each_partition(
     harness: ChangesHarness, partitioned_by: str
 ) -> None:
@@ -384,7 +382,9 @@ def deleting(where: str) -> Prepare:
     return lambda run: prepare_rows(run, F.expr(where), None)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.heavy)]
+)
 def test_rows_that_others_add_meanwhile_are_a_conflict_told_in_one_line(
     harness: ChangesHarness, mode: str
 ) -> None:
@@ -406,7 +406,9 @@ def test_rows_that_others_add_meanwhile_are_a_conflict_told_in_one_line(
     assert harness.rows(name, "id") == [(2,)]
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
+)
 def test_rows_that_others_add_meanwhile_are_none_of_a_change_isolated_by_its_snapshot(
     harness: ChangesHarness, mode: str
 ) -> None:

@@ -17,7 +17,7 @@ from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.values.single_value import decode_value
 from committer.iceberg.values.types import IntegerType
 from frazil.spark import keep_in_shape, rewrite_data_files
-from tests.integration.changes_harness import ChangesHarness, changes_harness
+from tests.integration.changes_harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 from workers.compaction import rewrite_data_files as rewriting
 from workers.compaction.group_job import GroupJob
@@ -39,15 +39,9 @@ LINEAGE = "*, _row_id, _last_updated_sequence_number"
 COLUMNS = "id INT, region STRING, amount BIGINT, price DECIMAL(9,2), at TIMESTAMP"
 
 
-@pytest.fixture(scope="module")
-def harness() -> Iterator[ChangesHarness]:
-    with changes_harness() as harness:
-        yield harness
-
-
 def filled(harness: ChangesHarness, name: str, *, appends: int = 3, **about: Any) -> str:
     """Create a table with some small files in each of two regions, and deleted rows."""
-    table = f"db.{name}"
+    table = f"packs.{name}"
     harness.create(table, COLUMNS, **about)
     for at in range(appends):
         rows = ", ".join(
@@ -127,7 +121,7 @@ def numbers(rows: int, appends: int) -> Iterator[str]:
 
 
 def strewn(harness: ChangesHarness, name: str, **about: Any) -> str:
-    table = f"db.{name}"
+    table = f"packs.{name}"
     harness.create(table, "x INT, y INT, name STRING, z BIGINT", version=3, **about)
     for rows in numbers(ROWS, 4):
         harness.insert(table, rows)
@@ -288,7 +282,7 @@ def test_tables_are_kept_in_shape_a_partition_a_round(harness: ChangesHarness) -
     size = sum(file.file_size_in_bytes for file in live(harness, table)) // 2
     about: dict[str, Any] = {"small_file_threshold": 3, "budget_bytes": size + size // 4}
     for left in (4, 2):
-        keep_in_shape(harness.spark, ["db.is_not_there", table], rounds=1, **about)
+        keep_in_shape(harness.spark, ["packs.is_not_there", table], rounds=1, **about)
         assert len(live(harness, table)) == left
     assert harness.rows(table) == rows
 
@@ -307,7 +301,7 @@ def test_requests_of_a_few_groups_each_land_by_themselves(
 
 
 def test_nothing_to_do_is_no_commit(harness: ChangesHarness) -> None:
-    table = "db.nothing"
+    table = "packs.nothing"
     harness.create(table, COLUMNS)
     assert compacted(harness, table, options=ALL) == RewriteResult()
     harness.insert(table, "(1, 'e', 1, 1.25, NULL)")

@@ -4,7 +4,6 @@ own writer makes them."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.scan.plan_files import plan_files
 from frazil.spark import distribute
-from tests.integration.changes_harness import ChangesHarness, changes_harness
+from tests.integration.changes_harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 from workers.files.file_system import local_path
 
@@ -30,12 +29,6 @@ pytestmark = [
 COLUMNS = "id BIGINT, region STRING, at TIMESTAMP"
 SPEC = "days(at), bucket(3, id), truncate(1, region)"
 ROWS = 600
-
-
-@pytest.fixture(scope="module")
-def harness() -> Iterator[ChangesHarness]:
-    with changes_harness() as harness:
-        yield harness
 
 
 def rows(harness: ChangesHarness, tasks: int = 4) -> Any:
@@ -71,34 +64,34 @@ def test_rows_of_a_partition_are_one_file_as_icebergs_writer_makes_them(
 ) -> None:
     about: dict[str, Any] = {"write_distribution__mode": "hash"}
     for name in ("ours", "theirs", "plain"):
-        harness.create(f"db.{name}", COLUMNS, partitioned_by=SPEC, **about)
+        harness.create(f"dist.{name}", COLUMNS, partitioned_by=SPEC, **about)
     frame = rows(harness)
-    frame.writeTo(f"{CATALOG}.db.theirs").append()
+    frame.writeTo(f"{CATALOG}.dist.theirs").append()
     # The option is a check here: the mark of the rows has come to the writer.
-    write(harness, distribute(frame, "db.ours"), "db.ours", distribution_mode="hash")
-    write(harness, frame, "db.plain")
-    expected = files_of_partitions(harness, "db.theirs")
+    write(harness, distribute(frame, "dist.ours"), "dist.ours", distribution_mode="hash")
+    write(harness, frame, "dist.plain")
+    expected = files_of_partitions(harness, "dist.theirs")
     assert set(expected.values()) == {1} and len(expected) == 36
-    assert files_of_partitions(harness, "db.ours") == expected
-    assert files_of_partitions(harness, "db.plain").total() > 100
-    assert harness.rows("db.ours") == harness.rows("db.theirs") == harness.rows("db.plain")
-    with pytest.raises(Exception, match=r'distribute\(df, "db.table", mode="hash"\)'):
-        write(harness, frame, "db.plain", distribution_mode="hash")
+    assert files_of_partitions(harness, "dist.ours") == expected
+    assert files_of_partitions(harness, "dist.plain").total() > 100
+    assert harness.rows("dist.ours") == harness.rows("dist.theirs") == harness.rows("dist.plain")
+    with pytest.raises(Exception, match=r'distribute\(df, "dist.table", mode="hash"\)'):
+        write(harness, frame, "dist.plain", distribution_mode="hash")
 
 
 def test_ranges_of_a_sorted_table_do_not_overlap_and_files_are_in_order(
     harness: ChangesHarness,
 ) -> None:
-    harness.create("db.ranges", COLUMNS)
-    harness.sql(f"ALTER TABLE {CATALOG}.db.ranges WRITE ORDERED BY bucket(2, id), id DESC")
-    write(harness, distribute(rows(harness), "db.ranges", partitions=3), "db.ranges")
-    files = live(harness, "db.ranges")
+    harness.create("dist.ranges", COLUMNS)
+    harness.sql(f"ALTER TABLE {CATALOG}.dist.ranges WRITE ORDERED BY bucket(2, id), id DESC")
+    write(harness, distribute(rows(harness), "dist.ranges", partitions=3), "dist.ranges")
+    files = live(harness, "dist.ranges")
     assert len(files) == 3 and {file.sort_order_id for file in files} == {1}
     found = [pq.read_table(local_path(f.file_path)).column("id").to_pylist() for f in files]
     buckets = {
         row[0]: row[1]
         for row in harness.sql(
-            f"SELECT id, {CATALOG}.system.bucket(2, id) FROM {CATALOG}.db.ranges"
+            f"SELECT id, {CATALOG}.system.bucket(2, id) FROM {CATALOG}.dist.ranges"
         )
     }
     keys = [[(buckets[value], -value) for value in ids] for ids in found]
@@ -109,7 +102,7 @@ def test_ranges_of_a_sorted_table_do_not_overlap_and_files_are_in_order(
 
 @pytest.mark.parametrize("mode", ["hash", "range"])
 def test_a_stream_is_distributed_too(harness: ChangesHarness, tmp_path: Path, mode: str) -> None:
-    table = f"db.stream_{mode}"
+    table = f"dist.stream_{mode}"
     harness.create(table, COLUMNS, partitioned_by="bucket(4, id)")
     harness.sql(f"ALTER TABLE {CATALOG}.{table} WRITE ORDERED BY id")
     rows(harness).write.parquet(str(tmp_path / "source"))

@@ -6,7 +6,6 @@ Iceberg's own runtime reads the rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from frazil.spark import rewrite_data_files
-from tests.integration.changes_harness import ChangesHarness, changes_harness
+from tests.integration.changes_harness import ChangesHarness
 
 pytestmark = [
     pytest.mark.server,
@@ -28,12 +27,6 @@ pytestmark = [
 COLUMNS = "id INT, region STRING, at TIMESTAMP, tags ARRAY<STRING>"
 SCHEMA = "id int, region string, at timestamp, tags array<string>"
 FORMATS = ("avro", "orc")
-
-
-@pytest.fixture(scope="module")
-def harness() -> Iterator[ChangesHarness]:
-    with changes_harness() as harness:
-        yield harness
 
 
 def write(
@@ -72,7 +65,7 @@ def ids(harness: ChangesHarness, table: str) -> list[int]:
 def test_every_write_has_the_format_of_the_table(
     harness: ChangesHarness, tmp_path: Path, name: str
 ) -> None:
-    table = f"db.writes_{name}"
+    table = f"formats.writes_{name}"
     harness.create(table, COLUMNS, partitioned_by="region", write_format_default=name)
     write(harness, table, range(10))
     stream(harness, table, tmp_path, range(10, 20))
@@ -102,9 +95,9 @@ def stream(harness: ChangesHarness, table: str, folder: Path, numbers: range) ->
     writer.options(**waiting(harness)).trigger(availableNow=True).start(table).awaitTermination()
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", [pytest.param("avro", marks=pytest.mark.heavy), "orc"])
 def test_a_write_may_choose_its_format(harness: ChangesHarness, name: str) -> None:
-    table = f"db.chosen_{name}"
+    table = f"formats.chosen_{name}"
     harness.create(table, COLUMNS)
     write(harness, table, range(5))
     write(harness, table, range(5, 9), write_format=name)

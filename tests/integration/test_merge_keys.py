@@ -4,7 +4,7 @@ read and compare only files which may have them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from committer.iceberg.values.types import (
     UUIDType,
 )
 from frazil.spark import MergeBuilder, merge_into
-from tests.integration.changes_harness import ChangesHarness, changes_harness
+from tests.integration.changes_harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import parse_change_options
@@ -58,12 +58,6 @@ pytestmark = [
     # PySpark leaves the connection of a `collect` to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def harness() -> Iterator[ChangesHarness]:
-    with changes_harness() as harness:
-        yield harness
 
 
 ID = Reference("id")
@@ -202,7 +196,9 @@ class Away:
         self._path.write_bytes(self._content)
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    "mode", ["copy-on-write", pytest.param("merge-on-read", marks=pytest.mark.heavy)]
+)
 def test_a_merge_by_key_reads_only_files_that_may_have_the_keys(
     harness: ChangesHarness, mode: str
 ) -> None:
@@ -247,7 +243,9 @@ def merge_beside(
     run_change(parse_change_options(name, {}), "merges", beside)
 
 
-@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
+)
 def test_rows_that_others_add_are_a_conflict_only_among_the_keys(
     harness: ChangesHarness, mode: str
 ) -> None:

@@ -824,6 +824,7 @@ def test_what_a_task_has_reported_goes_when_another_one_fails_for_good(
     assert list(data.iterdir()), "no task has written anything"
 
 
+@pytest.mark.heavy
 def test_what_a_killed_worker_leaves_is_found_by_the_search_for_orphans(
     harness: Harness, tmp_path: Path
 ) -> None:
@@ -898,7 +899,9 @@ def test_a_write_creates_its_table_and_a_stream_creates_another(
     assert [len(harness.requests(table)) for table in (batch, streaming)] == [1, 2]
 
 
-@pytest.mark.parametrize("option", ["mergeSchema", "union-by-name"])
+@pytest.mark.parametrize(
+    "option", ["mergeSchema", pytest.param("union-by-name", marks=pytest.mark.heavy)]
+)
 def test_a_write_brings_the_columns_that_its_table_lacks(harness: Harness, option: str) -> None:
     table = harness.new_table()
     frame = harness.spark.sql("SELECT 1L AS id, named_struct('a', 'x') AS place")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -27,7 +27,7 @@ from frazil.spark import (
     rewrite_position_deletes,
     upsert_stream,
 )
-from tests.integration.changes_harness import ChangesHarness, changes_harness
+from tests.integration.changes_harness import ChangesHarness
 from tests.integration.sink_writes import rows_by_duckdb
 from workers.files.file_system import local_path
 
@@ -42,12 +42,6 @@ pytestmark = [
 
 KEYS = 40
 Rows = tuple[tuple[int, str], ...]
-
-
-@pytest.fixture(scope="module")
-def harness() -> Iterator[ChangesHarness]:
-    with changes_harness() as harness:
-        yield harness
 
 
 @dataclass(slots=True)
@@ -85,7 +79,7 @@ class Changes:
 def test_rows_are_a_dictionarys_whatever_upkeep_runs_beside_the_stream(
     harness: ChangesHarness, tmp_path: Path
 ) -> None:
-    check(harness, tmp_path, "db.short", 3, "bucket(2, id)", micro_batches=30)
+    check(harness, tmp_path, "shaped.short", 3, "bucket(2, id)", micro_batches=30)
 
 
 @pytest.mark.heavy
@@ -94,7 +88,7 @@ def test_rows_are_a_dictionarys_whatever_upkeep_runs_beside_the_stream(
 def test_a_long_stream_beside_upkeep(
     harness: ChangesHarness, tmp_path: Path, version: int, by: str
 ) -> None:
-    check(harness, tmp_path, f"db.long_{version}{by[:6]}", version, by, micro_batches=150)
+    check(harness, tmp_path, f"shaped.long_{version}{by[:6]}", version, by, micro_batches=150)
 
 
 def check(

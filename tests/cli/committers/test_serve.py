@@ -142,6 +142,7 @@ def test_a_signal_drains_and_is_exit_code_0(
     assert len(live_paths(tmp_path)) + len(frazil.outstanding()) >= 20
 
 
+@pytest.mark.timeout(180)
 def test_a_killed_committer_is_followed_by_one_that_loses_and_doubles_nothing(
     frazil: Frazil, tmp_path: Path
 ) -> None:
