@@ -88,9 +88,16 @@ LOOP_WORK = (
     Mutant(
         "merge_looks_at_a_long_list_on_the_loop",
         "committer/service/upkeep/merger.py",
-        "        if _selecting_bytes(state, branch) < OFF_LOOP_BYTES:\n",
+        "        if selecting_bytes(state, branch) < OFF_LOOP_BYTES:\n",
         "        if True:\n",
         (f"{_LOOP} -k upkeep",),
+    ),
+    Mutant(
+        "dangling_deletes_are_looked_for_in_a_long_list_each_round",
+        "committer/service/upkeep/dangling_remover.py",
+        "        if selecting_bytes(state, branch) >= OFF_LOOP_BYTES:\n",
+        "        if False:\n",
+        ("tests/service/upkeep/test_dangling_remover.py -k long_list",),
     ),
     Mutant(
         "expiry_looks_at_a_long_history_on_the_loop",

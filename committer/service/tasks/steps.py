@@ -14,6 +14,7 @@ from committer.group_commit import finish_all
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.plan.batch.request_check import ENTRY_BYTES
+from committer.plan.ledger.state import TableState
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import GroupAnswer, Swap, SwapAnswer, Unknown
 from committer.ports.storage import NewObject, Storage, create_or_equal
@@ -79,6 +80,11 @@ async def create_all(storage: Storage, objects: Sequence[NewObject]) -> None:
 def history_bytes(metadata: TableMetadata) -> int:
     """Return what writing or looking through a table's metadata counts as."""
     return LISTED_BYTES * (len(metadata.snapshots) + len(metadata.properties))
+
+
+def selecting_bytes(state: TableState, branch: str) -> int:
+    """Return what looking through the manifests of a branch counts as."""
+    return LISTED_BYTES * state.listed_count(branch)
 
 
 def weight_bytes(rows: Iterable[ManifestFile]) -> int:

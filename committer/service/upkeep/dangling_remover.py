@@ -10,6 +10,7 @@ from committer.iceberg.metadata.snapshot import MAIN
 from committer.plan.cleanup.dangling_deletes import DanglingDeletes, removes_dangling
 from committer.plan.ledger.state import TableState
 from committer.ports.world import World
+from committer.service.tasks.steps import OFF_LOOP_BYTES, selecting_bytes
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
 from committer.service.upkeep.rewriting_task import RewritingTask
@@ -33,11 +34,19 @@ class DanglingRemover(RewritingTask):
         self._look_at_s = 0.0
 
     def is_due(self, state: TableState, branch: str) -> bool:
-        """Return whether the last look is a while ago, and something has changed since."""
+        """Return whether the last look is a while ago, and something has changed since. A long list
+        is not looked through in each round.
+        """
         if branch != MAIN or not removes_dangling(state.metadata.properties):
             return False
-        is_time = self._world.monotonic_s() >= self._look_at_s
-        return is_time and self._dangling.is_due(state.head_rows(branch))
+        now_s = self._world.monotonic_s()
+        if now_s < self._look_at_s:
+            return False
+        if self._dangling.is_due(state.head_rows(branch)):
+            return True
+        if selecting_bytes(state, branch) >= OFF_LOOP_BYTES:
+            self._look_at_s = now_s + LOOK_INTERVAL_S
+        return False
 
     async def work(self, state: TableState, branch: str) -> None:
         """Look, and ask for the removal of what is found."""

@@ -41,10 +41,10 @@ from committer.plan.ledger.state import TableState
 from committer.ports.storage import NewObject
 from committer.ports.world import World
 from committer.service.tasks.steps import (
-    LISTED_BYTES,
     OFF_LOOP_BYTES,
     in_slices,
     off_loop_if_large,
+    selecting_bytes,
     weight_bytes,
 )
 from committer.service.telemetry.log import log
@@ -129,7 +129,7 @@ class Merger:
         commit. Of a long list that takes too long for the loop: now and then `work` looks."""
         if self._finished:
             return False
-        if _selecting_bytes(state, branch) < OFF_LOOP_BYTES:
+        if selecting_bytes(state, branch) < OFF_LOOP_BYTES:
             return bool(self._groups(state, branch))
         if self._world.monotonic_s() < self._look_at_s:
             return False
@@ -138,7 +138,7 @@ class Merger:
 
     async def work(self, state: TableState, branch: str) -> None:
         """Merge group after group. A failure keeps the groups that are finished."""
-        weight = _selecting_bytes(state, branch)
+        weight = selecting_bytes(state, branch)
         for group in await off_loop_if_large(weight, self._groups, state, branch):
             merged = await self._merge(group, state, branch)
             if merged is not None:
@@ -230,11 +230,6 @@ class Merger:
                 # Left alone from now on, so that the others can be merged.
                 self._unreadable.add(row.manifest_path)
                 raise
-
-
-def _selecting_bytes(state: TableState, branch: str) -> int:
-    """Return what selecting the manifests to merge counts as, for `off_loop_if_large`."""
-    return LISTED_BYTES * state.listed_count(branch)
 
 
 def _paths(plan: CommitPlan) -> set[str]:

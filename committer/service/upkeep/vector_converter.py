@@ -30,6 +30,7 @@ from committer.ports.storage import NewObject
 from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import InlineManifest
+from committer.service.tasks.steps import OFF_LOOP_BYTES, selecting_bytes
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics, UpkeepKind
 from committer.service.upkeep.own_requests import OwnRequests
@@ -56,14 +57,20 @@ class VectorConverter(RewritingTask):
         self._left_alone = ""
 
     def is_due(self, state: TableState, branch: str) -> bool:
-        """Return whether manifests of deletes have come that may list position deletes."""
+        """Return whether manifests of deletes have come that may list position deletes. A long list
+        is not looked through in each round.
+        """
         if branch != MAIN or not converts_positions(state.metadata):
             return False
-        is_time = self._world.monotonic_s() >= self._round_at_s
-        return is_time and any(
-            row.manifest_path not in self._converted
-            for row in live_manifests(state.head_rows(branch), ManifestContent.DELETES)
-        )
+        now_s = self._world.monotonic_s()
+        if now_s < self._round_at_s:
+            return False
+        rows = live_manifests(state.head_rows(branch), ManifestContent.DELETES)
+        if any(row.manifest_path not in self._converted for row in rows):
+            return True
+        if selecting_bytes(state, branch) >= OFF_LOOP_BYTES:
+            self._round_at_s = now_s + ROUND_INTERVAL_S
+        return False
 
     async def work(self, state: TableState, branch: str) -> None:
         """Convert a round of them."""

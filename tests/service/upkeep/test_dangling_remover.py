@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
-from tests.support.builders.request_builders import (
-    build_request,
-)
+from committer.iceberg.manifest.manifest_list import ManifestFile
+from committer.plan.cleanup.dangling_deletes import DanglingDeletes
+from tests.support.builders.request_builders import build_request
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.service.deleting import Deleting
 
@@ -60,6 +62,32 @@ async def test_a_commit_with_nothing_due_reads_nothing() -> None:
             await deleting.harness.publish(sealed)
             await deleting.harness.settle(LOOKS)
         assert dict(deleting.harness.storage.calls) == {"create": 3}
+
+
+@pytest.mark.parametrize(("long_bytes", "looks"), [(0, 1), (1 << 20, 5)], ids=["long", "short"])
+async def test_a_long_list_is_not_looked_through_in_each_round(
+    monkeypatch: pytest.MonkeyPatch, long_bytes: int, looks: int
+) -> None:
+    monkeypatch.setattr("committer.service.upkeep.dangling_remover.OFF_LOOP_BYTES", long_bytes)
+    deleting, answers = Deleting(), list[bool]()
+    is_due = DanglingDeletes.is_due
+
+    def look(deletes: DanglingDeletes, rows: Sequence[ManifestFile]) -> bool:
+        answers.append(is_due(deletes, rows))
+        return answers[-1]
+
+    await deleting.create()
+    async with deleting.harness.running():
+        await deleting.append("BB")
+        await deleting.delete_rows("BB")
+        await deleting.harness.settle(LOOKS)
+        await deleting.append("AA")
+        await deleting.harness.settle(LOOKS)
+        monkeypatch.setattr(DanglingDeletes, "is_due", look)
+        for _ in range(5):
+            await deleting.append("AA")
+            await deleting.harness.settle(1.0)
+    assert answers == [False] * looks
 
 
 @pytest.mark.parametrize(
