@@ -8,6 +8,7 @@ of another release, starts as ever.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -22,14 +23,19 @@ def main() -> None:
     CLASS_ARCHIVE.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CLASS_ARCHIVE.parent) as folder:
         made = Path(folder) / CLASS_ARCHIVE.name
-        _run_spark(Path(folder), f"{JAVA_OPTIONS} -XX:ArchiveClassesAtExit={made}")
+        # What Spark says on its way is shown only if it fails.
+        command = [sys.executable, "-m", "tests.support.builders.class_archive", folder]
+        run = subprocess.run(command, capture_output=True, text=True)
+        if run.returncode or not made.is_file():
+            raise SystemExit(f"{run.stdout}{run.stderr}\nSpark has made no archive of its classes")
         made.replace(CLASS_ARCHIVE)
 
 
-def _run_spark(folder: Path, java_options: str) -> None:
+def run_spark(folder: Path) -> None:
     """Run what loads most classes: a table written, joined, sorted and read, and Python's rows."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    confs = {"spark.driver.extraJavaOptions": java_options}
+    archive = f"-XX:ArchiveClassesAtExit={folder / CLASS_ARCHIVE.name}"
+    confs = {"spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {archive}"}
     files = str(folder / "rows")
     with spark_session(folder, confs, lambda _: None) as spark:
         rows = spark.createDataFrame(
@@ -46,4 +52,4 @@ def _run_spark(folder: Path, java_options: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_spark(Path(sys.argv[1])) if sys.argv[1:] else main()
