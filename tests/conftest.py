@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support.servers.azurite import Azurite, running_azurite
 from tests.support.servers.dynamodb_server import CREDENTIALS, DynamoDbServer, running_server
@@ -46,33 +47,41 @@ settings.register_profile("chance", _UNTIMED)
 settings.register_profile("same", _UNTIMED, derandomize=True)
 settings.load_profile("chance" if os.environ.get("FRAZIL_TEST_CHANCE") else "same")
 gc.disable()
+# Their tests share one Spark application.
+SHARED = "tests/integration/changes/"
 # A shell starts a command in the background with SIGINT ignored, and every process of a test would
 # inherit that: Ctrl-C is tested, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests of a file, or of all files that share a Spark application, for one worker.
+class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]  # has no type information
+    """Gives one worker the tests of a file, or of all files that share a Spark application."""
 
-    Sort slow groups first, by the timeouts of their tests and a second for each test, so that no
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupScheduling | None:
+    return GroupScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def group_of(file: str) -> str:
+    return SHARED if file.startswith(SHARED) else file
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Sort slow groups first, by the timeouts of their tests and a second for each test, so that no
     worker starts one at the end.
     """
-    sharing = {item.path for item in items if "shared_application" in fixtures_of(item)}
-    groups = {item.path: "shared" if item.path in sharing else str(item.path) for item in items}
+    groups = {item: group_of(item.nodeid.partition("::")[0]) for item in items}
     longest_s: dict[str, float] = defaultdict(float)
-    count = Counter(groups[item.path] for item in items)
-    for item in items:
-        group = groups[item.path]
-        item.add_marker(pytest.mark.xdist_group(group))
+    count = Counter(groups.values())
+    for item, group in groups.items():
         if marker := item.get_closest_marker("timeout"):
             longest_s[group] = max(longest_s[group], float(marker.args[0]))
-    items.sort(key=lambda item: -longest_s[groups[item.path]] - count[groups[item.path]])
-
-
-def fixtures_of(item: pytest.Item) -> list[str]:
-    return item.fixturenames if isinstance(item, pytest.Function) else []
+    items.sort(key=lambda item: -longest_s[groups[item]] - count[groups[item]])
 
 
 def pytest_collection_finish() -> None:

@@ -22,7 +22,7 @@ PARALLEL = ("-q", "-n", "2", "--dist", "worksteal")
 # One line for each test, as it ends: these take their time. A group's tests share its servers.
 # Groups keep their order, the longest first: by itself it would begin those of one long test last.
 # Such a test mostly waits for a server, a JVM or a lease, so there are more workers than cores.
-BY_GROUP = ("-v", "-n", "4", "--dist", "loadgroup", "--no-loadscope-reorder")
+BY_GROUP = ("-v", "-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 SERIAL = ("-v",)
 PLAIN = ("--no-header", "--color=no", "--durations=5", "--durations-min=5")
 # pytest's closing line: "3 failed, 12 passed, 1 skipped in 4.20s".

@@ -173,7 +173,7 @@ PUBLISH_FROM_SPARK = Walk(
             after=_ONE_BATCH,
             shown="none",
         ),
-        LeftOut(block=2, reason="tests/integration/test_distribute.py writes so"),
+        LeftOut(block=2, reason="tests/integration/changes/test_distribute.py writes so"),
         LeftOut(block=3, reason="DynamoDB and S3: tests/integration/test_aws_profile.py"),
         LeftOut(block=4, reason="DynamoDB and S3: tests/integration/test_aws_profile.py"),
         Run(
@@ -635,7 +635,7 @@ COMPACT_FROM_SPARK = Walk(
         Run(block=2, before=_SPARK, shown="none"),
         _rows("db.events"),
         Run(block=3, before=_SPARK, shown="stdout"),
-        LeftOut(block=4, reason="no end: tests/integration/test_compaction.py sets one"),
+        LeftOut(block=4, reason="no end: tests/integration/changes/test_compaction.py sets one"),
         LeftOut(block=5, reason="no end: the same job as a program of its own"),
         Interrupt(),
     ],

@@ -14,9 +14,9 @@ from pyiceberg.catalog.sql import SqlCatalog as ForeignCatalog
 from pyiceberg.table import StaticTable
 
 from committer.errors import PublishError
-from tests.integration.sink_writes import Row, SinkWriter, run_of
 from tests.support.integration.readers import duckdb_with_iceberg, local
 from tests.support.integration.real_harness import RealHarness, real_harness
+from tests.support.integration.sink_writes import Row, SinkWriter, run_of
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(120)]
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.sink_writes import rows_by_duckdb
 from tests.integration.streaming_application import Driver, Stream, spark_driver
 from tests.support.integration.processes import signal_session
 from tests.support.integration.readers import Contents, live_files, seen_by_all
 from tests.support.integration.real_harness import RealHarness, real_harness, until
+from tests.support.integration.sink_writes import rows_by_duckdb
 
 pytestmark = [
     pytest.mark.server,

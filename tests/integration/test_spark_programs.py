@@ -28,10 +28,10 @@ from committer.iceberg.values.types import DateType, IntegerType, LongType, Stri
 from tests.integration.program_application import TABLE, Place, different_rows, expected_rows
 from tests.integration.program_journal import Attempt
 from tests.integration.program_model import Kind, Layout, Program, Row
-from tests.integration.sink_writes import create_table, rows_by_duckdb
 from tests.support.integration.java_engine import java_engine
 from tests.support.integration.processes import kill_session, session_members
 from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness, until
+from tests.support.integration.sink_writes import create_table, rows_by_duckdb
 from tests.support.integration.spark_program import spark_program
 from tests.support.workers.tables import optional, required, schema
 from tests.support.workers.write_target import spec_of

@@ -19,7 +19,9 @@ from pyiceberg.transforms import BucketTransform
 
 from committer.errors import PublishError
 from committer.iceberg.values.types import LongType, StringType
-from tests.integration.sink_writes import (
+from tests.support.integration.java_engine import JavaEngine, java_engine
+from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness, until
+from tests.support.integration.sink_writes import (
     Options,
     Row,
     SinkWriter,
@@ -27,8 +29,6 @@ from tests.integration.sink_writes import (
     rows_by_duckdb,
     run_of,
 )
-from tests.support.integration.java_engine import JavaEngine, java_engine
-from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness, until
 from tests.support.workers.tables import optional, required, schema
 from tests.support.workers.write_target import spec_of
 

@@ -9,9 +9,9 @@ _CLAUSES = ("tests/workers/changes/test_merge_clauses.py",)
 _POSITIONS = ("tests/workers/changes/test_matched_positions.py",)
 _DELETES = ("tests/workers/files/deletes/test_position_delete_writer.py",)
 _CONDITIONS = ("tests/integration/test_change_conditions.py",)
-_ROWS = "tests/integration/test_changes.py -k "
-_UPSERTS = "tests/integration/test_position_upserts.py -k "
-_KEYS = "tests/integration/test_merge_keys.py -k "
+_ROWS = "tests/integration/changes/test_changes.py -k "
+_UPSERTS = "tests/integration/changes/test_position_upserts.py -k "
+_KEYS = "tests/integration/changes/test_merge_keys.py -k "
 
 CHANGES = (
     # --- The table's word ---

@@ -13,7 +13,7 @@ import pytest
 
 from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from frazil.spark import rewrite_data_files
-from tests.integration.changes_harness import ChangesHarness
+from tests.integration.changes.harness import ChangesHarness
 
 pytestmark = [
     pytest.mark.server,

@@ -21,9 +21,9 @@ from frazil.spark import (
     rewrite_data_files,
     rewrite_position_deletes,
 )
-from tests.integration.changes_harness import ChangesHarness
-from tests.integration.sink_writes import SinkWriter, create_table, rows_by_duckdb, run_of
+from tests.integration.changes.harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
+from tests.support.integration.sink_writes import SinkWriter, create_table, rows_by_duckdb, run_of
 from tests.support.workers.tables import optional, required, schema
 from tests.support.workers.write_target import spec_of
 from workers.compaction.deletes.delete_job import DeletesJob

@@ -18,7 +18,7 @@ import pytest
 
 from committer.errors import PublishError
 from frazil.spark import merge_into, sink, upsert_stream
-from tests.integration.changes_harness import ChangesHarness
+from tests.integration.changes.harness import ChangesHarness
 from tests.support.integration.readers import duckdb_with_iceberg, local
 from workers.changes.change_run import ChangeRun
 from workers.changes.publish_change import PreparedChange

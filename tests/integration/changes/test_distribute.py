@@ -13,7 +13,7 @@ import pytest
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.scan.plan_files import plan_files
 from frazil.spark import distribute
-from tests.integration.changes_harness import ChangesHarness
+from tests.integration.changes.harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 from workers.files.file_system import local_path
 
@@ -75,7 +75,7 @@ def test_rows_of_a_partition_are_one_file_as_icebergs_writer_makes_them(
     assert files_of_partitions(harness, "dist.ours") == expected
     assert files_of_partitions(harness, "dist.plain").total() > 100
     assert harness.rows("dist.ours") == harness.rows("dist.theirs") == harness.rows("dist.plain")
-    with pytest.raises(Exception, match=r'distribute\(df, "dist.table", mode="hash"\)'):
+    with pytest.raises(Exception, match=r'distribute\(df, "db.table", mode="hash"\)'):
         write(harness, frame, "dist.plain", distribution_mode="hash")
 
 

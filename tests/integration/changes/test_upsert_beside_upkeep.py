@@ -27,8 +27,8 @@ from frazil.spark import (
     rewrite_position_deletes,
     upsert_stream,
 )
-from tests.integration.changes_harness import ChangesHarness
-from tests.integration.sink_writes import rows_by_duckdb
+from tests.integration.changes.harness import ChangesHarness
+from tests.support.integration.sink_writes import rows_by_duckdb
 from workers.files.file_system import local_path
 
 pytestmark = [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from frazil.spark import delete_from, merge_into, update
-from tests.integration.changes_harness import ChangesHarness
+from tests.integration.changes.harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 
 COLUMNS = "id INT, region STRING, amount BIGINT, price DECIMAL(9,2), at DATE, place STRUCT<x: INT>"

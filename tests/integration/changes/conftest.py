@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from tests.integration.changes_harness import ChangesHarness
+    from tests.integration.changes.harness import ChangesHarness
 
 _running = ExitStack()
 _applications: list[ChangesHarness] = []
@@ -19,7 +19,7 @@ _applications: list[ChangesHarness] = []
 @pytest.fixture
 def shared_application() -> ChangesHarness:
     # Only here, as it needs PySpark.
-    from tests.integration.changes_harness import changes_harness
+    from tests.integration.changes.harness import changes_harness
 
     if not _applications:
         _applications.append(_running.enter_context(changes_harness()))

@@ -38,7 +38,7 @@ from committer.iceberg.values.types import (
     UUIDType,
 )
 from frazil.spark import MergeBuilder, merge_into
-from tests.integration.changes_harness import ChangesHarness
+from tests.integration.changes.harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import parse_change_options

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from committer.errors import PublishError, SettingsError
 from frazil.spark import Changed, MergeBuilder, delete_from, merge_into, update
-from tests.integration.changes_cases import (
+from tests.integration.changes.cases import (
     CHANGES,
     FEW,
     INSERTED,
@@ -25,7 +25,7 @@ from tests.integration.changes_cases import (
     all_cases,
     create_pair,
 )
-from tests.integration.changes_harness import ChangesHarness
+from tests.integration.changes.harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 from workers.branches.attempt_identity import AttemptIdentity
 from workers.changes.change_options import Command, parse_change_options

@@ -17,7 +17,7 @@ from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.values.single_value import decode_value
 from committer.iceberg.values.types import IntegerType
 from frazil.spark import keep_in_shape, rewrite_data_files
-from tests.integration.changes_harness import ChangesHarness
+from tests.integration.changes.harness import ChangesHarness
 from tests.support.integration.real_harness import CATALOG
 from workers.compaction import rewrite_data_files as rewriting
 from workers.compaction.group_job import GroupJob
