@@ -47,7 +47,7 @@ settings.register_profile("chance", _UNTIMED)
 settings.register_profile("same", _UNTIMED, derandomize=True)
 settings.load_profile("chance" if os.environ.get("FRAZIL_TEST_CHANCE") else "same")
 gc.disable()
-# Their tests share one Spark application.
+# Its tests share Spark applications: one for upserts and deletes, one for the others.
 SHARED = "tests/integration/changes/"
 # A shell starts a command in the background with SIGINT ignored, and every process of a test would
 # inherit that: Ctrl-C is tested, too.
@@ -68,7 +68,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupSche
 
 
 def group_of(file: str) -> str:
-    return SHARED if file.startswith(SHARED) else file
+    if not file.startswith(SHARED):
+        return file
+    return f"{SHARED}{'upsert' in file or 'delete' in file}"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

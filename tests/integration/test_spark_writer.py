@@ -256,8 +256,11 @@ def write_input(folder: Path, *batches: Sequence[int]) -> Path:
     for number, ids in enumerate(batches):
         path = folder / f"{number:03d}.json"
         lines = [json.dumps({"id": each, "carrier": f"C{each % 5}"}) for each in ids]
-        path.write_text("\n".join(lines) + "\n")
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+        # A running query that lists the file before its rows are there never looks at it again.
+        unseen = folder / f".{path.name}"
+        unseen.write_text("\n".join(lines) + "\n")
+        os.utime(unseen, (1_700_000_000 + number, 1_700_000_000 + number))
+        unseen.replace(path)
     return folder
 
 
