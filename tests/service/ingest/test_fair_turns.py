@@ -206,6 +206,17 @@ async def test_a_long_queue_does_not_fill_the_memory(monkeypatch: pytest.MonkeyP
         assert await harness.outstanding() == []
 
 
+async def test_a_listed_long_queue_does_not_fill_the_memory() -> None:
+    harness = build_harness(with_queue=False)
+    await flood(harness, await harness.create_table())
+    ready: list[int] = []
+    async with harness.running():
+        while await harness.outstanding():
+            await harness.settle(0.05)
+            ready += [len(table.waiting) for table in harness.tables.all]
+    assert 0 < max(ready) <= committer_pool.PRODUCER_READY_MAX
+
+
 @pytest.mark.thorough
 async def test_a_producer_of_heavy_requests_has_as_much_memory_as_it_leaves_free(
     monkeypatch: pytest.MonkeyPatch,
