@@ -5,6 +5,7 @@ long as most of a file's tests together.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ _applications: list[ChangesHarness] = []
 
 
 @pytest.fixture
-def shared_application() -> ChangesHarness:
+def harness() -> ChangesHarness:
     # Only here, as it needs PySpark.
     from tests.integration.changes.harness import changes_harness
 
@@ -26,17 +27,9 @@ def shared_application() -> ChangesHarness:
     return _applications[0]
 
 
-@pytest.fixture
-def harness(shared_application: ChangesHarness) -> ChangesHarness:
-    return shared_application
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
-    """End the application behind the last of its tests: it has set variables of the process."""
-    if (
-        not isinstance(nextitem, pytest.Function)
-        or "shared_application" not in nextitem.fixturenames
-    ):
+    """Stop the application after the last test of this folder: it sets environment variables."""
+    if nextitem is None or nextitem.path.parent != Path(__file__).parent:
         _applications.clear()
         _running.close()

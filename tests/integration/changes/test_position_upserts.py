@@ -247,7 +247,7 @@ def test_streams_of_disjoint_keys_all_land_at_once(harness: ChangesHarness) -> N
 
     def stream(number: int) -> None:
         try:
-            for epoch in range(2):
+            for epoch in range(3):
                 rows = [new(key, f"{epoch}") for key in range(number, 12, 3)]
                 upsert(harness, name, rows, f"stream-{number}", epoch)
         except BaseException as error:  # noqa: BLE001  # shown below
@@ -260,7 +260,7 @@ def test_streams_of_disjoint_keys_all_land_at_once(harness: ChangesHarness) -> N
         thread.join()
     assert errors == []
     assert harness.rows(name, "id, text") == sorted(
-        ((key, "1") for key in range(12)), key=lambda row: str(row[0])
+        ((key, "2") for key in range(12)), key=lambda row: str(row[0])
     )
 
 

@@ -1,4 +1,4 @@
-"""What a committer says to another one, and that a queue that takes nothing is no fault of its."""
+"""The forwarder keeps a request here if the queue is away or denies its doorbell."""
 
 from __future__ import annotations
 
