@@ -183,7 +183,7 @@ GROUPS = (
         "committer/service/transactions/transaction_committer.py",
         "            or not (parts[member].is_failing or parts[member].requests(self._identity))\n",
         "            or not parts[member].joined(self._identity)\n",
-        (f"{_ABSENT} -k an_outage_is_no_wait",),
+        (f"{_ABSENT} -k slow_round",),
     ),
     Mutant(
         "turn_is_kept_while_a_slow_table_is_waited_for",
@@ -216,12 +216,12 @@ GROUPS = (
         (f"{_TURN} -k canceled",),
     ),
     Mutant(
-        "batch_of_an_attempt_that_has_not_landed_is_sent_again",
+        "batch_of_an_attempt_that_has_not_landed_is_kept",
         "committer/service/table/transaction_part.py",
-        "            # Its files may be deleted before the next attempt, which is a new batch.\n"
-        "            self.batch_committer.batches.drop()\n",
+        "        # Else the table's rounds take it for theirs, and hurry to send it again.\n"
+        "        self.batch_committer.batches.drop()\n",
         "",
-        (f"{_SERVICE} -k whatever_becomes",),
+        (f"{_SERVICE} -k leaves_no_batch",),
     ),
     Mutant(
         "conflict_of_a_stale_state_is_believed",
@@ -270,7 +270,7 @@ GROUPS = (
         "committer/service/table/table_rounds.py",
         "        self.part.leave_all()\n        ready,",
         "        ready,",
-        (f"{_ABSENT} -k dropped_table",),
+        (f"{_ABSENT} -k ends_with_its_dropped",),
     ),
     Mutant(
         "transaction_lands_with_a_request_that_has_left_the_inbox",

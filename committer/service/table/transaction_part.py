@@ -196,7 +196,6 @@ class TransactionPart:
         if is_planned:
             return None
         # The table's own round loads the table, or ends the request.
-        self.batch_committer.batches.drop()
         self.leave(transaction)
         return Setback(f"the request for `{self.identifier}` is looked at again")
 
@@ -240,18 +239,15 @@ class TransactionPart:
             raise InvariantError(f"no part of a transaction is planned for `{self.identifier}`")
         return self._planned
 
-    def call_off(self) -> None:
-        if self._planned is not None:
-            self._planned = None
-            self.batch_committer.batches.drop()
+    def end_attempt(self) -> None:
+        self._planned = None
+        # Else the table's rounds take it for theirs, and hurry to send it again.
+        self.batch_committer.batches.drop()
 
     def answered(self, answer: SwapAnswer, *, has_moved: bool) -> None:
         inflight, plan = self._in_hand
-        self._planned = None
-        keys = inflight.keys
         if isinstance(answer, Conflict) and not has_moved:
             self.batch_committer.sender.answered(answer, inflight, plan)
-            self.batch_committer.batches.drop()
             return
         self.batch_committer.answered(inflight, plan, answer)
         if isinstance(answer, Committed):
@@ -260,14 +256,10 @@ class TransactionPart:
         elif isinstance(answer, Conflict) and not self.room.owns(self.table_uuid):
             self._conflicts += 1
         if not isinstance(answer, Committed):
-            # Its files may be deleted before the next attempt, which is a new batch.
-            self.batch_committer.batches.drop()
-            self._return_to_queue(keys)
+            self._return_to_queue(inflight.keys)
 
     def _failed(self, transaction: TransactionIdentity | None, error: Exception) -> Setback:
         """Report a fault of this table; the transaction waits for it without a turn."""
-        self._planned = None
-        self.batch_committer.batches.drop()
         self.batch_committer.cached_table.forget()
         if isinstance(error, TransientError):
             self._condition.failed("unavailable", error)

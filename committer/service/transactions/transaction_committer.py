@@ -72,7 +72,7 @@ class Setback:
 class TablePart(Protocol):
     """The part of one table in all transactions of a process.
 
-    `plan`, `write`, `call_off` and `answered` are called with the table's turn in hand, for one
+    `plan`, `write`, `answered` and `end_attempt` are called with the table's turn in hand, for one
     transaction after the other. A part that cannot go on returns why, and its request is back in
     the table's own queue; a fault of the table is reported there.
     """
@@ -117,11 +117,11 @@ class TablePart(Protocol):
     async def write(self) -> Setback | None:
         """Write the files of the planned part. Return why that failed."""
 
-    def call_off(self) -> None:
-        """Drop the planned part, if there is one: its swap was not sent, or surely not applied."""
-
     def answered(self, answer: SwapAnswer, *, has_moved: bool) -> None:
         """Act on the answer to the swap. `has_moved`: whether the table's state may be stale."""
+
+    def end_attempt(self) -> None:
+        """Drop the part, unless it has landed: the next attempt plans anew."""
 
 
 @dataclass(eq=False)
@@ -432,7 +432,7 @@ class TransactionCommitter:
             )
         finally:
             for part in parts:
-                part.call_off()
+                part.end_attempt()
 
     async def _attempt(self, parts: Sequence[TablePart]) -> Setback | None:
         attempt = self.pending.attempts

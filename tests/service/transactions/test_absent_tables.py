@@ -13,6 +13,7 @@ from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
 from committer.ports.pointer_swap import GroupAnswer, LoadedTable, Swap
 from committer.ports.queue import shard_of
+from committer.reason import Reason
 from committer.request.table_identifier import TableIdentifier
 from tests.support.builders.request_builders import build_request, ordered
 from tests.support.builders.transactions import build_group
@@ -123,6 +124,25 @@ async def test_an_outage_is_no_wait_for_a_request_that_is_missing(outage_s: floa
     assert await counts(harness) == [5, 5, 5]
 
 
+async def test_a_request_that_waits_for_a_slow_round_of_its_table_is_not_missing() -> None:
+    """Nothing fails: the request has come, and no round has looked at it."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    async with harness.running():
+        await publish(harness, [build_request(table, producer="query-9") for table in tables])
+        await harness.settle(5.0)
+        harness.catalog.swap_s["db.ships"] = 900.0
+        await harness.publish(build_request(tables[1], producer="query-9", epoch=1))
+        await harness.settle(1.0)
+        harness.catalog.swap_s.clear()
+        await publish(harness, build_group(tables))
+        await harness.settle(800.0)
+        assert await counts(harness) == [1, 1, 1]
+        await harness.settle(120.0)
+    assert await harness.quarantined() == []
+    assert await counts(harness) == [2, 3, 2]
+
+
 async def test_a_complete_transaction_may_wait_for_its_turn_for_long() -> None:
     """Then a table fails for a while: only from now on its request is missing."""
     harness = ServiceHarness()
@@ -177,6 +197,22 @@ async def test_the_transactions_of_a_dropped_table_hold_up_no_other_request() ->
             await harness.settle(10.0)
             assert await counts(harness, "db.flights") == [landed + epoch]
         assert await harness.outstanding() == []
+
+
+async def test_a_request_that_waits_for_its_transaction_ends_with_its_dropped_table() -> None:
+    """Its transaction is incomplete: no attempt asks for the table."""
+    harness = ServiceHarness()
+    tables = await create(harness)
+    _, ships, _ = build_group(tables)
+    async with harness.running():
+        await harness.publish(build_request(tables[1], producer="query-9"))
+        await harness.publish(ships)
+        await harness.settle(5.0)
+        await harness.catalog.inner.drop_table(tables[1].identifier)
+        await harness.publish(build_request(tables[1], producer="query-9", epoch=1))
+        await harness.settle(30.0)
+        assert await harness.outstanding() == []
+    assert {record.reason for record in await harness.quarantined()} == {Reason.TABLE_UNKNOWN.value}
 
 
 @pytest.mark.parametrize("fault", [AccessError, CatalogUnavailableError, None])

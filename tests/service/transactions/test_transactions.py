@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Literal
 from uuid import UUID
 
 import pytest
 
+from committer.ports.pointer_swap import GroupAnswer, Swap
 from committer.reason import Reason
 from committer.request.needs import Needs
 from committer.request.receipt_model import ReceiptState
@@ -344,6 +346,26 @@ async def test_an_attempt_that_lands_late_shuts_the_next_one_out() -> None:
         await harness.settle(120.0)
     assert await counts(harness) == [1, 1, 1]
     assert await harness.outstanding() == []
+
+
+@pytest.mark.parametrize("moved", [0, 1])
+async def test_an_attempt_that_has_not_landed_leaves_no_batch_behind(moved: int) -> None:
+    """The rounds of a table would send it again at once; they wait for their turn as ever."""
+    harness = ServiceHarness()
+    tables = await create(harness, "db.flights", "db.ships")
+    inner = harness.catalog.swap_together
+
+    async def swap_together(swaps: Sequence[Swap]) -> GroupAnswer:
+        await foreign_commit(harness, tables[moved])
+        return await inner(swaps)
+
+    harness.catalog.swap_together = swap_together  # type: ignore[method-assign]  # comes first
+    async with harness.running():
+        await publish(harness, build_group(tables))
+        for _ in range(20):
+            await harness.settle(0.05)
+            assert not any(table.rounds.batches.are_urgent for table in harness.tables.all)
+        assert harness.catalog.calls["swap_together"] > 2
 
 
 async def test_a_rejected_transaction_is_quarantined_on_every_table() -> None:
