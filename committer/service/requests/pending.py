@@ -85,8 +85,7 @@ class Pending:
     operator have decided about it, since it came from a listing, from a doorbell that rang before,
     or has waited for a frozen table: it lands only while its inbox object is there. `present_in` is
     the state generation after whose load the inbox object was seen to exist. `is_authentic`: its
-    signature was checked, or need not be. `known_since`: the generation of the first load of the
-    table that began after it came: the state has what its client had read. `suspicion` is why an
+    signature was checked, or need not be. `suspicion` is why an
     attempt with this request alone failed: a verdict once fresh metadata agrees; `conflict` the
     code, if it is one, and `conflict_moves` how many commits to the table were known when it
     was found. `named_bytes`: of the manifests that were read for it. `held_bytes`: the memory that
@@ -103,7 +102,6 @@ class Pending:
     check: Check | None = None
     present_in: int | None = None
     is_authentic: bool = False
-    known_since: int | None = None
     suspicion: Refusal | None = None
     conflict: str | None = None
     conflict_moves: int | None = None
@@ -281,12 +279,6 @@ class Waiting(Collection[str]):
     def authenticated(self, pending: Pending) -> None:
         """Note that the signature was checked, or need not be."""
         pending.is_authentic = True
-
-    def loaded(self, pending: Iterable[Pending], generation: int) -> None:
-        """Note that a load of the table began after these requests had come."""
-        for request in pending:
-            if request.known_since is None:
-                request.known_since = generation
 
     def share_all(self) -> None:
         """Mark all as shared: another committer may have ended any of them in the meantime, and the

@@ -7,7 +7,7 @@ whichever lands, the other cannot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -119,30 +119,22 @@ class BatchCommitter:
         # In a row: a catalog that is at fault for all batches is asked ever less often.
         self._set_apart = 0
 
-    async def attempt(
-        self, inflight: InflightBatch, state: TableState, *, known_before: Set[str]
-    ) -> int:
+    async def attempt(self, inflight: InflightBatch, state: TableState) -> int:
         """Try to land it on this state. Return how many attempts to back off for; 0: for none.
-        `known_before`: as of `plan`. Errors: those of the ports, where nothing was swapped.
+        Errors: those of the ports, where nothing was swapped.
         """
         inflight.attempts += 1
         if inflight.attempts == 1:
             inflight.started_ms = self.pacer.started()
-        plan = await self.plan(inflight, state, known_before=known_before)
+        plan = await self.plan(inflight, state)
         if plan is None:
             return 0
         await self.sender.write(inflight, plan)
         return self.answered(inflight, plan, await send_swap(self.sender.catalog, plan.swap))
 
-    async def plan(
-        self, inflight: InflightBatch, state: TableState, *, known_before: Set[str]
-    ) -> CommitPlan | None:
+    async def plan(self, inflight: InflightBatch, state: TableState) -> CommitPlan | None:
         """Plan an attempt; None: a request is in conflict, or planning failed, and the batch is
         dropped. Errors: as `CommitPlanner.plan`.
-
-        `known_before`: the keys of the requests that waited before the load of the state began. The
-        state may lack what the client of any other request has read. A conflict of such a request
-        proves nothing: the table is loaded, and planned again.
         """
         try:
             plan = await self.planner.plan(
@@ -153,9 +145,6 @@ class BatchCommitter:
             return None
         if not isinstance(plan, InConflict):
             return plan
-        if not plan.landed.keys() <= known_before:
-            plan = InConflict({key: plan.landed[key] for key in plan.landed.keys() & known_before})
-            self.cached_table.forget()
         self.batches.in_conflict(plan, self.cached_table.moves)
         return None
 

@@ -211,8 +211,7 @@ class TransactionPart:
         if inflight is None:
             return False
         inflight.attempts, inflight.started_ms = attempt, batches.world.now_ms()
-        known_before = frozenset(() if pending.known_since is None else (pending.key,))
-        plan = await self.batch_committer.plan(inflight, state, known_before=known_before)
+        plan = await self.batch_committer.plan(inflight, state)
         if plan is None:
             return False
         self._planned = inflight, plan
