@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def try_mutant(mutant: Mutant, unbroken: Path) -> Outcome:
             alarm = (
                 _seeds(int(seeds[1] or 1), broken, unbroken)
                 if seeds
-                else _tests(killer.split(), broken, unbroken, skipped)
+                else _tests(shlex.split(killer), broken, unbroken, skipped)
             )
             if alarm is not None:
                 said = f"{alarm.name}: {alarm.said}"
