@@ -131,6 +131,7 @@ async def test_an_object_that_is_stored_with_too_many_bytes_is_not_read(
         (AVRO, manifest_list(600), LIST),
         (AVRO, manifest(300), MANIFEST),
     ],
+    ids=["gzip", "gzip by its name", "list", "manifest"],
 )
 async def test_an_object_that_inflates_to_too_many_bytes_is_not_decoded(
     location: str, content: bytes, limit: ReadLimit
@@ -171,6 +172,7 @@ async def test_blocks_of_every_codec_are_measured(codec: str) -> None:
         (AVRO, manifest_list(80)[:-40]),
         (AVRO, b"Obj\x01 and nothing more"),
     ],
+    ids=["plain", "gzip", "gzip cut off", "list", "manifest", "deletes", "list cut off", "magic"],
 )
 async def test_anything_else_is_left_to_its_reader(location: str, content: bytes) -> None:
     assert await read(location, content) == content
