@@ -11,6 +11,8 @@ from committer.request.receipt_model import Receipt
 
 SHARDS = 64
 ALL_SHARDS: tuple[int, ...] = tuple(range(SHARDS))
+# Of each shard with a long queue, ahead of their turn.
+AHEAD_MAX = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,14 @@ class Doorbell:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A doorbell handed to this consumer. `token` acknowledges it; `deliveries` counts from 1."""
+    """A doorbell handed to this consumer. `token` acknowledges it; `deliveries` counts from 1.
+    `is_ahead`: a copy of a doorbell that comes in its turn, too, unless it is acknowledged before.
+    """
 
     token: str
     doorbell: Doorbell
     deliveries: int
+    is_ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,9 @@ class Queue(Protocol):
     ) -> Sequence[Delivery]:
         """Take up to `count_max` new doorbells of each of these shards (at least one); wait up to
         `wait_s` for the first. `more_max`: of the shards that have more, about so many more of all
-        together: one long queue is read in few exchanges.
+        together: one long queue is read in few exchanges. Of those that have more still, the newest
+        `AHEAD_MAX` come ahead of their turn, each once: a long queue of one producer hides the
+        doorbells of others for seconds.
 
         After an error or a canceled read the next call returns what was handed to this consumer
         and never seen. So does the first call that names a shard after one that did not: doorbells

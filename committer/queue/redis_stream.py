@@ -21,13 +21,22 @@ import asyncio
 import re
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID
 
 from redis.exceptions import OutOfMemoryError, ResponseError
 
 from committer.errors import FrazilError, QueueKeyTakenError, QueueUnavailableError
-from committer.ports.queue import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
+from committer.ports.queue import (
+    AHEAD_MAX,
+    ALL_SHARDS,
+    SHARDS,
+    Delivery,
+    Doorbell,
+    QueueDepth,
+    shard_of,
+)
 from committer.queue.entry_fields import decode_doorbell, encode_doorbell
 from committer.queue.redis_connection import (
     RedisConnection,
@@ -78,6 +87,7 @@ class RedisQueue:
         self._consumer = consumer
         self._reading = asyncio.Lock()
         self._held: defaultdict[int, set[bytes]] = defaultdict(set)
+        self._ahead: dict[int, bytes] = {}  # the newest id of a long shard that was looked at
         self._shards: tuple[int, ...] = ALL_SHARDS
         self._let_go_meanwhile: set[int] = set()  # since the read under way began
         self._has_groups = False
@@ -137,9 +147,9 @@ class RedisQueue:
                     if unseen:
                         return self._hold(unseen)
                 deliveries = await self._read_new(wanted, count_max, wait_s)
-                deliveries += await self._read_more(deliveries, count_max, more_max)
+                more, ahead = await self._read_more(_longer(deliveries, count_max), more_max)
             self._settled = doubt
-            return self._hold(deliveries)
+            return [*self._hold(deliveries + more), *ahead]
 
     def _turn_to(self, shards: Collection[int]) -> tuple[int, ...]:
         """Read these shards from now on; of a new one, deliveries from before may be pending."""
@@ -205,16 +215,35 @@ class RedisQueue:
         return deliveries
 
     async def _read_more(
-        self, deliveries: Sequence[Delivery], count_max: int, more_max: int
-    ) -> list[Delivery]:
-        """Read more of the shards of which a read has returned as many as it may."""
-        if not more_max or len(deliveries) < count_max:
-            return []
-        parsed = (_parse_token(delivery.token) for delivery in deliveries)
-        counts = Counter(shard for shard, _ in filter(None, parsed))
-        longer = [shard for shard, count in counts.items() if count >= count_max]
+        self, longer: Collection[int], more_max: int
+    ) -> tuple[list[Delivery], list[Delivery]]:
+        """Read more of these shards. Return the newest doorbells of those with more still, too."""
         count = more_max // len(longer) if longer else 0
-        return await self._read_new(sorted(longer), count, 0.0) if count else []
+        if not count:
+            return [], []
+        more = await self._read_new(sorted(longer), count, 0.0)
+        return more, await self._look_ahead(_longer(more, count))
+
+    async def _look_ahead(self, longer: Mapping[int, bytes]) -> list[Delivery]:
+        """Return the newest doorbells of these shards after the last id that was read of each: they
+        have been delivered to no consumer. Each is returned once.
+        """
+        ahead: list[Delivery] = []
+        before = {
+            shard: max(last, self._ahead.get(shard, last), key=_order)
+            for shard, last in longer.items()
+        }
+        answers = await self._connection.commands(
+            ("XREVRANGE", _KEYS[shard], "+", b"(" + last, "COUNT", AHEAD_MAX)
+            for shard, last in before.items()
+        )
+        for shard, entries in zip(before, answers, strict=True):
+            # The next read in turn reports what is wrong with a shard.
+            if entries and not isinstance(entries, Exception):
+                self._ahead[shard] = entries[0][0]
+                copies = {id_: (pairs, 1) for id_, pairs in reversed(entries)}
+                ahead += await self._deliver(shard, copies)
+        return [replace(delivery, is_ahead=True) for delivery in ahead]
 
     async def reclaim(
         self, *, idle_s: float, shards: Collection[int] = ALL_SHARDS
@@ -304,6 +333,7 @@ class RedisQueue:
         self._let_go_meanwhile.update(shards)
         for shard in shards:
             self._held.pop(shard, None)
+            self._ahead.pop(shard, None)
         # Named again, they are as new.
         self._shards = tuple(shard for shard in self._shards if shard not in shards)
 
@@ -428,6 +458,20 @@ def _append(doorbell: Doorbell) -> tuple[Any, ...]:
     pairs = encode_doorbell(doorbell).items()
     words: Iterable[bytes] = (word for pair in pairs for word in pair)
     return ("XADD", _KEYS[shard_of(doorbell.table_uuid)], "*", *words)
+
+
+def _longer(deliveries: Sequence[Delivery], count_max: int) -> dict[int, bytes]:
+    """Return the shards of which a read has returned as many as it may, and their last ids."""
+    if len(deliveries) < count_max:
+        return {}
+    parsed = list(filter(None, (_parse_token(delivery.token) for delivery in deliveries)))
+    counts = Counter(shard for shard, _ in parsed)
+    return {shard: id_ for shard, id_ in parsed if counts[shard] >= count_max}
+
+
+def _order(id_: bytes) -> tuple[int, ...]:
+    """Return the place of an id in its stream: milliseconds, then a number."""
+    return tuple(map(int, id_.split(b"-")))
 
 
 def _token(shard: int, id_: bytes) -> str:

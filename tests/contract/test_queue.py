@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from committer.errors import QueueUnavailableError
-from committer.ports.queue import SHARDS, Delivery, Queue, QueueDepth
+from committer.ports.queue import AHEAD_MAX, SHARDS, Delivery, Queue, QueueDepth
 from committer.queue.entry_fields import INLINE_BYTES_MAX, RECEIPTS_MAX
 from committer.request.receipt_model import Receipt, ReceiptState
 from tests.support.servers.queue_servers import (
@@ -27,6 +27,10 @@ async def take(queue: Queue, *, wait_s: float = 0.0, count_max: int = 100) -> li
 
 def seen(deliveries: Sequence[Delivery]) -> list[int]:
     return numbers([delivery.doorbell for delivery in deliveries])
+
+
+def in_turn(deliveries: Sequence[Delivery]) -> list[Delivery]:
+    return [delivery for delivery in deliveries if not delivery.is_ahead]
 
 
 def tokens(deliveries: Sequence[Delivery]) -> list[str]:
@@ -87,7 +91,7 @@ async def test_a_read_takes_more_of_the_shards_with_long_queues(harness: QueueHa
     await queue.announce(
         [doorbell(number, shard=shard) for number, shard in (*numbers, (40, 2), (41, 2))]
     )
-    first = await queue.read(count_max=3, wait_s=0, more_max=10)
+    first = in_turn(await queue.read(count_max=3, wait_s=0, more_max=10))
     assert seen(first) == [*range(8), *range(20, 28), 40, 41]
     assert seen(await queue.read(count_max=3, wait_s=0, more_max=100)) == [
         *range(8, 20),
@@ -95,6 +99,27 @@ async def test_a_read_takes_more_of_the_shards_with_long_queues(harness: QueueHa
     ]
     assert await queue.read(count_max=3, wait_s=0, more_max=100) == []
     assert len(set(tokens(first))) == 18
+
+
+async def test_the_newest_of_a_long_shard_come_ahead_of_their_turn_once(
+    harness: QueueHarness,
+) -> None:
+    queue, other = harness.queue(), harness.queue("other")
+    await queue.announce([doorbell(number, shard=0) for number in range(2 * AHEAD_MAX)])
+    await queue.announce([doorbell(1_000, shard=1)])
+    first = await queue.read(count_max=3, wait_s=0, more_max=10)
+    ahead = [delivery for delivery in first if delivery.is_ahead]
+    assert seen(ahead) == list(range(AHEAD_MAX, 2 * AHEAD_MAX))
+    assert seen(in_turn(first)) == [*range(13), 1_000]
+    assert {delivery.deliveries for delivery in first} == {1}
+    await queue.announce([doorbell(2_000, shard=0)])
+    second = await queue.read(count_max=3, wait_s=0, more_max=10)
+    assert seen(second) == [*range(13, 26), 2_000]
+    await queue.acknowledge(tokens([*ahead[5:], *second[-1:]]))
+    assert await other.reclaim(idle_s=0.0) != []
+    rest = await queue.read(count_max=1_000, wait_s=0)
+    assert seen(rest) == list(range(26, AHEAD_MAX + 5))
+    assert not any(delivery.is_ahead for delivery in rest)
 
 
 async def test_every_shard_is_read(harness: QueueHarness) -> None:

@@ -252,6 +252,20 @@ GROUPS = (
         ("tests/service/ingest/test_fair_turns.py -k turn_is_given",),
     ),
     Mutant(
+        "doorbell_ahead_of_its_turn_overtakes_lower_epochs",
+        "committer/service/ingest/consumer.py",
+        "        deliveries = self.doorbells.without_early(deliveries)\n",
+        "",
+        ("tests/service/ingest/test_fair_turns.py -k newest_doorbells",),
+    ),
+    Mutant(
+        "newest_doorbells_wait_for_a_long_queue",
+        "committer/service/ingest/intake.py",
+        "            if not delivery.is_ahead or not (folder in in_turn",
+        "            if not delivery.is_ahead and not (folder in in_turn",
+        ("tests/service/ingest/test_fair_turns.py -k newest_doorbells",),
+    ),
+    Mutant(
         "owner_that_is_asked_goes_on",
         "committer/service/ingest/intake.py",
         "            self.intake.tables.yield_turn(delivery.doorbell.table_uuid)\n",

@@ -137,6 +137,7 @@ class Consumer:
 
     async def _take(self, deliveries: Sequence[Delivery]) -> None:
         """Hand over doorbells, a few at a time: parsing them takes the loop's time."""
+        deliveries = self.doorbells.without_early(deliveries)
         for start in range(0, len(deliveries), READ_COUNT_MAX):
             await self._take_some(deliveries[start : start + READ_COUNT_MAX])
             await self.world.sleep(0.0)

@@ -28,7 +28,7 @@ from committer.service.requests.deferred_doorbells import (
     Surplus,
     Waiters,
 )
-from committer.service.requests.inbox_keys import InboxKey, table_folder_of
+from committer.service.requests.inbox_keys import InboxKey, folder_of, table_folder_of
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival, LargeRequests
 from committer.service.requests.pending import Pending
 from committer.service.settle.outcome import Outcome
@@ -287,6 +287,24 @@ class Doorbells:
     async def take_deferred(self) -> None:
         """Retry the deferred doorbells."""
         await self.intake.take_deferred(self.world.now_ms())
+
+    def without_early(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+        """Leave out copies that came ahead of their turn and have lower epochs of their producer
+        before them.
+        """
+        if not any(delivery.is_ahead for delivery in deliveries):
+            return deliveries
+        folders = [folder_of(delivery.doorbell.inbox_key) for delivery in deliveries]
+        in_turn = {
+            folder
+            for folder, delivery in zip(folders, deliveries, strict=True)
+            if not delivery.is_ahead
+        }
+        return [
+            delivery
+            for folder, delivery in zip(folders, deliveries, strict=True)
+            if not delivery.is_ahead or not (folder in in_turn or self.intake.is_surplus(folder))
+        ]
 
     async def take(self, deliveries: Sequence[Delivery]) -> None:
         """Take doorbells, those of one table in this order. One that fails for a passing reason

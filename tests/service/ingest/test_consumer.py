@@ -108,6 +108,9 @@ class Takes:
 
     async def take_deferred(self) -> None: ...
 
+    def without_early(self, deliveries: Sequence[Delivery]) -> Sequence[Delivery]:
+        return deliveries
+
     async def take(self, deliveries: Sequence[Delivery]) -> None:
         self.taken += [one.doorbell.inbox_key for one in deliveries]
         if deliveries and len(self.taken) == 1:

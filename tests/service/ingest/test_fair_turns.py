@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import pytest
 
 from committer.plan.batch import batch_policy
 from committer.ports.pointer_swap import LoadedTable
-from committer.ports.queue import Doorbell
+from committer.ports.queue import Delivery, Doorbell
 from committer.ports.storage import ObjectInfo, Storage
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest
-from committer.service.ingest import committer_pool, intake
+from committer.service.ingest import committer_pool, consumer, intake
 from committer.service.ingest.intake import TRUSTED_MS
 from committer.service.requests import pending
 from committer.service.requests.deferred_doorbells import NO_WAITERS
@@ -167,6 +167,44 @@ async def test_others_wait_for_two_rounds_at_most_while_one_has_a_long_queue(
         assert await harness.outstanding() == []
     assert len(await harness.live_files()) == FLOOD + 15
     assert await harness.quarantined() == []
+
+
+async def test_the_newest_doorbells_of_others_wait_for_no_read_of_a_long_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reading the long queue takes 15 rounds, and no request of it overtakes a lower epoch."""
+    harness = build_harness()
+    assert harness.queue is not None
+    at_once = harness.queue.read
+    monkeypatch.setattr(consumer, "READ_COUNT_MIN", 8)
+    monkeypatch.setattr(consumer, "READ_COUNT_MAX", 8)
+    monkeypatch.setattr(consumer, "READ_MORE_MAX", 8)
+
+    async def slowly(
+        *, count_max: int, wait_s: float, shards: Collection[int], more_max: int
+    ) -> Sequence[Delivery]:
+        await asyncio.sleep(ROUND_S)
+        return await at_once(count_max=count_max, wait_s=wait_s, shards=shards, more_max=more_max)
+
+    monkeypatch.setattr(harness.queue, "read", slowly)
+    table = await harness.create_table()
+    await flood(harness, table)
+    async with harness.running():
+        await harness.settle(3 * ROUND_S)
+        published = [request(harness, table, producer, 0) for producer in OTHERS]
+        for sealed in published:
+            await harness.publish(sealed)
+        # The read that goes on, and the next one.
+        await harness.settle(2 * ROUND_S)
+        await assert_lands_in_two_rounds(harness, *published)
+        parts = [InboxKey(key).parts for key in await harness.outstanding()]
+        epochs = sorted(key.epoch for key in parts if key is not None)
+        assert epochs == list(range(epochs[0], FLOOD))
+        assert len(epochs) > FLOOD / 2
+        await harness.settle(FLOOD / 10 * ROUND_S)
+        assert await harness.outstanding() == []
+    depth = await harness.publisher_queue.depth()
+    assert (depth.waiting, depth.pending) == (0, 0)
 
 
 async def test_a_turn_is_given_for_a_request_of_a_producer_with_a_long_queue() -> None:

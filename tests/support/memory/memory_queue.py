@@ -17,7 +17,15 @@ from uuid import UUID
 
 from committer.errors import QueueUnavailableError
 from committer.ports.leases import Assignment, Renewal
-from committer.ports.queue import ALL_SHARDS, SHARDS, Delivery, Doorbell, QueueDepth, shard_of
+from committer.ports.queue import (
+    AHEAD_MAX,
+    ALL_SHARDS,
+    SHARDS,
+    Delivery,
+    Doorbell,
+    QueueDepth,
+    shard_of,
+)
 from committer.ports.world import World
 from committer.queue.entry_fields import RECEIPTS_MAX, RECEIPTS_S_MAX, encode_doorbell, inline
 from committer.request.receipt_model import Receipt
@@ -37,11 +45,14 @@ class _Pending:
 
 @dataclass(slots=True)
 class _Shard:
-    """Doorbells by number; those from `next_number` on were never handed out."""
+    """Doorbells by number; the `fresh` ones were never handed out in their turn, those up to
+    `ahead_number` ahead of it, if at all.
+    """
 
     doorbells: dict[int, Doorbell] = field(default_factory=dict)
     pending: dict[int, _Pending] = field(default_factory=dict)
     fresh: deque[int] = field(default_factory=deque)
+    ahead_number: int = 0
 
 
 @dataclass(slots=True)
@@ -156,10 +167,14 @@ class MemoryQueue:
         self._held -= wanted
         with self._reached() as server:
             for number, shard in enumerate(server.shards):
-                if not shard.pending:
-                    continue
-                for key in [key for key in shard.pending if _token(number, key) in wanted]:
-                    del shard.pending[key], shard.doorbells[key]
+                ahead = [key for key in shard.fresh if key <= shard.ahead_number]
+                for key in [
+                    key for key in (*shard.pending, *ahead) if _token(number, key) in wanted
+                ]:
+                    shard.pending.pop(key, None)
+                    del shard.doorbells[key]
+                    if key in shard.fresh:
+                        shard.fresh.remove(key)
 
     def taken_keys(self) -> Mapping[str, str]:
         return {}
@@ -210,7 +225,15 @@ class MemoryQueue:
             for number, queue in queues.items():
                 count = min(count_max + (more if number in longer else 0), len(queue))
                 taken += [self._hand_out(number, queue.popleft()) for _ in range(count)]
-            return taken
+            return taken + [copy for number in longer if more for copy in self._look_ahead(number)]
+
+    def _look_ahead(self, number: int) -> list[Delivery]:
+        shard = self._server.shards[number]
+        newest = [key for key in list(shard.fresh)[-AHEAD_MAX:] if key > shard.ahead_number]
+        shard.ahead_number = max([shard.ahead_number, *newest])
+        return [
+            Delivery(_token(number, key), shard.doorbells[key], 1, is_ahead=True) for key in newest
+        ]
 
     def _is_unseen(self, number: int, key: int) -> bool:
         pending = self._server.shards[number].pending[key]
