@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator
 
 import pytest
 
 from committer import place_threads
-from committer.place_threads import NoAnswerError, PlaceThreads, progressed, unanswered
+from committer.place_threads import (
+    SWITCH_INTERVAL_S,
+    NoAnswerError,
+    PlaceLoop,
+    PlaceThreads,
+    progressed,
+    unanswered,
+)
 
 WAIT_S = 60.0
 
@@ -20,6 +28,30 @@ def opened() -> Iterator[threading.Event]:
     event = threading.Event()
     yield event
     event.set()
+
+
+def test_the_interpreter_is_given_away_more_often_while_a_thread_computes() -> None:
+    usual_s = sys.getswitchinterval()
+    assert usual_s > 2 * SWITCH_INTERVAL_S
+    begun, gate = threading.Event(), threading.Event()
+
+    def compute() -> float:
+        begun.set()
+        gate.wait()
+        return sys.getswitchinterval()
+
+    async def run() -> None:
+        computing = asyncio.create_task(asyncio.to_thread(compute))
+        await asyncio.to_thread(begun.wait)
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(lambda: 1 // 0)
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
+        gate.set()
+        assert await computing == pytest.approx(SWITCH_INTERVAL_S)
+
+    with asyncio.Runner(loop_factory=PlaceLoop) as runner:
+        runner.run(run())
+    assert sys.getswitchinterval() == usual_s
 
 
 @pytest.fixture

@@ -38,10 +38,10 @@ LOOP_WORK = (
     ),
     Mutant(
         "threads_keep_the_interpreter",
-        "committer/cli/committers/serve.py",
-        "    sys.setswitchinterval(SWITCH_INTERVAL_S)\n",
-        "",
-        ("tests/cli/committers/test_serve_start.py",),
+        "committer/place_threads.py",
+        "                sys.setswitchinterval(SWITCH_INTERVAL_S)\n",
+        "                pass\n",
+        ("tests/test_place_threads.py -k computes",),
     ),
     Mutant(
         "large_json_holds_the_interpreter",

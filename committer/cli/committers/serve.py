@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from committer.settings.service_settings import Settings
 
 
-# A thread that computes keeps the interpreter so long before the event loop gets it, at each of
-# the loop's steps. With Python's own 5 ms ten steps take 70 ms while one such thread computes, and
-# 600 ms while six do; with this 20 and 90 ms, and such threads are a few percent slower.
-SWITCH_INTERVAL_S = 0.0005
-
-
 def serve(
     port: Annotated[
         int | None,
@@ -71,10 +65,9 @@ def serve(
 
 def _is_open(settings: Settings) -> None:
     """Keep what is in memory by now, a hundred thousand objects of modules, out of collections of
-    garbage: each full one would hold the loop for some 30 ms more. Have threads yield to the loop.
+    garbage: each full one would hold the loop for some 30 ms more.
     """
     gc.freeze()
-    sys.setswitchinterval(SWITCH_INTERVAL_S)
     _say_where_things_are(settings)
 
 

@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 import gc
-import sys
-from collections.abc import Iterator
 
 import pytest
 
-from committer.cli.committers.serve import SWITCH_INTERVAL_S, _is_open
+from committer.cli.committers.serve import _is_open
 from committer.settings.service_settings import CatalogSettings, Settings
 
 OBJECTS = 1_000
-
-
-@pytest.fixture(autouse=True)
-def _interval() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    yield
-    sys.setswitchinterval(before)
 
 
 def test_what_is_there_at_the_start_is_in_no_collection_of_garbage(
@@ -29,9 +20,3 @@ def test_what_is_there_at_the_start_is_in_no_collection_of_garbage(
     _is_open(Settings(inbox="memory://requests", catalog=CatalogSettings(name="frazil")))
     assert gc.get_freeze_count() >= before + len(kept)
     assert "frazil: committing to catalog `frazil`" in capsys.readouterr().err
-
-
-def test_threads_that_compute_yield_to_the_loop() -> None:
-    sys.setswitchinterval(1.0)
-    _is_open(Settings(inbox="memory://requests", catalog=CatalogSettings(name="frazil")))
-    assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
