@@ -8,6 +8,12 @@ VENV_BENCH := .venv-bench
 VENV_DOCS := .venv-docs
 RUN := $(VENV)/bin/
 export PYTHON
+# A make that another one starts says no more than its targets do.
+MAKEFLAGS += --no-print-directory
+# Plain text where the terminal shows no colors.
+ifeq ($(filter-out dumb unknown,$(TERM)),)
+export NO_COLOR := 1
+endif
 # What `make demo` hands on.
 DEMO_OPTIONS := $(if $(ROWS),--rows $(ROWS)) $(if $(STREAMS),--streams $(STREAMS)) \
   $(if $(APPS),--apps $(APPS)) $(if $(BATCHES),--batches $(BATCHES)) $(if $(UPSERT),--upsert) $(OPTIONS)
@@ -31,7 +37,7 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 
 .PHONY: test
 test: install ## the tests: real servers, Spark, both Spark releases
-	@$(MAKE) --no-print-directory -j3 -O install-spark43 install-docs jars azurite class-archive
+	@$(MAKE) -j3 -O install-spark43 install-docs jars azurite class-archive
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: test-servers
@@ -69,7 +75,7 @@ azurite: install
 
 .PHONY: check
 check: install ## format, lint, types, import contracts and the quick tests
-	@$(MAKE) --no-print-directory -j2 -O lint types contracts quick
+	@$(MAKE) -j2 -O lint types contracts quick
 
 .PHONY: lint
 lint: install
