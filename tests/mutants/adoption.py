@@ -77,13 +77,6 @@ ADOPTION = (
         _RARE,
     ),
     Mutant(
-        "the_dry_run_does_not_ask_the_committers_check",
-        "committer/cli/adoption/file_adoption.py",
-        "        problem = await self._problem(files, table) if files else None\n",
-        "        problem = None\n",
-        ("tests/cli/tables/test_add_files.py -k committer_would_refuse",),
-    ),
-    Mutant(
         "a_footer_is_longer_than_its_file",
         "workers/adoption/footer.py",
         "    if length + _END_BYTES > min(size_bytes, _FOOTER_BYTES_MAX):\n",

@@ -130,13 +130,6 @@ GROUPS = (
         (f"{_SERVICE} -k leave_room",),
     ),
     Mutant(
-        "transaction_takes_turns_before_it_is_complete",
-        "committer/service/transactions/transaction_committer.py",
-        "        if not self._not_joined():\n",
-        "        if len(self._not_joined()) < 2:\n",
-        (f"{_SERVICE} -k waits_for_the_others",),
-    ),
-    Mutant(
         "table_that_may_not_commit_yet_is_not_woken",
         "committer/service/table/transaction_part.py",
         "which may be early for its next commit.\n        self._pacer.hurry()\n",
@@ -163,13 +156,6 @@ GROUPS = (
         "        if request.transaction is None or self.has_others(request):\n",
         "        if request.transaction is None:\n",
         (f"{_SERVICE} -k beside_a_good_one",),
-    ),
-    Mutant(
-        "table_that_stops_joins_transactions",
-        "committer/service/table/transaction_part.py",
-        "            if transaction is None or self._is_stopping:\n",
-        "            if transaction is None:\n",
-        (f"{_ABSENT} -k during_a_load",),
     ),
     Mutant(
         "request_stays_where_its_transaction_is_not_decided_any_more",

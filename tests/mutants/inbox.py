@@ -38,7 +38,7 @@ INBOX = (
         "committer/service/ingest/inbox_reader.py",
         "self._failed_count >= FAILED_MIN and",
         "self._failed_count and",
-        (_UNREAD + " -k named_until",),
+        (_UNREAD + " -k gone_has_no_condition",),
     ),
     Mutant(
         "unread_request_claims_the_place_of_its_record",
@@ -62,7 +62,7 @@ INBOX = (
         "committer/storage/routed.py",
         "        return error.failures\n",
         "        return {}\n",
-        ("tests/contract/test_storage.py -k 'cannot_be_deleted and scheme'",),
+        ("tests/storage/test_routed.py",),
     ),
     Mutant(
         "object_that_cannot_be_deleted_is_forgotten",

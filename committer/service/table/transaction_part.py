@@ -47,7 +47,6 @@ class TransactionPart:
 
     def __post_init__(self) -> None:
         self.turn = CommitTurn()
-        self._is_stopping = False
         self._planned: tuple[InflightBatch, CommitPlan] | None = None
         # In a row, on a table that another committer owns.
         self._conflicts = 0
@@ -74,12 +73,10 @@ class TransactionPart:
 
     def start(self) -> None:
         """Take part in transactions from now on."""
-        self._is_stopping = False
         self.room.enter(self.identifier, self.table_uuid, self)
 
     def stop(self) -> None:
-        """Take no part any more: a round that continues joins no transaction."""
-        self._is_stopping = True
+        """Take no part any more: a request that joins waits for the table's next committer."""
         self.room.leave(self.identifier, self.table_uuid)
 
     def add(self, pending: Pending) -> None:
@@ -96,7 +93,7 @@ class TransactionPart:
         """
         for checked in candidates:
             transaction = checked.request.transaction
-            if transaction is None or self._is_stopping:
+            if transaction is None:
                 continue
             key = checked.sealed.key
             if self.room.is_ours(transaction):

@@ -65,6 +65,7 @@ async def test_an_object_that_cannot_be_read_is_named_until_it_is_read() -> None
         assert unreadable.tries[stuck.key] < 12
         assert re.match(r"since \d{4}-\d\d-\d\dT[\d:]{8}\+00:00, \d+ tries: ", why)
         assert harness.status_collector.status().inbox.foreign == {"unreadable": 1}
+        assert await harness.quarantined() == []
         unreadable.keys.clear()
         await harness.settle(PAUSE_S_MAX + 5.0)
         assert harness.health.conditions == {}

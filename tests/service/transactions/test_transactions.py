@@ -236,14 +236,20 @@ async def test_a_request_that_replaces_a_refused_one_completes_its_transaction()
     assert await counts(harness) == [1, 1, 1]
 
 
-async def test_a_request_that_was_refused_beside_a_good_one_of_its_table_stops_nothing() -> None:
+@pytest.mark.parametrize("comes_later", [False, True])
+async def test_a_request_that_was_refused_beside_a_good_one_of_its_table_stops_nothing(
+    *, comes_later: bool
+) -> None:
     harness = ServiceHarness()
     tables = await create(harness)
     transaction = build_transaction(tables)
     flights, ships, trains = (in_transaction(build_request(one), transaction) for one in tables)
     wrong = in_transaction(build_request(tables[1], producer="w", branch="absent"), transaction)
     async with harness.running():
-        await publish(harness, [ships, flights, wrong])
+        await publish(harness, [ships, flights])
+        if comes_later:
+            await harness.settle(3.0)
+        await publish(harness, [wrong])
         await harness.settle(3.0)
         await publish(harness, [trains])
         await harness.settle(3.0)
