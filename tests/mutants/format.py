@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
+_RESERVED = "tests/iceberg/metadata/test_reserved_names.py -k "
+
 FORMAT = (
     # --- Partitions that Iceberg Java does not write as they are read ---
     Mutant(
@@ -26,6 +28,28 @@ FORMAT = (
         "            _check_void(walked.partitions, fitting.void_places)\n",
         "",
         ("tests/plan/batch/test_request_check.py -k void",),
+    ),
+    # --- Columns that Iceberg reads as its own ---
+    Mutant(
+        "reserved_column_is_created",
+        "committer/iceberg/metadata/new_table.py",
+        "    check_reserved_names(fresh_schema)\n",
+        "",
+        (_RESERVED + "wherever",),
+    ),
+    Mutant(
+        "reserved_column_is_added",
+        "committer/iceberg/evolution/schema_evolution.py",
+        "        check_reserved_names(changed, before=self.schema)\n",
+        "",
+        (_RESERVED + "wherever",),
+    ),
+    Mutant(
+        "table_with_a_reserved_column_never_changes",
+        "committer/iceberg/evolution/schema_evolution.py",
+        "check_reserved_names(changed, before=self.schema)",
+        "check_reserved_names(changed)",
+        (_RESERVED + "can_rename",),
     ),
     # --- Summaries ---
     Mutant(

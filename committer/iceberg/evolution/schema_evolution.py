@@ -19,7 +19,11 @@ from committer.iceberg.evolution.schema_changes import (
     check_names_in_any_case,
     existing_column,
 )
-from committer.iceberg.metadata.metadata_check import check_partition_name, check_schema
+from committer.iceberg.metadata.metadata_check import (
+    check_partition_name,
+    check_reserved_names,
+    check_schema,
+)
 from committer.iceberg.schema.partition_spec import PartitionSpec
 from committer.iceberg.schema.schema import Schema, fresh_type, nested_fields
 from committer.iceberg.values.default_values import checked_default
@@ -77,13 +81,14 @@ class SchemaUpdate:
         """Return the schema with all changes. May be called again after further ones.
 
         Errors: `InvalidMetadataError` also for names that collide (in any case, where case does not
-        count), for what the format version does
-        not know, and for an identifier field that is deleted or may be null now.
+        count), for a new name that is reserved, for what the format version does not know, and for
+        an identifier field that is deleted or may be null now.
         """
         changed = Schema(
             self._changes.apply(self.schema.fields), self.schema.schema_id, self._identifier_ids
         )
         check_schema(changed, self.format_version)
+        check_reserved_names(changed, before=self.schema)
         if not self.case_sensitive:
             check_names_in_any_case(changed)
         for field in (field for spec in self._specs for field in spec.fields):

@@ -12,6 +12,7 @@ from committer.errors import InvalidMetadataError, UnsupportedError
 from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.metadata.snapshot import MAIN, MetadataLogEntry, SnapshotLogEntry
 from committer.iceberg.schema.avro_names import check_safe_names
+from committer.iceberg.schema.metadata_columns import RESERVED_NAMES
 from committer.iceberg.schema.partition_spec import PartitionField, PartitionSpec, fixed_field
 from committer.iceberg.schema.schema import Schema, validate_schema
 from committer.iceberg.schema.sort_order import SortOrder
@@ -106,10 +107,12 @@ def check_new_spec(spec: PartitionSpec, schema: Schema) -> None:
 
 
 def check_new_table(metadata: TableMetadata) -> None:
-    """Check a table that becomes one of this catalog: whether files of its current layout can be
-    read. Errors: `InvalidMetadataError` for names that are one name in files."""
+    """Check a table that becomes one of this catalog: whether engines can read files of its current
+    layout. Errors: `InvalidMetadataError` for names that are one name in files, and for reserved
+    names of columns."""
     check_partition_names(metadata.default_spec)
     check_column_names(metadata.current_schema)
+    check_reserved_names(metadata.current_schema)
 
 
 def check_partition_names(spec: PartitionSpec) -> None:
@@ -125,6 +128,26 @@ def check_column_names(schema: Schema) -> None:
         if isinstance(field.field_type, StructType):
             inner = (each.name for each in field.field_type.fields)
             check_safe_names(inner, f"columns of `{name}`:")
+
+
+def check_reserved_names(schema: Schema, *, before: Schema | None = None) -> None:
+    """Refuse columns with the name of a metadata column, in any case: engines ask for the file, the
+    position or the id of a row by these names, and Iceberg Java reads no table whose own column has
+    one. Fields inside of others are free.
+
+    `before`: the schema that is changed; a column that has its name in it, too, may keep it.
+    Errors: `InvalidMetadataError`.
+    """
+    fields = () if before is None else before.fields
+    unchanged = {(field.field_id, field.name) for field in fields}
+    for field in schema.fields:
+        is_reserved = field.name.lower() in RESERVED_NAMES
+        if is_reserved and (field.field_id, field.name) not in unchanged:
+            raise InvalidMetadataError(
+                f"column `{field.name}`: Iceberg reserves this name for a metadata column, and its"
+                " engines read no table with such a column; expected none of"
+                f" {', '.join(RESERVED_NAMES)}: rename it"
+            )
 
 
 def check_partition_name(field: PartitionField, schema: Schema) -> None:

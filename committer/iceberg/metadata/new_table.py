@@ -15,6 +15,7 @@ from committer.iceberg.metadata.metadata_check import (
     check_format_version,
     check_metadata,
     check_new_spec,
+    check_reserved_names,
     check_schema,
 )
 from committer.iceberg.metadata.metadata_model import TableMetadata
@@ -46,6 +47,7 @@ def new_table_metadata(
     check_format_version(format_version)
     fresh_schema = assign_fresh_ids(schema)
     check_schema(fresh_schema, format_version)
+    check_reserved_names(fresh_schema)
     spec = _fresh_spec(partition_spec, schema, fresh_schema)
     order = _fresh_order(sort_order, schema, fresh_schema)
     metadata = TableMetadata(

@@ -25,6 +25,7 @@ ROW_POSITION = NestedField(_INT_MAX - 2, "_pos", LongType(), True)
 IS_DELETED = NestedField(_INT_MAX - 3, "_deleted", BooleanType(), True)
 SPEC_ID = NestedField(_INT_MAX - 4, "_spec_id", IntegerType(), True)
 PARTITION_ID = _INT_MAX - 5
+PARTITION_NAME = "_partition"
 ROW_ID = NestedField(_INT_MAX - 107, "_row_id", LongType(), False)
 LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
     _INT_MAX - 108, "_last_updated_sequence_number", LongType(), False
@@ -38,6 +39,18 @@ DELETE_FILE_POSITION = NestedField(_INT_MAX - 102, "pos", LongType(), True)
 CHANGE_TYPE = NestedField(_INT_MAX - 104, "_change_type", StringType(), True)
 CHANGE_ORDINAL = NestedField(_INT_MAX - 105, "_change_ordinal", IntegerType(), False)
 COMMIT_SNAPSHOT_ID = NestedField(_INT_MAX - 106, "_commit_snapshot_id", LongType(), False)
+
+# Names that no column of a table has: a reader answers them of each row itself. The columns of a
+# changelog are not among them, as a reader of the table has none.
+RESERVED_NAMES = (
+    FILE_PATH.name,
+    ROW_POSITION.name,
+    IS_DELETED.name,
+    SPEC_ID.name,
+    PARTITION_NAME,
+    ROW_ID.name,
+    LAST_UPDATED_SEQUENCE_NUMBER.name,
+)
 
 METADATA_COLUMNS: Mapping[str, NestedField] = {
     column.name: column
@@ -57,7 +70,7 @@ METADATA_COLUMNS: Mapping[str, NestedField] = {
 
 def partition_column(partition: StructType) -> NestedField:
     """Return `_partition` of a table. Shape: `partition` has the fields of all its specs."""
-    return NestedField(PARTITION_ID, "_partition", partition, False)
+    return NestedField(PARTITION_ID, PARTITION_NAME, partition, False)
 
 
 def is_metadata_column(field_id: int) -> bool:

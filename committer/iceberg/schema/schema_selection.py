@@ -9,13 +9,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from committer.errors import InvalidFilterError
-from committer.iceberg.schema.metadata_columns import METADATA_COLUMNS, partition_column
+from committer.iceberg.schema.metadata_columns import (
+    METADATA_COLUMNS,
+    PARTITION_NAME,
+    RESERVED_NAMES,
+    partition_column,
+)
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
-
-_PARTITION = "_partition"
-# Metadata columns that a reader can say of each row, beside the partition.
-_FOR_READERS = ("_file", "_pos", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number")
 
 
 def select_columns(schema: Schema, names: Iterable[str], *, case_sensitive: bool = True) -> Schema:
@@ -50,8 +51,10 @@ def wanted_columns(
     """
     if names is None:
         return schema.fields
-    known = {name: METADATA_COLUMNS[name] for name in _FOR_READERS}
-    known[_PARTITION] = partition_column(partition)
+    known = {
+        name: partition_column(partition) if name == PARTITION_NAME else METADATA_COLUMNS[name]
+        for name in RESERVED_NAMES
+    }
     beside = [
         name
         for name in dict.fromkeys(names)

@@ -56,6 +56,24 @@ def test_names_that_are_one_name_in_files_are_refused_by_both(frazil: Frazil) ->
     assert names(frazil) == []
 
 
+def test_a_column_that_iceberg_reserves_is_refused_by_all(frazil: Frazil) -> None:
+    said = "column `_file`: Iceberg reserves this name"
+    made = frazil("table", "create", "db.flights", "--schema", "id long, _file string")
+    assert made.code == 2
+    assert said in made.err
+    assert frazil("table", "create", "db.flights", "--schema", "place string").code == 0
+    file = Path(frazil.load("db.flights").metadata_location.removeprefix("file://"))
+    file.write_text(file.read_text().replace('"place"', '"_file"'))
+    for command in (
+        ("register", "db.other", f"file://{file}"),
+        ("add-files", "db.flights", str(file)),
+    ):
+        refused = frazil("table", *command)
+        assert refused.code == 1
+        assert said in refused.err
+    assert names(frazil) == ["db.flights"]
+
+
 def test_a_table_of_which_no_file_could_be_read_is_not_registered(frazil: Frazil) -> None:
     made = frazil(
         "table", "create", "db.flights", "--schema", "s string, t string",
