@@ -11,6 +11,9 @@ UPSERT_DELETES_PROPERTY = "frazil.upsert.deletes"
 UPSERT_DELETES = ("equality", "positions")
 KEEP_SNAPSHOTS_PROPERTY = "history.expire.min-snapshots-to-keep"
 SNAPSHOT_AGE_PROPERTY = "history.expire.max-snapshot-age-ms"
+GC_PROPERTY = "gc.enabled"
+# How long engines keep the snapshots of a table that does not say: five days.
+ICEBERG_SNAPSHOT_AGE_MS = 432_000_000
 
 # 5,000 snapshots or one hour, whichever is more.
 NEW_TABLE_PROPERTIES: Mapping[str, str] = {

@@ -42,6 +42,15 @@ def test_a_created_table_is_what_was_asked_for(frazil: Frazil) -> None:
     assert shown["location"].endswith("/warehouse/db/flights")
 
 
+def test_a_creator_reads_how_much_history_the_table_keeps(frazil: Frazil) -> None:
+    made = frazil("table", "create", "db.flights", "--schema", "id long")
+    assert "newest 5,000 snapshots of each branch and those of the last hour" in made.err
+    assert "table set db.flights history.expire.max-snapshot-age-ms=432000000" in made.err
+    kept = ("--property", "history.expire.max-snapshot-age-ms=432000000")
+    made = frazil("table", "create", "db.kept", "--schema", "id long", *kept)
+    assert made.err.startswith("created db.kept") and made.err.count("\n") == 1
+
+
 def test_a_schema_may_come_from_a_file_in_the_specifications_form(
     frazil: Frazil, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ here, per process and settings. A forked process starts with none: sockets are n
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from workers.requests.connections import Connections
     from workers.requests.publisher import PublishPolicy
     from workers.requests.written_epoch import WrittenEpoch
+
+_log = logging.getLogger("frazil.workers")
 
 
 class BlockingPublisher:
@@ -49,14 +52,21 @@ class BlockingPublisher:
         return self._runner.run(self._tables.cache.current(identifier))
 
     def create_table(self, new: NewTable) -> LoadedTable:
-        """Create a table. Errors: as `committer.creation.create_table.create_table`."""
+        """Create a table, and log which snapshots it keeps.
+
+        Errors: as `committer.creation.create_table.create_table`.
+        """
         from committer.creation.create_table import create_table
+        from committer.creation.retention_notice import retention_notice
 
         tables, settings = self._tables, self._tables.settings
         catalog = self._runner.run(tables.catalog())
-        return self._runner.run(
+        created = self._runner.run(
             create_table(catalog, tables.world, new, place=settings.place, inbox=settings.inbox)
         )
+        if notice := retention_notice(new, catalog.capabilities):
+            _log.warning("%s", notice)
+        return created
 
     def credential(self, location: str) -> VendedCredential | None:
         """Return what the catalog has vended for a location of the table that was loaded last."""

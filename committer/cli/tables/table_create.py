@@ -45,6 +45,7 @@ def create(
     """Make a table, and its namespace if there is none."""
     from committer.cli.tables.table_properties import parse_properties, refuse_long_keys
     from committer.creation.create_table import create_table
+    from committer.creation.retention_notice import retention_notice
 
     identifier = parse_identifier(name)
     if "/" in name or not name.isprintable():
@@ -53,16 +54,19 @@ def create(
     shape = _parse_shape(identifier, schema, partition, sort_order)
     new = replace(shape, properties=own, format_version=format_version, location=location)
 
-    async def work(parts: Parts) -> LoadedTable:
+    async def work(parts: Parts) -> tuple[LoadedTable, str]:
         refuse_long_keys(own, parts.catalog.capabilities)
         place = parts.settings.catalog.all_properties.place
         with _named_warehouse(place), usage_error():
-            return await create_table(
+            created = await create_table(
                 parts.catalog, parts.world, new, place=place, inbox=parts.settings.inbox
             )
+        return created, retention_notice(new, parts.catalog.capabilities)
 
-    created = run_with_parts(work, create=True)
+    created, notice = run_with_parts(work, create=True)
     say(f"created {identifier} at {created.metadata.location}")
+    if notice:
+        say(notice)
 
 
 def _parse_shape(

@@ -18,14 +18,19 @@ from committer.plan.ledger.evidence import SNAPSHOTS_MAX
 from committer.plan.ledger.state import TableState
 from committer.plan.operations.cherry_pick import WAP_ID
 from committer.request.commit_request import CommitRequest
-from committer.table_defaults import EXPIRE_PROPERTY, KEEP_SNAPSHOTS_PROPERTY, SNAPSHOT_AGE_PROPERTY
+from committer.table_defaults import (
+    EXPIRE_PROPERTY,
+    GC_PROPERTY,
+    ICEBERG_SNAPSHOT_AGE_MS,
+    KEEP_SNAPSHOTS_PROPERTY,
+    SNAPSHOT_AGE_PROPERTY,
+)
 
-_GC_PROPERTY = "gc.enabled"
 _REF_AGE_PROPERTY = "history.expire.max-ref-age-ms"
 # The defaults of engines that find no property.
 _ICEBERG_DEFAULTS = {
     KEEP_SNAPSHOTS_PROPERTY: 1,
-    SNAPSHOT_AGE_PROPERTY: 432_000_000,
+    SNAPSHOT_AGE_PROPERTY: ICEBERG_SNAPSHOT_AGE_MS,
     _REF_AGE_PROPERTY: 2**63 - 1,
 }
 
@@ -146,7 +151,7 @@ class ExpiredSnapshots:
 
 def may_delete_files(properties: Mapping[str, str]) -> bool:
     """Return whether a table lets its files be deleted (`gc.enabled`): others may use them."""
-    return is_true(properties, _GC_PROPERTY, default=True)
+    return is_true(properties, GC_PROPERTY, default=True)
 
 
 def may_expire(properties: Mapping[str, str], *, default: bool) -> bool:
