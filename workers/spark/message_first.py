@@ -6,10 +6,13 @@ Python prints the cause of an exception first, and a cause without a traceback i
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from committer.errors import FrazilError
+
+_HINT = "frazil: the first line says what is wrong"
 
 
 class _MessageFirst(RuntimeError):
@@ -17,8 +20,8 @@ class _MessageFirst(RuntimeError):
     (`pyspark.util.handle_worker_exception`).
     """
 
-    def __init__(self, error: FrazilError) -> None:
-        super().__init__("frazil: the first line says what is wrong")
+    def __init__(self, error: FrazilError, origin: str) -> None:
+        super().__init__(f"{_HINT}; it was raised for:\n{origin}" if origin else _HINT)
         self._error = error
 
     @property
@@ -32,12 +35,23 @@ class _MessageFirst(RuntimeError):
 
 @contextmanager
 def message_first() -> Iterator[None]:
-    """Raise an error of Frazil so that its message comes first, and its traceback after it."""
+    """Raise an error of Frazil so that its message comes first, its traceback after it, and last
+    the error of others that it was raised for, such as that of a library."""
     try:
         yield
     except FrazilError as error:
-        frames = error.__traceback__
-        if isinstance(error.__cause__, FrazilError):
-            # The message of the outer error contains that of its cause.
-            error.__cause__, error.__suppress_context__ = None, True
-        raise _MessageFirst(error.with_traceback(None)).with_traceback(frames) from None
+        frames, origin = error.__traceback__, _origin(error)
+        # Python would print the cause above the message.
+        error.__cause__, error.__suppress_context__ = None, True
+        raise _MessageFirst(error.with_traceback(None), origin).with_traceback(frames) from None
+
+
+def _origin(error: BaseException) -> str:
+    """Print the error of others below an error of Frazil; nothing where there is none.
+
+    The message of an error of Frazil contains that of another one which it was raised for.
+    """
+    below: BaseException | None = error
+    while isinstance(below, FrazilError):
+        below = below.__cause__ or (None if below.__suppress_context__ else below.__context__)
+    return "" if below is None else "".join(traceback.format_exception(below)).rstrip()
