@@ -37,18 +37,19 @@ def create_table(
 
     Columns of a DataFrame are optional, as in Iceberg's own `CREATE TABLE … AS SELECT`; a schema
     says itself which are required. `partition_by`: `days(ts)`, `bucket(16, id)`,
-    `truncate(4, name)`, a column. `sort_by`: `id`, `at desc nulls last`. `format_version`: 2 if
-    neither it nor the property `format-version` says another. `exists_ok`: take a table that
-    exists, or that another creates meanwhile, if rows of `source` fit it; partitions and properties
-    stay its own. `settings`: options as of a write (`catalog.uri`, …), beside those of `configure`.
+    `truncate(4, name)`, a column; a name with spaces or commas stands in backticks. `sort_by`:
+    `id`, `at desc nulls last`. `format_version`: 2 if neither it nor the property `format-version`
+    says another. `exists_ok`: take a table that exists, or that another creates meanwhile, if rows
+    of `source` fit it; partitions and properties stay its own. `settings`: options as of a write
+    (`catalog.uri`, …), beside those of `configure`.
 
     Errors: `TableAlreadyExistsError` without `exists_ok`; `PublishError` where it does not fit;
     `SettingsError` naming what is wrong, `UnsupportedError` for what the catalog cannot do.
     """
     with named_extra("frazil.spark.create_table", "spark"):
         wish = CreateOptions(
-            _joined(partition_by),
-            _joined(sort_by),
+            _joined("partition_by", partition_by),
+            _joined("sort_by", sort_by),
             location or "",
             properties or {},
             format_version,
@@ -107,8 +108,15 @@ def _schema(source: Any) -> tuple[StructType, bool]:
     return schema, True
 
 
-def _joined(given: str | Sequence[str]) -> str:
-    return given if isinstance(given, str) else ", ".join(given)
+def _joined(argument: str, terms: str | Sequence[str]) -> str:
+    each = (terms,) if isinstance(terms, str) else tuple(terms)
+    for term in each:
+        if not isinstance(term, str):
+            raise SettingsError(
+                f"create_table: {argument}: expected texts such as `days(at)`, found a"
+                f" {type(term).__name__}"
+            )
+    return ", ".join(each)
 
 
 def _identifier(table: str) -> TableIdentifier:

@@ -4,8 +4,10 @@
     month(at), bucket(8, name), identity(id) as the_id
     at desc nulls last, bucket(8, name)
 
-Type names are the specification's; `bigint`, `integer` and `bool` are understood too. Column ids
-count up in order of appearance. Errors of every function: `ValueError` saying what was expected.
+Type names are the specification's; `bigint`, `integer` and `bool` are understood too. A name with
+spaces, commas or brackets stands in backticks or double quotes, which are doubled inside of it.
+Column ids count up in order of appearance. Errors of every function: `ValueError` saying what was
+expected.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from committer.iceberg.values.transforms import (
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import IcebergType, ListType, MapType, NestedField, StructType
 
-_OPENING, _CLOSING = "(<[", ")>]"
+_OPENING, _CLOSING, _QUOTES = "(<[", ")>]", '`"'
 _TYPE_ALIASES = {"bigint": "long", "integer": "int", "bool": "boolean"}
 _TYPES = (
     *("boolean", "int", "long", "float", "double", "decimal(P, S)", "date", "time"),
@@ -45,24 +47,43 @@ _REQUIRED = re.compile(r"\s+(not\s+null|required)$", re.IGNORECASE)
 _OPTIONAL = re.compile(r"\s+(null|optional)$", re.IGNORECASE)
 _NESTED = re.compile(r"(struct|list|array|map)\s*<(.*)>", re.IGNORECASE | re.DOTALL)
 _TERM = re.compile(r"(\w+)\s*\((.*)\)", re.DOTALL)
-_NAMED = re.compile(r"(.*\S)\s+as\s+(\S+)", re.IGNORECASE | re.DOTALL)
+_QUOTED = r"`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\""
+_PART = re.compile(rf"{_QUOTED}|[^.`\"]+")
+_PATH = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
+_NAMED = re.compile(rf"(.*\S)\s+as\s+({_QUOTED}|[^\s`\"]+)", re.IGNORECASE | re.DOTALL)
+_COLUMN = re.compile(rf"({_QUOTED}|[^\s:<>(),`\"][^\s:<>(),]*)(?:\s*:\s*|\s+)(\S.*)", re.DOTALL)
 _NULLS = re.compile(r"(.*\S)\s+nulls\s+(first|last)", re.IGNORECASE | re.DOTALL)
 _DIRECTION = re.compile(r"(.*\S)\s+(asc|desc)", re.IGNORECASE | re.DOTALL)
 _SUFFIXES = {"truncate": "trunc"}
 
 
 def _split(text: str) -> list[str]:
-    """Cut at commas outside brackets; parts are stripped, and none may be empty."""
-    parts, depth, start = [], 0, 0
+    """Cut at commas outside brackets and quotes; parts are stripped, and none may be empty."""
+    parts, depth, start, quote = [], 0, 0, ""
     for position, character in enumerate(text):
+        if quote or character in _QUOTES:
+            quote = "" if character == quote else quote or character
+            continue
         depth += (character in _OPENING) - (character in _CLOSING)
         if character == "," and depth == 0:
             parts.append(text[start:position].strip())
             start = position + 1
     parts.append(text[start:].strip())
-    if depth or not all(parts):
+    if depth or quote or not all(parts):
         raise ValueError(f"expected a list like `a, b(1, c)`, found `{text}`")
     return parts
+
+
+def _unquoted(name: str) -> str:
+    """Return a dotted name without the quotes of its parts; as it is where it is not quoted."""
+    if not _PATH.fullmatch(name):
+        return name
+    return ".".join(map(_unquoted_part, _PART.findall(name)))
+
+
+def _unquoted_part(part: str) -> str:
+    quote = part[0]
+    return part[1:-1].replace(quote * 2, quote) if quote in _QUOTES else part
 
 
 # --- Schemas -------------------------------------------------------------------------------------
@@ -89,10 +110,10 @@ def _parse_fields(texts: list[str], ids: Iterator[int]) -> tuple[NestedField, ..
 
 
 def _parse_field(text: str, ids: Iterator[int]) -> NestedField:
-    found = re.fullmatch(r"([^\s:<>(),]+)(?:\s*:\s*|\s+)(\S.*)", text, re.DOTALL)
+    found = _COLUMN.fullmatch(text)
     if not found:
         raise ValueError(f"expected a column such as `id long`, found `{text}`")
-    name, rest = found[1], found[2].strip()
+    name, rest = _unquoted_part(found[1]), found[2].strip()
     kind = _OPTIONAL.sub("", _REQUIRED.sub("", rest))
     field_id = next(ids)
     return NestedField(
@@ -181,7 +202,7 @@ def parse_partition_term(text: str) -> tuple[str, Transform, str | None]:
     """Parse `bucket(8, name) as shard`: the column, the transform and the name, if there is one."""
     named = _NAMED.fullmatch(text.strip())
     transform, column = _bare_term(named[1] if named else text)
-    return column, transform, named[2] if named else None
+    return column, transform, _unquoted_part(named[2]) if named else None
 
 
 def parse_sort_keys(text: str) -> list[tuple[str, Transform, str, str | None]]:
@@ -216,7 +237,7 @@ def _bare_term(text: str) -> tuple[Transform, str]:
         raise ValueError(f"expected a transform of one column such as `day(at)`, found `{text}`")
     # Engines also write `days(at)`.
     word = word.lower().removesuffix("s")
-    return _transform(word + (f"[{numbers[0]}]" if numbers else "")), columns[0]
+    return _transform(word + (f"[{numbers[0]}]" if numbers else "")), _unquoted(columns[0])
 
 
 def _transform(text: str) -> Transform:

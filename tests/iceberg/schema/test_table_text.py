@@ -117,3 +117,40 @@ def test_ascending_puts_nulls_first_and_descending_last() -> None:
             },
         ],
     }
+
+
+@pytest.mark.parametrize("quote", ["`", '"'])
+def test_a_quoted_name_may_hold_any_character(quote: str) -> None:
+    names = ("order id", "a,b", "f(x)", "sold as x", "n desc", f"it{quote}s", "8")
+    typed = [quote + name.replace(quote, quote * 2) + quote for name in names]
+    schema = parse_columns(", ".join(f"{name} long" for name in typed))
+    assert [field.name for field in schema.fields] == list(names)
+    spec = parse_partition(", ".join(f"bucket(4, {name})" for name in typed), schema)
+    assert [field.source_id for field in spec.fields] == list(range(1, len(names) + 1))
+    assert [field.name for field in spec.fields] == [f"{name}_bucket" for name in names]
+    named = parse_partition(f"{typed[0]} as {quote}the id{quote}, {typed[3]}", schema)
+    assert [(field.name, field.source_id) for field in named.fields] == [
+        ("the id", 1),
+        ("sold as x", 4),
+    ]
+    order = parse_sort_order(f"{typed[4]} desc, bucket(4, {typed[0]}), {typed[2]} asc", schema)
+    assert [(key.source_id, key.direction) for key in order.fields] == [
+        (5, "desc"),
+        (1, "asc"),
+        (3, "asc"),
+    ]
+
+
+def test_each_part_of_a_nested_name_may_be_quoted() -> None:
+    schema = parse_columns("place struct<`zip code`: int, town: string>")
+    spec = parse_partition("truncate(2, place.`zip code`), `place`.town", schema)
+    assert [field.name for field in spec.fields] == ["place.zip code_trunc", "place.town"]
+    assert [schema.column_name(field.source_id) for field in spec.fields] == [
+        "place.zip code",
+        "place.town",
+    ]
+
+
+def test_a_quote_that_does_not_end_is_named() -> None:
+    with pytest.raises(ValueError, match="expected a list like"):
+        partition("bucket(8, `name)")
