@@ -100,6 +100,8 @@ def _conform(array: pa.Array, column: Column) -> pa.Array:
         return _list_or_map(array, column)
     if array.type.equals(kind):
         return array
+    if pa.types.is_null(array.type):
+        return _nulls(len(array), kind)
     try:
         return _cast(array, kind)
     except ValueError as error:
@@ -107,6 +109,12 @@ def _conform(array: pa.Array, column: Column) -> pa.Array:
         raise PublishError(
             f"column {column.path} holds a value that is no {describe_arrow(kind)}: {found}"
         ) from error
+
+
+def _nulls(rows: int, kind: pa.DataType) -> pa.Array:
+    storage = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    array = pa.array([None], storage).take(pa.array(np.zeros(rows, np.int32)))
+    return array if storage is kind else pa.ExtensionArray.from_storage(kind, array)
 
 
 def _struct(array: pa.StructArray, column: Column) -> pa.Array:

@@ -200,6 +200,8 @@ class _Matcher:
                 return self._list(found.value_field, wanted, path)
             case MapType() if pa.types.is_map(found):
                 return self._map(found, wanted, path)
+        if pa.types.is_null(found) and is_writable(wanted):
+            return arrow_type(wanted), ()  # what `array()` holds: nothing, or nulls
         if not _accepts(found, wanted):
             self._report(path, describe_arrow(found), describe(wanted))
             return found, ()

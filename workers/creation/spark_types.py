@@ -56,6 +56,8 @@ _PRIMITIVES: dict[str, IcebergType] = {
     "void": UnknownType(),
 }
 _COMMENT = "comment"
+# The format version that has columns of unknown type.
+_UNKNOWN_SINCE = 3
 
 
 def schema_of(source: spark.StructType, *, all_optional: bool) -> Schema:
@@ -99,6 +101,27 @@ class _Converter:
         if isinstance(kind, spark.DecimalType):
             return DecimalType(kind.precision, kind.scale)
         return _primitive(kind, path)
+
+
+def refuse_untyped(schema: Schema, format_version: int) -> None:
+    """Refuse columns of a type that Spark does not know, as of `NULL`, `array()` and `map()`, where
+    no file holds them. Errors: `UnsupportedError` naming the column.
+    """
+    for name, field in schema.walk():
+        match field.field_type:
+            case ListType(element_type=UnknownType()):
+                what, kind, but = "its elements", "ARRAY<STRING>", ""
+            case MapType(key_type=UnknownType()) | MapType(value_type=UnknownType()):
+                what, kind, but = "its keys or values", "MAP<STRING, STRING>", ""
+            case UnknownType() if format_version < _UNKNOWN_SINCE:
+                what, kind = "it", "STRING"
+                but = f"; only a table of format version {_UNKNOWN_SINCE} may have it as it is"
+            case _:
+                continue
+        raise UnsupportedError(
+            f"column `{name}`: Spark knows no type for {what}, where all values are null or none is"
+            f" there: cast it, as in CAST({name} AS {kind}){but}"
+        )
 
 
 def _primitive(kind: spark.DataType, path: str) -> IcebergType:

@@ -17,7 +17,7 @@ from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.schema.table_text import parse_partition, parse_sort_order
 from committer.ledger_entry import LEDGER_PREFIX
 from committer.request.table_identifier import TableIdentifier
-from workers.creation.spark_types import schema_of
+from workers.creation.spark_types import refuse_untyped, schema_of
 from workers.settings.create_options import CreateOptions
 
 # As engines name it among a table's properties; it is stored as a field of the metadata.
@@ -38,6 +38,8 @@ def new_table(
         schema = schema_of(source, all_optional=all_optional)
         if not schema.fields:
             raise ValueError("a table needs a column, and the schema has none")
+        version = _format_version(wish)
+        refuse_untyped(schema, version)
         partitions, order = wish.partition_by, wish.sort_by
         return NewTable(
             identifier=identifier,
@@ -47,7 +49,7 @@ def new_table(
             properties={
                 name: text for name, text in wish.properties.items() if name != _FORMAT_VERSION
             },
-            format_version=_format_version(wish),
+            format_version=version,
             location=wish.location,
         )
     except (ValueError, UnsupportedError) as error:

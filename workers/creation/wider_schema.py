@@ -22,7 +22,7 @@ from committer.iceberg.values.types import (
     StructType,
     UnknownType,
 )
-from workers.creation.spark_types import schema_of
+from workers.creation.spark_types import refuse_untyped, schema_of
 
 
 def wider_schema(metadata: TableMetadata, source: spark.StructType) -> Schema | None:
@@ -62,6 +62,7 @@ class _Merger:
             if partner is not None:
                 fields.append(self._field(field.field_type, partner))
             elif not isinstance(field.field_type, UnknownType):
+                refuse_untyped(Schema((field,)), self._format_version)
                 fields.append(field)
         return StructType(tuple(fields))
 

@@ -8,13 +8,25 @@ Everything else keeps its buffers.
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
 
+from committer.errors import PublishError
 from workers.arrow.arrow_columns import with_child
 
 _UUID_CHARACTERS = 36
@@ -25,9 +37,42 @@ _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 def spark_arrow_schema(schema: StructType) -> pa.Schema:
     """Return the schema of Spark's batches.
-    Errors: `PySparkException`, `ArrowException` for a column that Arrow cannot carry."""
+
+    Errors: `PySparkException`, `ArrowException` for a column that Arrow cannot carry;
+    `PublishError` for a map whose keys have no type.
+    """
     has_zone = "timezone" in inspect.signature(to_arrow_schema).parameters
-    return to_arrow_schema(schema, **({"timezone": "UTC"} if has_zone else {}))
+    return to_arrow_schema(_as_sent(schema, ""), **({"timezone": "UTC"} if has_zone else {}))
+
+
+def _as_sent(kind: DataType, path: str) -> Any:
+    """Return the type as Spark sends it: `string` for `char` and `varchar`, and elements of no type
+    as ones that may be null, as Arrow has no others."""
+    match kind:
+        case CharType() | VarcharType():
+            return StringType()
+        case StructType():
+            fields = ((each, f"{path}.{each.name}".lstrip(".")) for each in kind.fields)
+            return StructType(
+                [
+                    StructField(
+                        each.name, _as_sent(each.dataType, at), each.nullable, each.metadata
+                    )
+                    for each, at in fields
+                ]
+            )
+        case ArrayType():
+            element = _as_sent(kind.elementType, f"{path}.element")
+            return ArrayType(element, kind.containsNull or isinstance(element, NullType))
+        case MapType():
+            key, value = _as_sent(kind.keyType, path), _as_sent(kind.valueType, f"{path}.value")
+            if isinstance(key, NullType):
+                raise PublishError(
+                    f"column `{path}`: Spark knows no type for its keys, as of `map()`: cast the"
+                    f" column, as in CAST({path} AS MAP<STRING, STRING>)"
+                )
+            return MapType(key, value, kind.valueContainsNull or isinstance(value, NullType))
+    return kind
 
 
 def as_spark_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -375,3 +375,38 @@ def test_a_struct_that_only_looks_like_a_variant_is_refused() -> None:
 def test_a_table_of_which_nothing_can_be_written_is_refused() -> None:
     table = schema(optional(1, "g", GeometryType()))
     assert "no column that could be written" in complaint(pa.schema([]), table)
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        LongType(),
+        UUIDType(),
+        DecimalType(9, 2),
+        VariantType(),
+        struct(required(3, "y", LongType())),
+        ListType(3, StringType(), False),
+    ],
+    ids=str,
+)
+def test_lists_that_spark_knows_no_type_of_are_written(element: IcebergType) -> None:
+    rows = [[], None, [None, None]]
+    table = schema(optional(1, "c", ListType(2, element, False)))
+    batch = conformed({"c": pa.array(rows, pa.list_(pa.null()))}, table)
+    assert batch.schema.equals(arrow_schema(table), check_metadata=True)
+    assert batch.column(0).to_pylist() == rows
+
+
+def test_maps_that_spark_knows_no_type_of_are_written_and_hold_nothing() -> None:
+    table = schema(optional(1, "c", MapType(2, StringType(), 3, LongType(), False)))
+    offsets, nothing = pa.array([0, 0, 0], pa.int32()), pa.nulls(0)
+    rows = pa.MapArray.from_arrays(offsets, nothing, nothing)
+    assert conformed({"c": rows}, table).column(0).to_pylist() == [[], []]
+
+
+def test_a_null_in_a_list_of_nothing_is_none_of_a_required_element() -> None:
+    table = schema(optional(1, "c", ListType(2, LongType(), True)))
+    kind = pa.list_(pa.null())
+    assert conformed({"c": pa.array([[]], kind)}, table).column(0).to_pylist() == [[]]
+    with pytest.raises(PublishError, match="required"):
+        conformed({"c": pa.array([[None]], kind)}, table)

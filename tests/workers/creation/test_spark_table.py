@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    VarcharType,
+)
 
 import frazil
 from committer.catalog.sql.sql_catalog import SqlCatalog
@@ -189,3 +199,52 @@ def test_of_several_creators_of_a_name_one_creates_it_and_all_have_it(
     assert {creator.returncode for creator in creators} == {0}
     created = [[word == "True" for word in text.strip()[1:-1].split(", ")] for text in answers]
     assert [sum(column) for column in zip(*created, strict=True)] == [1] * 8
+
+
+def test_the_log_says_how_much_history_a_new_table_keeps(
+    settings: Mapping[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    create_table(ROWS, "db.flights", settings=settings)
+    [notice] = caplog.messages
+    assert "db.flights keeps the newest 5,000 snapshots of each branch and those of the" in notice
+    assert "frazil table set db.flights history.expire.max-snapshot-age-ms=432000000" in notice
+    caplog.clear()
+    create_table(ROWS, "db.flights", exists_ok=True, settings=settings)
+    days = {"history.expire.max-snapshot-age-ms": "432000000"}
+    create_table(ROWS, "db.kept", properties=days, settings=settings)
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize("name", ["_file", "_Row_ID", "_partition"])
+def test_a_column_that_iceberg_reserves_is_refused(settings: Mapping[str, str], name: str) -> None:
+    rows = StructType([*ROWS.fields, StructField(name, LongType())])
+    with pytest.raises(frazil.SettingsError, match=f"column `{name}`: Iceberg reserves this name"):
+        create_table(rows, "db.flights", settings=settings)
+    with pytest.raises(frazil.NoSuchTableError):
+        load("db.flights", settings)
+
+
+def test_a_schema_may_have_texts_of_a_length_and_names_of_any_characters(
+    settings: Mapping[str, str],
+) -> None:
+    inner = StructType([StructField("code", CharType(3))])
+    rows = StructType(
+        [
+            StructField("order id", VarcharType(7)),
+            StructField("places", ArrayType(inner)),
+            StructField("by name", MapType(VarcharType(2), CharType(1))),
+        ]
+    )
+    layout = ["bucket(16, `order id`)", "truncate(2, `order id`)"]
+    assert create_table(rows, "db.texts", partition_by=layout, settings=settings)
+    table = load("db.texts", settings)
+    assert [field.name for field in table.spec().fields] == ["order id_bucket", "order id_trunc"]
+    kinds = [field.field_type for _, field in table.schema().walk()]
+    assert {str(kind) for kind in kinds if kind.is_primitive} == {"string"}
+    assert not create_table(rows, "db.texts", exists_ok=True, settings=settings)
+
+
+def test_partitions_are_texts(settings: Mapping[str, str]) -> None:
+    with pytest.raises(frazil.SettingsError, match=r"partition_by: expected .* found a int"):
+        partitions: list[str] = [7]  # type: ignore[list-item]
+        create_table(ROWS, "db.flights", partition_by=partitions, settings=settings)

@@ -7,7 +7,7 @@ from pyspark.sql import types as spark
 
 from committer.errors import UnsupportedError
 from committer.iceberg.values.types import ListType, MapType, StructType
-from workers.creation.spark_types import schema_of
+from workers.creation.spark_types import refuse_untyped, schema_of
 
 KINDS = {
     "boolean": spark.BooleanType(),
@@ -85,3 +85,33 @@ def test_a_type_that_iceberg_has_not_is_refused_with_its_column(kind: spark.Data
     source = spark.StructType().add("s", spark.StructType().add("odd", kind))
     with pytest.raises(UnsupportedError, match=r"column `s\.odd`: Iceberg has no type for Spark's"):
         schema_of(source, all_optional=True)
+
+
+NOTHING = spark.NullType()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (spark.ArrayType(NOTHING), r"`c`: Spark knows no type for its elements.*ARRAY<STRING>"),
+        (spark.MapType(NOTHING, NOTHING), r"`c`: .* for its keys or values.*MAP<STRING, STRING>"),
+        (spark.MapType(spark.StringType(), NOTHING), r"`c`: .* for its keys or values"),
+        (spark.ArrayType(spark.ArrayType(NOTHING)), r"`c.element`: .* for its elements"),
+        (NOTHING, r"`c`: Spark knows no type for it,.*CAST\(c AS STRING\).*format version 3"),
+    ],
+)
+def test_a_type_that_spark_does_not_know_is_refused_with_its_cast(
+    kind: spark.DataType, said: str
+) -> None:
+    schema = schema_of(spark.StructType().add("c", kind), all_optional=True)
+    with pytest.raises(UnsupportedError, match=said):
+        refuse_untyped(schema, 2)
+
+
+def test_a_column_of_nulls_is_one_of_format_version_3() -> None:
+    schema = schema_of(spark.StructType().add("c", NOTHING), all_optional=True)
+    refuse_untyped(schema, 3)
+    with pytest.raises(UnsupportedError, match="elements"):
+        refuse_untyped(
+            schema_of(spark.StructType().add("c", spark.ArrayType(NOTHING)), all_optional=True), 3
+        )

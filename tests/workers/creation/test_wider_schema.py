@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from pyspark.sql import types as spark
 
-from committer.errors import PublishError
+from committer.errors import PublishError, UnsupportedError
 from committer.iceberg.metadata.table_metadata import TableMetadata, new_table_metadata
 from committer.iceberg.schema.partition_spec import UNPARTITIONED
 from committer.iceberg.schema.schema import Schema
@@ -81,3 +81,15 @@ def test_what_the_table_has_already_is_no_reason_to_change_it(source: spark.Stru
 def test_a_column_that_cannot_be_added_is_refused_with_a_sentence() -> None:
     with pytest.raises(PublishError, match=r"cannot be united with the table's: .*n_trunc"):
         wider_schema(table(partition="truncate(2, n)"), struct(n_trunc=LONG))
+
+
+def test_a_column_that_iceberg_reserves_is_not_added() -> None:
+    with pytest.raises(PublishError, match="column `_file`: Iceberg reserves this name"):
+        wider_schema(table(), struct(id=LONG, _file=STRING))
+
+
+def test_lists_of_nothing_fit_a_column_and_make_none() -> None:
+    nothing = spark.ArrayType(spark.NullType())
+    assert wider_schema(table(), struct(l=nothing)) is None
+    with pytest.raises(UnsupportedError, match=r"column `more`: Spark knows no type for its elem"):
+        wider_schema(table(), struct(more=nothing))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark
 
+from committer.errors import PublishError
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values import types as iceberg
 from committer.iceberg.values.types import IcebergType, NestedField
@@ -83,3 +84,30 @@ def test_buffers_that_fit_are_not_copied() -> None:
     found = as_spark_batch(batch, target)
     before, after = batch.column(0).values.buffers()[1], found.column(0).values.buffers()[1]
     assert before.address == after.address
+
+
+def test_texts_of_a_length_come_as_strings_and_elements_of_no_type_as_nulls() -> None:
+    inner = spark.StructType([spark.StructField("code", spark.CharType(3), False)])
+    schema = spark.StructType(
+        [
+            spark.StructField("name", spark.VarcharType(7)),
+            spark.StructField("places", spark.ArrayType(inner)),
+            spark.StructField("nothing", spark.ArrayType(spark.NullType(), containsNull=False)),
+            spark.StructField(
+                "counts", spark.MapType(spark.VarcharType(2), spark.NullType(), False)
+            ),
+        ]
+    )
+    found = spark_arrow_schema(schema)
+    assert found.field("name").type == pa.string()
+    assert not found.field("places").type.value_type.field("code").nullable
+    assert found.field("places").type.value_type.field("code").type == pa.string()
+    assert found.field("nothing").type.value_type == pa.null()
+    assert found.field("counts").type.key_type == pa.string()
+
+
+def test_keys_of_no_type_are_refused_with_their_cast() -> None:
+    nothing = spark.MapType(spark.NullType(), spark.NullType())
+    schema = spark.StructType().add("s", spark.StructType().add("counts", nothing))
+    with pytest.raises(PublishError, match=r"`s\.counts`: .*CAST\(s\.counts AS MAP<STRING, STR"):
+        spark_arrow_schema(schema)
