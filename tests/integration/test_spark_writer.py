@@ -963,6 +963,79 @@ def test_columns_that_do_not_fit_are_all_named_before_anything_is_written(harnes
     assert harness.requests(table) == []
 
 
+BEYOND = "SELECT CAST(99999999999999999999 AS DECIMAL(20, 0)) AS id, 'AA' AS carrier"
+HELD = "committer.errors.PublishError: column id holds a value that is no long: "
+
+
+@message_first
+def test_a_value_that_does_not_fit_is_said_above_all_tracebacks(harness: Harness) -> None:
+    table = harness.new_table()
+    message = refused(harness, harness.spark.sql(BEYOND), table)
+    assert HELD in message[: message.index("Traceback")]
+    assert harness.data_files_on_disk(table) == []
+
+
+def test_lists_and_maps_of_no_type_are_written_and_make_no_column(harness: Harness) -> None:
+    table, spark = f"db.t{uuid4().hex[:8]}", harness.spark
+    empty = spark.sql("SELECT 2L AS id, array() AS tags, map('k', NULL) AS counts")
+    for columns, said in (
+        ("array() AS tags", "`tags`: Spark knows no type for its elements"),
+        ("map() AS counts", "`counts`: Spark knows no type for its keys or values"),
+        ("NULL AS tags", "`tags`: Spark knows no type for it"),
+    ):
+        message = refused(harness, spark.sql(f"SELECT {columns}"), table, create="true")
+        assert f"cannot be created: column {said}" in message.splitlines()[0]
+    first = spark.sql("SELECT 1L AS id, array('x') AS tags, map('k', 1) AS counts")
+    first.write.format("frazil").mode("append").option("create", "true").save(table)
+    empty.write.format("frazil").mode("append").save(table)
+    rows = [pq.ParquetFile(file).read().to_pylist() for file in harness.data_files_on_disk(table)]
+    assert sorted((row for [row] in rows), key=lambda row: row["id"]) == [
+        {"id": 1, "tags": ["x"], "counts": [("k", 1)]},
+        {"id": 2, "tags": [], "counts": [("k", None)]},
+    ]
+    message = refused(harness, spark.sql("SELECT map() AS counts"), table)
+    assert "column `counts`: Spark knows no type for its keys" in message.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("write", "said"),
+    [
+        (lambda writer: writer.mode("error"), 'cannot be written in the "ErrorIfExists" mode'),
+        (lambda writer: writer.mode("ignore"), 'cannot be written in the "Ignore" mode'),
+        (lambda writer: writer.mode("append").partitionBy("carrier"), "partitioning"),
+        (lambda writer: writer.mode("append").bucketBy(2, "id"), "bucketBy"),
+    ],
+    ids=["error", "ignore", "partitionBy", "bucketBy"],
+)
+def test_calls_that_spark_refuses_by_itself_say_what_the_page_says(
+    harness: Harness, write: Callable[[Any], Any], said: str
+) -> None:
+    table = harness.new_table()
+    with pytest.raises(PySparkException, match=said):
+        write(harness.frame([1]).write.format("frazil")).save(table)
+    assert harness.requests(table) == []
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM {view}", "UPDATE {view} SET id = 2"])
+def test_a_view_of_a_table_is_changed_by_no_statement(harness: Harness, statement: str) -> None:
+    table = harness.new_table()
+    view = f"view_{uuid4().hex[:8]}"
+    options = f"USING frazil OPTIONS (table '{table}')"
+    harness.spark.sql(f"CREATE TEMPORARY VIEW {view} {options}")
+    with pytest.raises(PySparkException):
+        harness.spark.sql(statement.format(view=view))
+
+
+def test_options_of_other_formats_are_answered_in_the_first_line(harness: Harness) -> None:
+    table = harness.new_table()
+    message = refused(harness, harness.frame([1]), table, mode="overwrite", replaceWhere="id = 1")
+    assert 'option("overwrite-filter"' in message.splitlines()[0]
+    reader = harness.spark.read.format("frazil").option("timestampAsOf", "2026-05-01")
+    with pytest.raises(PySparkException) as caught:
+        reader.load(table)
+    assert 'option("as-of", "2026-05-01T12:00:00Z")' in str(caught.value).splitlines()[0]
+
+
 @streams
 def test_a_stream_whose_columns_do_not_fit_fails_before_anything_is_written(
     harness: Harness, tmp_path: Path

@@ -14,6 +14,7 @@ from workers.settings.create_options import (
     create_options,
     is_table_property,
 )
+from workers.settings.foreign_options import with_own_names
 from workers.settings.option_values import (
     choice,
     flag,
@@ -109,7 +110,8 @@ def parse_options(
 ) -> WriteOptions:
     """Parse the options of a write; `overwrite`: as Spark's mode says.
     Errors: `SettingsError` naming the option."""
-    given = {name.lower(): value for name, value in options.items()}
+    lowered = {name.lower(): value for name, value in options.items()}
+    given = with_own_names(lowered, is_read=False)
     properties = filter(is_table_property, given)
     refuse_unknown(given, _OURS, {*_SPARKS, *_UNION, *properties})
     producer, epoch = given.get("producer") or None, whole_number(given, "epoch")

@@ -13,6 +13,7 @@ from committer.iceberg.expressions.expression import ALWAYS_TRUE, Expression
 from committer.iceberg.expressions.where_text import parse_where
 from committer.iceberg.reading.append_stream import StreamLimits, StreamStart
 from committer.iceberg.values.calendar import read_time_ms
+from workers.settings.foreign_options import with_own_names
 from workers.settings.option_values import (
     flag,
     one_place,
@@ -95,7 +96,8 @@ class ReadOptions:
 def parse_read_options(options: Mapping[str, str], *, streaming: bool | None) -> ReadOptions:
     """Parse the options of a read. `streaming` None: it is not known yet which kind it is.
     Errors: `SettingsError` naming the option, `InvalidFilterError` for text that is no filter."""
-    given = {name.lower(): value for name, value in options.items()}
+    lowered = {name.lower(): value for name, value in options.items()}
+    given = with_own_names(lowered, is_read=True)
     _refuse_misplaced(given, streaming=streaming)
     columns = _names(given, "columns")
     return ReadOptions(
