@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from committer.errors import SettingsError
@@ -9,26 +11,26 @@ from workers.settings.options import WriteOptions, parse_options
 from workers.source.read_options import ReadOptions, parse_read_options
 
 
-def written(*, overwrite: bool = False, **options: str) -> WriteOptions:
+def written(options: Mapping[str, str], *, overwrite: bool = False) -> WriteOptions:
     return parse_options({"table": "db.t", **options}, streaming=False, overwrite=overwrite)
 
 
-def read(*, streaming: bool = False, **options: str) -> ReadOptions:
+def read(options: Mapping[str, str], *, streaming: bool = False) -> ReadOptions:
     return parse_read_options({"table": "db.t", **options}, streaming=streaming)
 
 
 def test_what_means_the_same_is_taken_for_ours() -> None:
-    overwrite = written(overwrite=True, partitionOverwriteMode="DYNAMIC").overwrite
+    overwrite = written({"partitionOverwriteMode": "DYNAMIC"}, overwrite=True).overwrite
     assert overwrite is not None and overwrite.mode == "dynamic"
-    stream = read(streaming=True, maxFilesPerTrigger="7", ignoreDeletes="true").stream
+    stream = read({"maxFilesPerTrigger": "7", "ignoreDeletes": "true"}, streaming=True).stream
     assert (stream.limits.files_max, stream.skip_deletes) == (7, True)
 
 
 def test_both_names_of_one_option_are_refused_where_they_differ() -> None:
     both = {"partitionOverwriteMode": "dynamic", "overwrite-mode": "static"}
     with pytest.raises(SettingsError, match="`partitionOverwriteMode` and `overwrite-mode` mean"):
-        written(overwrite=True, **both)
-    assert written(overwrite=True, **{**both, "overwrite-mode": "dynamic"}).overwrite is not None
+        written(both, overwrite=True)
+    assert written({**both, "overwrite-mode": "dynamic"}, overwrite=True).overwrite is not None
 
 
 @pytest.mark.parametrize(
@@ -50,7 +52,7 @@ def test_both_names_of_one_option_are_refused_where_they_differ() -> None:
 )
 def test_an_option_of_others_writes_names_what_does_its_work(name: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        written(**{name: "x"})
+        written({name: "x"})
 
 
 @pytest.mark.parametrize(
@@ -68,9 +70,9 @@ def test_an_option_of_others_writes_names_what_does_its_work(name: str, said: st
 )
 def test_an_option_of_others_reads_names_what_does_its_work(name: str, said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        read(**{name: "1"})
+        read({name: "1"})
 
 
 def test_an_option_of_reads_is_none_of_a_write() -> None:
     with pytest.raises(SettingsError, match="unknown option `maxfilespertrigger`"):
-        written(maxFilesPerTrigger="7")
+        written({"maxFilesPerTrigger": "7"})
