@@ -975,6 +975,20 @@ def test_a_value_that_does_not_fit_is_said_above_all_tracebacks(harness: Harness
     assert harness.data_files_on_disk(table) == []
 
 
+@pytest.mark.parametrize("how", [pytest.param("stream", marks=streams), "foreach"])
+def test_a_value_of_a_stream_that_does_not_fit_is_said_above_all_tracebacks(
+    harness: Harness, tmp_path: Path, how: str
+) -> None:
+    table, rows = harness.new_table(), harness.stream(write_input(tmp_path / "in", [1]))
+    beyond = rows.selectExpr("CAST(99999999999999999999 AS DECIMAL(20, 0)) AS id", "carrier")
+    with pytest.raises(StreamingQueryException) as caught:
+        if how == "stream":
+            run_stream(beyond, tmp_path / "checkpoint", table)
+        else:
+            run_foreach(beyond, tmp_path / "checkpoint", sink(table))
+    assert HELD in str(caught.value).splitlines()[0]
+
+
 def test_lists_and_maps_of_no_type_are_written_and_make_no_column(harness: Harness) -> None:
     table, spark = f"db.t{uuid4().hex[:8]}", harness.spark
     empty = spark.sql("SELECT 2L AS id, array() AS tags, map('k', NULL) AS counts")

@@ -46,7 +46,20 @@ def sink(
 
 
 def _append(dataframe: Any, options: Mapping[str, str]) -> None:
-    dataframe.write.format("frazil").mode("append").options(**options).save()
+    """Append. Spark shows the function's error below its traceback, so the message goes above."""
+    from pyspark.errors import PySparkException
+
+    from workers.spark.message_first import message_first
+    from workers.spark.task_error import own_error
+
+    try:
+        dataframe.write.format("frazil").mode("append").options(**options).save()
+    except PySparkException as error:
+        own = own_error(error)
+        if own is None:
+            raise
+        with message_first():
+            raise own from None
 
 
 def _upsert(dataframe: Any, options: Mapping[str, str]) -> None:
