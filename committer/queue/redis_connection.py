@@ -20,12 +20,14 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import chain, islice
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 from hiredis import pack_command
 from redis.asyncio import ConnectionPool
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError, ResponseError
+from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from committer.errors import (
     AccessError,
@@ -38,6 +40,15 @@ from committer.url_text import without_secrets
 
 _DENIED = ("NOAUTH", "WRONGPASS", "NOPERM", "username-password", "uthentica")
 _VERSION_MIN = (7, 0)
+# The option of redis-py that names the file of a private CA.
+_CA_FILE = "ssl_ca_certs"
+# Of OpenSSL: the certificate, or one that it rests on, was signed by a CA that is not trusted.
+_UNTRUSTED = frozenset({18, 19, 20, 21})
+_TIMEOUTS = (TimeoutError, RedisTimeoutError)
+_PLAIN_PORT = "name a port that speaks TLS, or begin the URL with `redis://`"
+_NO_HANDSHAKE = (
+    f"it accepts no TLS connection in time; if the port speaks Redis without TLS, {_PLAIN_PORT}"
+)
 Command = tuple[Any, ...]
 
 
@@ -48,6 +59,7 @@ class RedisConnection:
         self.server = without_secrets(url)
         self._answer_s_max = answer_s_max
         try:
+            parts = urlsplit(url)
             # Only makes connections: lending them out costs it more than a command does.
             self._maker: Any = ConnectionPool.from_url(
                 url,
@@ -61,9 +73,22 @@ class RedisConnection:
             )
         except ValueError as error:
             raise SettingsError(f"the URL of the queue, {self.server}: {error}") from None
+        self._is_tls = parts.scheme == "rediss"
+        for file in parse_qs(parts.query).get(_CA_FILE, ()):
+            self._check_ca_file(file)
         self._idle: list[Any] = []
         self._busy: set[Any] = set()
         self._pipelines = GroupCommit[tuple[Command, ...], list[Any]](self._send)
+
+    def _check_ca_file(self, file: str) -> None:
+        """Refuse a file of certificates that cannot be read: each connection would fail."""
+        try:
+            ssl.create_default_context(cafile=file)
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                f"the URL of the queue, {self.server}: `{_CA_FILE}` names `{file}`, which cannot be"
+                f" read ({error}); expected a file of the CA's certificates in PEM format"
+            ) from None
 
     async def commands(self, commands: Iterable[Command]) -> list[Any]:
         """Send all at once, with those of other callers;
@@ -92,20 +117,24 @@ class RedisConnection:
         return answers[-1]
 
     async def _exchange(self, bound_s: float, packed: bytes, answers_count: int) -> list[Any]:
-        async with asyncio.timeout(bound_s):
-            connection = self._idle.pop() if self._idle else self._maker.make_connection()
-            self._busy.add(connection)
-            try:
+        connection = self._idle.pop() if self._idle else self._maker.make_connection()
+        self._busy.add(connection)
+        is_ready = False
+        try:
+            async with asyncio.timeout(bound_s):
                 await _make_ready(connection)
+                is_ready = True
                 await connection.send_packed_command(packed, check_health=False)
                 answers = [await _answer(connection) for _ in range(answers_count)]
-            except BaseException:
-                # A late answer would be taken for the answer to the next command.
-                await connection.disconnect(nowait=True)
-                raise
-            finally:
-                self._busy.discard(connection)
-            self._idle.append(connection)
+        except BaseException as error:
+            # A late answer would be taken for the answer to the next command.
+            await connection.disconnect(nowait=True)
+            if self._is_tls and not is_ready and isinstance(error, _TIMEOUTS):
+                raise TimeoutError(_NO_HANDSHAKE) from error
+            raise
+        finally:
+            self._busy.discard(connection)
+        self._idle.append(connection)
         return answers
 
     async def probe(self) -> None:
@@ -223,7 +252,22 @@ def _what_happened(error: BaseException) -> str:
     """Return the system's reason for a failed connection: the library repeats it, with a number."""
     cause = error.__cause__ or error.__context__
     if isinstance(error, RedisError) and isinstance(cause, OSError):
-        if isinstance(cause, (ssl.SSLError, socket.gaierror)) or not cause.errno:
+        if isinstance(cause, ssl.SSLError):
+            return _tls_problem(cause)
+        if isinstance(cause, socket.gaierror) or not cause.errno:
             return str(cause.strerror or cause)
         return os.strerror(cause.errno)
     return str(error) or type(error).__name__
+
+
+def _tls_problem(error: ssl.SSLError) -> str:
+    """Return why a TLS connection failed, and what to do about what is usual."""
+    said = str(error.strerror or error)
+    if error.reason == "WRONG_VERSION_NUMBER":
+        return f"its answer is no TLS ({said}): {_PLAIN_PORT}"
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _UNTRUSTED:
+        return (
+            f"{said}: name the file of its CA's certificates in the URL, by"
+            f" `rediss://…?{_CA_FILE}=/…/ca.pem`"
+        )
+    return said

@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
 from committer.errors import QueueUnavailableError, SettingsError
 from committer.queue.redis_stream import RedisQueue
+from tests.support.servers.certificates import Authority
+
+
+@asynccontextmanager
+async def answering(info: str, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve a Redis that knows the command INFO alone; yield its port."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while words := int((await reader.readuntil(b"\r\n"))[1:]):
+                request = [await reader.readuntil(b"\r\n") for _ in range(2 * words)]
+                known = request[1].upper() == b"INFO\r\n"
+                writer.write(f"${len(info)}\r\n{info}\r\n".encode() if known else b"+OK\r\n")
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        await closed(server)
+
+
+async def closed(server: asyncio.Server) -> None:
+    """Close a server, and wait until its last connection is closed."""
+    ended = asyncio.create_task(server.wait_closed())
+    await asyncio.sleep(0)
+    server.close()
+    await ended
 
 
 @pytest.mark.parametrize(
@@ -21,27 +52,11 @@ from committer.queue.redis_stream import RedisQueue
     ],
 )
 async def test_an_unfit_server_is_refused(info: str, complaint: str) -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(asyncio.IncompleteReadError):
-            while words := int((await reader.readuntil(b"\r\n"))[1:]):
-                request = [await reader.readuntil(b"\r\n") for _ in range(2 * words)]
-                known = request[1].upper() == b"INFO\r\n"
-                writer.write(f"${len(info)}\r\n{info}\r\n".encode() if known else b"+OK\r\n")
-        writer.close()
-        await writer.wait_closed()
-        closed.set()
-
-    closed = asyncio.Event()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    queue = RedisQueue(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", consumer="one")
-    try:
+    async with answering(info) as port:
+        queue = RedisQueue(f"redis://127.0.0.1:{port}", consumer="one")
         with pytest.raises(SettingsError, match=complaint):
             await queue.probe()
-    finally:
         await queue.close()
-        await closed.wait()
-        server.close()
 
 
 @pytest.mark.parametrize("url", ["http://host", "redis://host:port", "nothing", "redis://[", ""])
@@ -58,3 +73,59 @@ async def test_an_unreachable_server_is_an_outage_and_its_password_stays_secret(
         assert "secret" not in str(caught.value)
         assert str(caught.value).endswith(": Connection refused")
         await queue.close()
+
+
+# --- TLS -----------------------------------------------------------------------------------------
+
+FIT = "redis_version:7.0.0\r\nmaxmemory_policy:noeviction"
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+async def test_a_server_whose_ca_the_url_names_is_trusted_and_another_is_not(
+    authority: Authority,
+) -> None:
+    context = authority.server_context(authority.issue("queue"))
+    async with answering(FIT, tls=context) as port:
+        url = f"rediss://:secret@127.0.0.1:{port}"
+        trusting = RedisQueue(f"{url}?ssl_ca_certs={authority.bundle}", consumer="one")
+        await trusting.probe()
+        await trusting.close()
+        queue = RedisQueue(url, consumer="one")
+        with pytest.raises(QueueUnavailableError, match="certificate verify failed") as caught:
+            await queue.probe()
+        assert "?ssl_ca_certs=/" in str(caught.value)
+        assert "secret" not in str(caught.value)
+        await queue.close()
+
+
+@pytest.mark.parametrize("content", [None, "no certificate"])
+def test_a_file_of_no_certificates_is_a_wrong_setting(content: str | None, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(SettingsError, match=f"`ssl_ca_certs` names `{file}`, which cannot be read"):
+        RedisQueue(f"rediss://127.0.0.1:1?ssl_ca_certs={file}", consumer="one")
+
+
+@pytest.mark.parametrize("answer", [b"-ERR unknown command\r\n", b""])
+async def test_a_port_without_tls_is_named(answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(answer)
+        # A server that has read no whole command says nothing.
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"rediss://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    queue = RedisQueue(url, consumer="one", answer_s_max=0.5)
+    try:
+        with pytest.raises(QueueUnavailableError, match="begin the URL with `redis://`"):
+            await queue.probe()
+    finally:
+        await queue.close()
+        await closed(server)
