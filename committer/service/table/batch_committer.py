@@ -11,10 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from committer.errors import CatalogUnavailableError
+from committer.errors import CatalogUnavailableError, FrazilError
 from committer.plan.commit.attempt_log import AttemptLog
 from committer.plan.commit.commit import CommitPlan
-from committer.plan.commit.landed_commit import CommitObserver, LandedCommit
+from committer.plan.commit.landed_commit import (
+    CONFLICT,
+    UNKNOWN,
+    CommitObserver,
+    LandedCommit,
+)
 from committer.plan.commit.operation_step import InConflict
 from committer.plan.ledger.state import TableState
 from committer.ports.catalog import Catalog
@@ -86,9 +91,11 @@ class SwapSender:
             case Committed():
                 pass
             case Conflict():
+                inflight.failures[CONFLICT] += 1
                 self.attempts.refused(plan)
                 log.info("commit.conflicted", **about)
             case Unknown(cause, crash):
+                inflight.failures[UNKNOWN] += 1
                 self.attempts.lost(plan)
                 if crash is not None:
                     self.condition.swap_crashed(crash)
@@ -125,12 +132,17 @@ class BatchCommitter:
         """
         inflight.attempts += 1
         if inflight.attempts == 1:
-            inflight.started_ms = self.pacer.started()
-        plan = await self.plan(inflight, state)
-        if plan is None:
-            return 0
-        await self.sender.write(inflight, plan)
-        return self.answered(inflight, plan, await send_swap(self.sender.catalog, plan.swap))
+            inflight.started_ms, inflight.started_s = self.pacer.started()
+        try:
+            plan = await self.plan(inflight, state)
+            if plan is None:
+                return 0
+            await self.sender.write(inflight, plan)
+            answer = await send_swap(self.sender.catalog, plan.swap)
+        except FrazilError as error:
+            inflight.failures[type(error).__name__] += 1
+            raise
+        return self.answered(inflight, plan, answer)
 
     async def plan(self, inflight: InflightBatch, state: TableState) -> CommitPlan | None:
         """Plan an attempt; None: a request is in conflict, or planning failed, and the batch is
@@ -182,7 +194,9 @@ class BatchCommitter:
             replace(plan.state, table=table) if is_as_planned else TableState.of(table, plan.state),
             is_as_planned,
             inflight.attempts,
+            inflight.failures,
             inflight.started_ms,
+            inflight.started_s,
             inflight.metadata_bytes,
         )
         for observer in self.observers:

@@ -121,10 +121,12 @@ class CommitPacer:
 
     # --- What it learns from ---
 
-    def started(self) -> int:
-        """Note that a commit begins, with its first attempt. Return the time."""
+    def started(self) -> tuple[int, float]:
+        """Note that a commit begins, with its first attempt. Return the time by the wall clock, in
+        milliseconds, and by the event loop's clock, in seconds.
+        """
         self._last_start_ms = self._world.now_ms()
-        return self._last_start_ms
+        return self._last_start_ms, self._world.monotonic_s()
 
     def swapped(self) -> None:
         """Note that an attempt has its answer."""

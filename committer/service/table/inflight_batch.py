@@ -7,6 +7,7 @@ stands alone.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -37,7 +38,8 @@ INFLIGHT_S_MAX = 3_600.0
 class InflightBatch:
     """A batch that is being committed, kept over attempts, with the files written for it.
 
-    `resolved_count`: that of the attempt log when the batch was selected.
+    `resolved_count`: that of the attempt log when the batch was selected. `failures`: the attempts
+    that did not land, by cause.
     """
 
     batch: Batch
@@ -47,7 +49,9 @@ class InflightBatch:
     since_s: float
     resolved_count: int
     attempts: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
     started_ms: int = 0
+    started_s: float = 0.0
     written: set[str] = field(default_factory=set)
     metadata_bytes: int | None = None
     _unknown: tuple[str, str] = ("", "")

@@ -11,6 +11,7 @@ from uuid import UUID
 from committer.errors import FrazilError, InvariantError, TransientError, reason_of
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.commit.commit import CommitPlan
+from committer.plan.commit.landed_commit import TRANSACTION
 from committer.ports.pointer_swap import Committed, Conflict, Swap, SwapAnswer
 from committer.request.table_identifier import TableIdentifier
 from committer.request.transaction import TransactionIdentity
@@ -207,7 +208,11 @@ class TransactionPart:
         inflight = await batches.next(checked, self.admission.basis, state)
         if inflight is None:
             return False
-        inflight.attempts, inflight.started_ms = attempt, batches.world.now_ms()
+        inflight.attempts = attempt
+        if attempt > 1:
+            inflight.failures[TRANSACTION] = attempt - 1
+        inflight.started_ms = batches.world.now_ms()
+        inflight.started_s = batches.world.monotonic_s()
         plan = await self.batch_committer.plan(inflight, state)
         if plan is None:
             return False
