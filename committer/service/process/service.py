@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from importlib.metadata import version
 from typing import TypeVar
 
 from committer.errors import StorageUnavailableError, TransientError
@@ -72,13 +73,25 @@ class Service:
             readings = [*work.readers(), *self._probes(catalog)]
             readers = [tasks.create_task(reading, name="reader") for reading in readings]
             self.health.phase = "running"
-            log.info("service.started", inbox=self._parts.settings.inbox)
+            self._log_start()
             await stop.wait()
             self.health.phase = "draining"
             await self._drain(work.tables, room, readers, shards)
             settler.cancel()
             heart.cancel()
         log.info("service.stopped")
+
+    def _log_start(self) -> None:
+        settings = self._parts.settings
+        log.info(
+            "service.started",
+            version=version("frazil"),
+            consumer=member_name(settings),
+            http_port=settings.service.http_port,
+            catalog=settings.catalog.name,
+            catalog_place=settings.catalog.all_properties.shown_place,
+            inbox=settings.inbox,
+        )
 
     def _note_beat(self, late_s: float) -> None:
         self.metrics.loop_was_late(late_s)

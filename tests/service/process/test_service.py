@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from committer.errors import (
     AccessError,
@@ -23,7 +25,7 @@ from committer.service.process.service import CUT_OFF_S, Service, until_answered
 from committer.service.process.startup import first_error
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
-from committer.settings.service_settings import Settings
+from committer.settings.service_settings import QueueSettings, Settings
 from committer.storage.inbox.key_file import KeyFile
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
@@ -129,7 +131,7 @@ class SlowCatalog(MemoryCatalog):
 
 def memory_parts(home: Path, world: LoopWorld, storage: MemoryStorage) -> RequestParts:
     return RequestParts(
-        settings=Settings(home=home, inbox=INBOX),
+        settings=Settings(home=home, inbox=INBOX, queue=QueueSettings(consumer="committer-1")),
         world=world,
         storages=Storages(storage, storage),
     )
@@ -183,6 +185,33 @@ async def test_an_idle_committer_is_ready_exactly_while_its_catalog_answers(
     assert (health.is_ready, health.conditions) == (True, {})
     stop.set()
     await running
+
+
+async def test_a_start_says_which_release_works_where_and_under_which_name(tmp_path: Path) -> None:
+    world = LoopWorld()
+    storage = MemoryStorage(world=world)
+    parts = memory_parts(tmp_path, world, storage)
+    stop = asyncio.Event()
+    with capture_logs() as lines:
+        running = asyncio.ensure_future(
+            Service(parts, Health(world), Metrics()).run(
+                MemoryCatalog(storage=storage), stop, ChecksHere()
+            )
+        )
+        await asyncio.sleep(3.0)
+        stop.set()
+        await running
+    (started,) = [line for line in lines if line["event"] == "service.started"]
+    del started["log_level"]
+    assert started == {
+        "event": "service.started",
+        "version": version("frazil"),
+        "consumer": "committer-1",
+        "http_port": 8181,
+        "catalog": "frazil",
+        "catalog_place": f"sqlite:///{tmp_path}/catalog.db",
+        "inbox": INBOX,
+    }
 
 
 async def test_a_service_is_ready_after_its_probes_and_no_longer_while_it_drains(
