@@ -63,9 +63,9 @@ class QueueSettings(_Group):
     """The queue of doorbells. Losing it costs latency only."""
 
     url: str = "private"
-    """`redis://…`, `rediss://…`, `unix://…`; `private`: a server below `<home>` that `serve`
-    starts;
-    `none`: work from the inbox alone."""
+    """`redis://…`, `rediss://…` (TLS; a private CA: `rediss://…?ssl_ca_certs=/…/ca.pem`),
+    `unix://…`; `private`: a server below `<home>` that `serve` starts; `none`: work from the inbox
+    alone."""
     consumer: str = ""
     """This committer's name among those that share the queue. Default: the host name. It must be
     unique: a committer that starts replaces an earlier process of its name. Keep it stable over
@@ -120,6 +120,11 @@ class ServiceSettings(_Group):
     """Address of the health endpoints; `0.0.0.0` in a container."""
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8181
     """Port of the health endpoints; 0 switches them off."""
+    http_names: str = ""
+    """Names by which clients may address the endpoints, separated by commas. `localhost` and IP
+    addresses always serve. Empty: on a loopback address no other name, so that a web page in a
+    browser of this machine cannot read them by a name of its own (DNS rebinding); on another
+    address any name."""
     reconcile_interval_s: Annotated[float, Field(gt=0)] = 30.0
     """How often the inbox is listed for requests that were never announced."""
     reconcile_age_s: Annotated[float, Field(ge=0)] = 30.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
@@ -24,6 +25,7 @@ from committer.service.process.status_model import (
     TableStatus,
 )
 from committer.settings.service_settings import Settings
+from committer.settings.setting_names import setting_text
 
 _TIMEOUT_S = 5.0
 
@@ -52,7 +54,16 @@ def ask_committer(url: str) -> Answer:
     try:
         return Answer(address, Status.model_validate_json(content))
     except ValidationError:
-        return Answer(address, None, f"what answers there is no committer (HTTP {code})")
+        return Answer(address, None, _no_status(code))
+
+
+def _no_status(code: int) -> str:
+    if code == HTTPStatus.FORBIDDEN:
+        return (
+            "it does not serve this name (HTTP 403): ask by an IP address, or add the name to its"
+            f" {setting_text('service.http_names')}"
+        )
+    return f"what answers there is no committer (HTTP {code})"
 
 
 def ask_own_committer(settings: Settings) -> Answer | None:

@@ -94,7 +94,10 @@ async def serve_parts(
     service = Service(parts, health, metrics)
     status_collector = StatusCollector(service, catalog=settings.catalog.name, inbox=settings.inbox)
     async with serving(
-        status_collector, host=settings.service.http_host, port=settings.service.http_port
+        status_collector,
+        host=settings.service.http_host,
+        port=settings.service.http_port,
+        names=settings.service.http_names,
     ):
         catalog = await until_answered("catalog", lambda: open_known_catalog(parts), stop, health)
         if catalog is None:

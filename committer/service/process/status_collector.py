@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from heapq import nsmallest
 from importlib.metadata import version
@@ -26,7 +26,7 @@ from committer.service.process.status_model import (
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.health import Health
-from committer.service.telemetry.instruments import Sample
+from committer.service.telemetry.instruments import SLICE_SAMPLES, Sample
 from committer.service.telemetry.log_stream import dropped_lines
 from committer.service.telemetry.metrics import NO_TABLE, Metrics, TableBacklog
 
@@ -47,6 +47,8 @@ _OF_A_TABLE = {
     "frozen_producers": "frazil_frozen_producers",
 }
 BREAKERS_SHOWN_MAX = 100
+# Tables of `/status` that are printed before the event loop has its turn.
+_SLICE_TABLES = 200
 
 
 class Observed(Protocol):
@@ -68,13 +70,38 @@ class StatusCollector:
 
     def page(self) -> bytes:
         """Print all metrics, as Prometheus reads them."""
-        self._look()
-        return self.metrics.instruments.page()
+        return b"".join(self.page_parts())
+
+    def page_parts(self) -> Iterator[bytes]:
+        """Yield the page of all metrics in parts, which may be empty: some 10 ms of work each."""
+        for _ in self._look():
+            yield b""
+        yield from self.metrics.instruments.page_parts()
 
     def status(self) -> Status:
         """Return the model of `/status`."""
-        self._look()
-        numbers = _Numbers(self.metrics.instruments.samples())
+        return Status.model_validate_json(b"".join(self.status_parts()))
+
+    def status_parts(self) -> Iterator[bytes]:
+        """Yield `/status` as JSON in parts, which may be empty: some 10 ms of work each."""
+        for _ in self._look():
+            yield b""
+        numbers = _Numbers()
+        for count, sample in enumerate(self.metrics.instruments.samples(), start=1):
+            numbers.add(sample)
+            if count % SLICE_SAMPLES == 0:
+                yield b""
+        whole = self._status(numbers).model_dump_json(exclude={"tables"})
+        yield whole.removesuffix("}").encode() + b',"tables":['
+        tables = numbers.tables
+        for start in range(0, len(tables), _SLICE_TABLES):
+            rows = [_table(numbers, name) for name in tables[start : start + _SLICE_TABLES]]
+            text = ",".join(row.model_dump_json() for row in rows)
+            yield (b"," if start else b"") + text.encode()
+        yield b"]}"
+
+    def _status(self, numbers: _Numbers) -> Status:
+        """Return the model of `/status` without its tables."""
         health, work = self.health, self._process.work
         return Status(
             version=version("frazil"),
@@ -103,11 +130,11 @@ class StatusCollector:
             missed_doorbells=numbers.count("frazil_missed_doorbells_total") or 0,
             redelivered=numbers.count("frazil_redelivered_doorbells_total") or 0,
             internal_errors=numbers.by("frazil_internal_errors_total", "where"),
-            tables=[_table(numbers, table) for table in numbers.tables],
+            tables=[],
         )
 
-    def _look(self) -> None:
-        """Bring the metrics of what is so now up to date."""
+    def _look(self) -> Iterator[None]:
+        """Bring the metrics of what is so now up to date, a piece a step."""
         places = unanswered()
         self.health.show_unanswered(places)
         self.metrics.show_hung(sum(place.hung for place in places))
@@ -118,7 +145,7 @@ class StatusCollector:
             self.metrics.show_backlog(None, ())
             self.metrics.show_inbox(None, None)
             return
-        self.metrics.keep_tables(work.tables.shown)
+        yield from self.metrics.keep_tables(lambda: {*work.tables.shown, NO_TABLE})
         listing, now_ms = work.reconciler.listing, self.health.world.now_ms()
         backlog = _backlog(work.tables.all, now_ms)
         ages = [one.lag_s for one in backlog]
@@ -127,7 +154,9 @@ class StatusCollector:
         unread = work.large.oldest_ms, work.intake.deferred.surplus_oldest_ms
         ages += [_age_s(unread_ms, now_ms) for unread_ms in unread if unread_ms is not None]
         is_known = ages or listing is not None
+        yield
         self.metrics.show_backlog(max(ages, default=0.0) if is_known else None, backlog)
+        yield
         self.metrics.show_inbox(
             listing.requests if listing else None, listing.began_ms if listing else None
         )
@@ -146,7 +175,7 @@ def _backlog(tables: Iterable[TableCommitter], now_ms: int) -> list[TableBacklog
     """Return the backlog by name; namesakes (dropped and made again), or unknown, share one."""
     found: dict[str, TableBacklog] = {}
     for table in tables:
-        name = str(table.identifier) if table.state else NO_TABLE
+        name = str(table.identifier) if table.is_in_catalog else NO_TABLE
         oldest_ms = table.waiting.oldest_ms
         lag_s = 0.0 if oldest_ms is None else _age_s(oldest_ms, now_ms)
         known = found.get(name, TableBacklog(name, 0, 0, 0.0))
@@ -188,12 +217,20 @@ def _table(numbers: _Numbers, table: str) -> TableStatus:
 
 
 class _Numbers:
-    """The samples by name."""
+    """The samples by name, and by name and table: each table's are found without the others'."""
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
+    def __init__(self) -> None:
         self._samples: defaultdict[str, list[Sample]] = defaultdict(list)
-        for sample in samples:
-            self._samples[sample.name].append(sample)
+        self._of_tables: defaultdict[tuple[str, str], list[Sample]] = defaultdict(list)
+
+    def add(self, sample: Sample) -> None:
+        """Add a sample."""
+        self._samples[sample.name].append(sample)
+        if table := sample.labels.get("table"):
+            self._of_tables[sample.name, table].append(sample)
+
+    def _of(self, name: str, table: str | None) -> Sequence[Sample]:
+        return self._samples[name] if table is None else self._of_tables[name, table]
 
     @property
     def tables(self) -> list[str]:
@@ -208,8 +245,7 @@ class _Numbers:
         return next((int(one.value) for one in self._samples[name]), None)
 
     def of(self, name: str, table: str) -> float | None:
-        found = (one.value for one in self._samples[name] if one.labels["table"] == table)
-        return next(found, None)
+        return next((one.value for one in self._of(name, table)), None)
 
     def foreign(self, folder: str) -> dict[str, int]:
         """Return a folder's foreign entries by kind, without those that have gone."""
@@ -220,8 +256,8 @@ class _Numbers:
         }
 
     def by(self, name: str, label: str, table: str | None = None) -> dict[str, int]:
-        return {
-            one.labels[label]: int(one.value)
-            for one in self._samples[name]
-            if table is None or one.labels["table"] == table
-        }
+        """Return a metric's sums by one of its labels."""
+        sums: dict[str, int] = {}
+        for one in self._of(name, table):
+            sums[one.labels[label]] = sums.get(one.labels[label], 0) + int(one.value)
+        return sums

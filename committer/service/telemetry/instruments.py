@@ -6,7 +6,7 @@ producer. `metrics.py` decides when each is counted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib.metadata import version
 from math import isnan
 from typing import Literal, NamedTuple, TypeVar
@@ -19,6 +19,7 @@ from prometheus_client import (
     Histogram,
     Metric,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.registry import Collector
@@ -29,6 +30,9 @@ _WAIT_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 1_800, 7_200)
 _DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _CALL_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.25, 1, 5, 15)
 _LOOP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 5, 30)
+
+# Values that are printed or read before the event loop has its turn: some 10 ms.
+SLICE_SAMPLES = 500
 
 _Labeled = TypeVar("_Labeled", Counter, Gauge)
 
@@ -57,6 +61,8 @@ class Instruments:
     """All metrics of one process, in a registry of its own."""
 
     def __init__(self) -> None:
+        # The time at which each counter was made would double the page, and the work for it.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self.described: list[Described] = []
         self._labeled: list[tuple[Counter | Gauge, tuple[str, ...]]] = []
@@ -71,7 +77,32 @@ class Instruments:
 
     def page(self) -> bytes:
         """Print the numbers in Prometheus' text format (`CONTENT_TYPE`)."""
-        return generate_latest(_Known(self._registry))
+        return b"".join(self.page_parts())
+
+    def page_parts(self) -> Iterator[bytes]:
+        """Yield the page in parts of at most `SLICE_SAMPLES` values, so that the event loop may
+        continue between them.
+        """
+        part, room = bytearray(), SLICE_SAMPLES
+        for text, samples in self._texts():
+            if samples > room:
+                yield bytes(part)
+                part.clear()
+                room = SLICE_SAMPLES
+            part += text
+            room -= samples
+        yield bytes(part)
+
+    def _texts(self) -> Iterator[tuple[bytes, int]]:
+        """Yield each metric as text with its number of values, a large metric in several pieces:
+        only the first has the two comment lines.
+        """
+        for metric in _Known(self._registry).collect():
+            samples = metric.samples
+            for start in range(0, max(1, len(samples)), SLICE_SAMPLES):
+                metric.samples = samples[start : start + SLICE_SAMPLES]
+                text = generate_latest(_Piece(metric))
+                yield text.split(b"\n", 2)[2] if start else text, len(metric.samples)
 
     def samples(self) -> Iterator[Sample]:
         """Yield every value, buckets of histograms included."""
@@ -79,19 +110,24 @@ class Instruments:
             for sample in metric.samples:
                 yield Sample(sample.name, sample.labels, sample.value)
 
-    def keep(self, label: str, values: Collection[str]) -> None:
-        """Remove the series whose label has another value than these."""
+    def keep(self, label: str, values: Callable[[], Collection[str]]) -> Iterator[None]:
+        """Remove the series whose label has another value than these, one metric a step. `values`
+        is called at each step: a series may be new since the step before.
+        """
         for instrument, labels in self._labeled:
-            if label not in labels:
+            # A table with requests in quarantine may be another committer's.
+            if label not in labels or instrument is self.quarantine_requests:
                 continue
-            found = {
+            kept = values()
+            gone = {
                 tuple(one.labels[name] for name in labels)
                 for metric in instrument.collect()
                 for one in metric.samples
-                if one.labels[label] not in values
+                if one.labels[label] not in kept
             }
-            for series in found:
+            for series in gone:
                 instrument.remove(*series)
+            yield
 
     def _make_process(self) -> None:
         info = self._gauge("frazil_info", "Always 1. The labels say which release runs.", "version")
@@ -380,19 +416,23 @@ class Instruments:
         return Histogram(name, text, labels, buckets=buckets, registry=self._registry)
 
 
+class _Piece(Collector):
+    """A metric with some of its values."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._metric
+
+
 class _Known(Collector):
-    """The registry without what is not known now (not a number), and without the series that say
-    when each counter was made, which double the page.
-    """
+    """The registry without what is not known now (not a number)."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
 
     def collect(self) -> Iterator[Metric]:
         for metric in self._registry.collect():
-            metric.samples = [
-                one
-                for one in metric.samples
-                if not one.name.endswith("_created") and not isnan(one.value)
-            ]
+            metric.samples = [one for one in metric.samples if not isnan(one.value)]
             yield metric

@@ -6,7 +6,8 @@ a producer, and never a table that a request merely names.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -182,10 +183,13 @@ class Metrics:
         """Count a piece of upkeep that failed; it will be tried again."""
         self.instruments.upkeep_failures.labels(table, kind.value).inc()
 
-    def keep_tables(self, names: Collection[str]) -> None:
-        """Remove the series of all other tables: they moved, went, or have rested for long."""
-        self.instruments.keep("table", names)
-        self._swapped = {table for table in self._swapped if str(table) in names}
+    def keep_tables(self, names: Callable[[], Collection[str]]) -> Iterator[None]:
+        """Remove the series of all other tables, one metric a step: they moved, went, or have
+        rested for long.
+        """
+        yield from self.instruments.keep("table", names)
+        kept = names()
+        self._swapped = {table for table in self._swapped if str(table) in kept}
 
     # --- What is so now --------------------------------------------------------------------------
 

@@ -38,12 +38,12 @@ POLL_S = 0.01
 class _Handler(BaseHTTPRequestHandler):
     """Answers `/status` only."""
 
-    def __init__(self, answer: bytes, *args: object) -> None:
-        self._answer = answer
+    def __init__(self, answer: bytes, code: int, *args: object) -> None:
+        self._answer, self._code = answer, code
         super().__init__(*args)  # type: ignore[arg-type]
 
     def do_GET(self) -> None:
-        self.send_response(200 if self.path == "/status" else 404)
+        self.send_response(self._code if self.path == "/status" else 404)
         self.end_headers()
         self.wfile.write(self._answer)
 
@@ -52,9 +52,9 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def answering(answer: bytes) -> Iterator[str]:
+def answering(answer: bytes, code: int = 200) -> Iterator[str]:
     """Serve these bytes as the answer; yield the address."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, answer)) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, answer, code)) as server:
         Thread(target=server.serve_forever, args=(POLL_S,), daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -325,6 +325,14 @@ def test_something_else_at_the_address_is_no_committer(frazil: Frazil, answer: b
         found = frazil("status", "--url", address)
     assert found.code == 1
     assert "what answers there is no committer" in found.err
+
+
+def test_a_committer_that_does_not_serve_the_name_says_what_to_do(frazil: Frazil) -> None:
+    with answering(b"403", code=403) as address:
+        found = frazil("status", "--url", address)
+    assert found.code == 1
+    assert "it does not serve this name" in found.err
+    assert "FRAZIL_SERVICE__HTTP_NAMES" in found.err
 
 
 def test_nobody_at_the_address_is_exit_code_1(frazil: Frazil) -> None:

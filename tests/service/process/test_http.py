@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from committer.request.receipt_model import Receipt
-from committer.service.process.http import application
+from committer.service.process.http import ServedNames, application
 from committer.service.telemetry.health import Phase
 from committer.service.telemetry.instruments import CONTENT_TYPE
 from tests.support.builders.request_builders import build_request
@@ -25,16 +25,16 @@ class ProducerAdmin:
     """Asks the endpoints of a harness."""
 
     def __init__(self, client: TestClient) -> None:  # type: ignore[type-arg]
-        self._client = client
+        self.client = client
 
     async def page(self) -> Page:
-        async with self._client.get("/metrics") as answer:
+        async with self.client.get("/metrics") as answer:
             assert answer.status == 200
             assert answer.headers["Content-Type"] == CONTENT_TYPE
             return Page(await answer.text())
 
     async def ask(self, path: str) -> tuple[int, dict[str, Any]]:
-        async with self._client.get(path) as answer:
+        async with self.client.get(path) as answer:
             return answer.status, await answer.json()
 
 
@@ -90,7 +90,7 @@ async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() 
     quarantined = "frazil_quarantined_requests_total"
     assert page(quarantined, reason="epoch_content_differs") == 1
     assert page(quarantined, reason="commit_rejected") == 1
-    assert page("frazil_quarantine_requests", reason="commit_rejected") == 1
+    assert page("frazil_quarantine_requests", reason="commit_rejected", table=TABLE) == 1
     assert page("frazil_batch_requests_count") == 2
     assert page("frazil_batch_requests_sum") == 4
     assert page("frazil_batch_files_sum") == 7
@@ -223,3 +223,25 @@ async def test_before_the_start_metrics_and_status_answer_and_the_lag_is_not_kno
     assert status["lag_s"] is None
     assert (status["phase"], status["ready"]) == ("starting", False)
     assert status["conditions"] == {"catalog": "it does not answer"}
+
+
+async def test_a_name_that_a_web_page_may_have_taken_is_refused_and_not_repeated() -> None:
+    served = application(ServiceHarness().status_collector, ServedNames.from_settings("::1", ""))
+    async with TestClient(TestServer(served)) as client:
+        for path in ("/livez", "/readyz", "/metrics", "/status", "/other"):
+            async with client.get(path, headers={"Host": "rebound.example"}) as answer:
+                text = await answer.text()
+            assert answer.status == 403
+            assert "FRAZIL_SERVICE__HTTP_NAMES" in text
+            assert "rebound" not in text
+        async with client.get("/livez", headers={"Host": "localhost:1"}) as answer:
+            assert answer.status == 200
+
+
+async def test_a_page_is_compressed_on_its_way() -> None:
+    async with (
+        operating(ServiceHarness()) as operator,
+        operator.client.get("/metrics", headers={"Accept-Encoding": "gzip"}) as answer,
+    ):
+        assert answer.headers["Content-Encoding"] == "gzip"
+        assert Page(await answer.text())("frazil_ready") == 0
