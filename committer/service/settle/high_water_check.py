@@ -42,6 +42,8 @@ class HighWaterCheck:
 
     def __post_init__(self) -> None:
         self.known = HighWaterMark(self.table_uuid)
+        # Whether the catalog has ever answered with a table of this name.
+        self.has_loaded = False
 
     async def load(self, previous: TableState | None) -> TableState:
         """Read the pointer and its metadata. Another table of this name comes as it is.
@@ -93,7 +95,9 @@ class HighWaterCheck:
         return state, stored
 
     async def _load(self, previous: TableState | None) -> TableState:
-        return TableState.of(await self.catalog.load(self.identifier), previous)
+        table = await self.catalog.load(self.identifier)
+        self.has_loaded = True
+        return TableState.of(table, previous)
 
     def _lacks(self, state: TableState, known: HighWaterMark) -> tuple[str, ...]:
         """Return the first missing commits. None are known of another table of this name."""

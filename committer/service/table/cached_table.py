@@ -40,6 +40,11 @@ class CachedTable:
         return self.attempts.state
 
     @property
+    def is_in_catalog(self) -> bool:
+        """Whether the catalog has shown such a table, also if it lacks a known commit."""
+        return self.high_water_mark.has_loaded
+
+    @property
     def usable(self) -> TableState | None:
         """The state, unless something has shown that it is stale: then it is to be loaded."""
         return self.state if self._is_current and not self.high_water_mark.is_void else None

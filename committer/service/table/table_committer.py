@@ -99,6 +99,11 @@ class TableCommitter:
         return self.rounds.cached_table.state
 
     @property
+    def is_in_catalog(self) -> bool:
+        """Whether the catalog has shown it: a frozen table has no state, but is there."""
+        return self.rounds.cached_table.is_in_catalog
+
+    @property
     def generation(self) -> int:
         """How often the state was loaded."""
         return self.rounds.cached_table.generation

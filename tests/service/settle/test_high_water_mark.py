@@ -96,6 +96,9 @@ async def assert_frozen_until_accepted(harness: ServiceHarness, table: LoadedTab
         await harness.publish(sealed)
     await harness.settle(60.0)
     assert is_frozen(harness)
+    # Also if this process has never committed to it, its requests have its name.
+    tables = harness.status_collector.status().tables
+    assert [(one.table, one.pending_requests) for one in tables] == [(str(NAME), 3)]
     assert len((await harness.load()).snapshots) == 1
     assert len(await harness.outstanding()) == 3
     assert await harness.receipts() == []
