@@ -145,9 +145,14 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             ),
             Panel(
                 "Quarantine",
-                "Requests by reason. Their rows are in no table.",
+                "Requests by table and reason. Their rows are in no table.",
                 "short",
-                ((f"max by (reason) (frazil_quarantine_requests{_JOB})", "{{reason}}"),),
+                (
+                    (
+                        f"max by (table, reason) (frazil_quarantine_requests{_JOB})",
+                        "{{table}}: {{reason}}",
+                    ),
+                ),
             ),
             Panel(
                 "Size of the quarantine",

@@ -14,6 +14,8 @@ from committer.plan.cleanup.orphan_search import data_files_of
 from committer.ports.storage import ObjectInfo
 from committer.request.request_format import EncodedRequest, seal_request
 from committer.request.request_key import published_key
+from committer.service.process.composition import Parts
+from committer.storage.inbox.inbox import QuarantineRecord
 from committer.storage.scheme import SchemeStorage
 from committer.table_defaults import NEW_TABLE_PROPERTIES
 from tests.support.builders.request_builders import build_request, changed_line
@@ -280,6 +282,23 @@ def test_quarantined_requests_are_listed_with_reason_and_advice(frazil: Frazil) 
     assert (line["key"], line["table"], line["reason"]) == (key, "db.flights", "path_not_allowed")
     assert line["message"] == "it is not below the table"
     assert line["advice"]
+
+
+def test_a_request_that_cannot_be_read_is_listed_by_the_name_of_its_table(frazil: Frazil) -> None:
+    create(frazil)
+    frazil.quarantine(request(frazil), "unsupported")
+    sealed = build_request(frazil.load(), epoch=7)
+
+    async def work(parts: Parts) -> None:
+        record = QuarantineRecord(
+            key=sealed.key, reason="request_malformed", message="", quarantined_at_ms=0
+        )
+        await parts.quarantine.put(record, b"{")
+
+    frazil.with_parts(work)
+    lines = frazil("quarantine", "list", "--json", "--table", "db.flights").lines
+    assert [line["table"] for line in lines] == ["db.flights"] * 2
+    assert {line["reason"] for line in lines} == {"unsupported", "request_malformed"}
 
 
 @pytest.mark.parametrize(

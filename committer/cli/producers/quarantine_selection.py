@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from committer.cli.output.describe import Description
@@ -105,8 +105,20 @@ async def find_all(
     now_ms = parts.world.now_ms()
     return [
         one
-        for one in found
-        if one is not None and one.record.is_told_only is answers and one.is_meant(filters, now_ms)
+        for one in _named(one for one in found if one is not None)
+        if one.record.is_told_only is answers and one.is_meant(filters, now_ms)
+    ]
+
+
+def _named(quarantined: Iterable[Quarantined]) -> list[Quarantined]:
+    """Name the tables of requests that cannot be read by the other requests of their tables."""
+    listed = list(quarantined)
+    names = {one.table_uuid: one.record.table for one in listed if one.record.table}
+    return [
+        replace(one, record=one.record.model_copy(update={"table": names.get(one.table_uuid)}))
+        if one.record.table is None
+        else one
+        for one in listed
     ]
 
 

@@ -79,6 +79,11 @@ class TableCommitters:
             return None
         return TableLoad(tables[0], tables[0].generation)
 
+    def name_of(self, key: str) -> str | None:
+        """Return the name of a key's table, if it has a committer here that has seen it."""
+        names = [str(table.identifier) for table in self._of_key(key) if table.is_in_catalog]
+        return names[0] if len(names) == 1 else None
+
     def large_bytes(self) -> int:
         """Return the size of all large requests that wait for their verdict."""
         return sum(table.waiting.large_bytes for table in self._known.values())

@@ -7,7 +7,7 @@ others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -157,6 +157,7 @@ class InboxReader:
     checks: Checks
     endings: Endings
     unread: UnreadObjects
+    table_name: Callable[[str], str | None]
     world: World
 
     def __post_init__(self) -> None:
@@ -235,6 +236,7 @@ class InboxReader:
             reason=error.reason,
             message=str(error),
             quarantined_at_ms=self.world.now_ms(),
+            table=self.table_name(arrival.key),
         )
         await self.quarantine.put(record, content)
         self.endings.unreadable(arrival.key, arrival.waiters, record)

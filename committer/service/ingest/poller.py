@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from committer.errors import FrazilError, InvalidRequestError, NotFoundError, QueueUnavailableError
 from committer.ports.queue import Queue
@@ -51,6 +51,13 @@ TOLD_ONLY = "told_only"
 _REASONS = frozenset(reason.value for reason in Reason)
 
 
+class _Record(NamedTuple):
+    """A record in quarantine, as far as it is counted."""
+
+    reason: str
+    table: str | None
+
+
 @dataclass(eq=False, kw_only=True)
 class Poller:
     """Shows both in the metrics, until canceled. An unavailable queue or quarantine is shown as
@@ -68,7 +75,7 @@ class Poller:
     def __post_init__(self) -> None:
         self._looks = 0
         self._foreign: dict[str, frozenset[str]] = {}
-        self._reasons: dict[str, str] = {}
+        self._records: dict[str, _Record] = {}
         self._refused: list[str] = []
         self._unanswered: set[str] = set()
         self._cut_at: str | None = None
@@ -119,7 +126,7 @@ class Poller:
         return answer
 
     async def _look_into_quarantine(self) -> QuarantineSize:
-        known, self._reasons = self._reasons, {}
+        known, self._records = self._records, {}
         unread: list[str] = []
         told: list[str] = []
         young: set[str] = set()
@@ -130,7 +137,8 @@ class Poller:
         skips = skips_of()
         async for found in self.quarantine.list(skips=skips):
             listed += 1
-            reason = known.get(found.key)
+            record = known.get(found.key)
+            reason = record and record.reason
             if reason == TOLD_ONLY and self._is_old(found):
                 told.append(found.key)
                 continue
@@ -139,10 +147,10 @@ class Poller:
                 oldest_ms = min(oldest_ms, found.modified_ms)
             if now_ms - found.modified_ms <= REFUSED_AGE_MS_MAX:
                 young.add(found.key)
-            if reason is None:
+            if record is None:
                 unread.append(found.key)
             else:
-                self._reasons[found.key] = reason
+                self._records[found.key] = record
             if listed == LISTED_MAX:
                 self._cut_at = found.key
                 break
@@ -150,15 +158,19 @@ class Poller:
         if told:
             await self.quarantine.delete(told)
         for key in unread[:RECORDS_MAX]:
-            reason = await self._reason(key)
-            if reason is not None:
-                self._reasons[key] = reason
+            record = await self._read(key)
+            if record is not None:
+                self._records[key] = record
         self._refused = [
-            key for key, reason in self._reasons.items() if reason == REFUSED and key in young
+            key
+            for key, record in self._records.items()
+            if record.reason == REFUSED and key in young
         ]
-        counts = Counter(one for one in self._reasons.values() if one != TOLD_ONLY)
+        counts = Counter[tuple[str, str | None]](
+            record for record in self._records.values() if record.reason != TOLD_ONLY
+        )
         if len(unread) > RECORDS_MAX:
-            counts[NOT_READ] = len(unread) - RECORDS_MAX
+            counts[NOT_READ, None] = len(unread) - RECORDS_MAX
         return QuarantineSize(counts, size_bytes, (now_ms - oldest_ms) / 1000)
 
     async def _remove_answers(self, cut_at: str) -> None:
@@ -171,7 +183,8 @@ class Poller:
             if not is_due or found.size_bytes > RECORD_BYTES_MAX:
                 continue
             self._searched_to = found.key
-            if await self._reason(found.key) == TOLD_ONLY:
+            record = await self._read(found.key)
+            if record is not None and record.reason == TOLD_ONLY:
                 await self.quarantine.delete((found.key,))
             left -= 1
             if left == 0:
@@ -181,13 +194,14 @@ class Poller:
     def _is_old(self, found: Outstanding) -> bool:
         return self.world.now_ms() - found.modified_ms > ANSWER_KEPT_MS
 
-    async def _reason(self, key: str) -> str | None:
-        """Read a request's reason; None if it has left the quarantine meanwhile."""
+    async def _read(self, key: str) -> _Record | None:
+        """Read a request's record; None if it has left the quarantine meanwhile."""
         try:
             record = await self.quarantine.record(key)
         except NotFoundError:
             return None
         except InvalidRequestError:
-            return OTHER_REASON
+            return _Record(OTHER_REASON, None)
         reason = TOLD_ONLY if record.is_told_only else record.reason
-        return reason if reason == TOLD_ONLY or reason in _REASONS else OTHER_REASON
+        is_known = reason == TOLD_ONLY or reason in _REASONS
+        return _Record(reason if is_known else OTHER_REASON, record.table)

@@ -124,6 +124,7 @@ class WorkWiring:
             checks=checks,
             endings=process.endings,
             unread=UnreadObjects(process.health),
+            table_name=self.tables.name_of,
             world=parts.world,
         )
         self.intake = Intake(

@@ -62,7 +62,8 @@ class Endings:
     def quarantined(self, pending: Pending, record: QuarantineRecord) -> None:
         """Settle a request that is in quarantine by a verdict of this committer. A conflict says
         nothing against its producer."""
-        self.metrics.quarantined(record.reason, is_kept=not record.is_told_only)
+        is_kept = not record.is_told_only
+        self.metrics.quarantined(record.reason, record.table, is_kept=is_kept)
         if record.conflict is None:
             self.breakers.quarantined(pending.sealed.request, record.reason)
         self.quarantined_before(pending, record)
@@ -75,10 +76,15 @@ class Endings:
 
     def unreadable(self, key: InboxKey, waiters: Waiters, record: QuarantineRecord) -> None:
         """Settle an inbox object that cannot be read and is in quarantine by this record."""
+        table = {} if record.table is None else {"table": record.table}
         log.warning(
-            "request.quarantined", key=printable(key), reason=record.reason, message=record.message
+            "request.quarantined",
+            key=printable(key),
+            reason=record.reason,
+            message=record.message,
+            **table,
         )
-        self.metrics.quarantined(record.reason)
+        self.metrics.quarantined(record.reason, record.table)
         self.recently_quarantined.add(key)
         if key.parts is not None:
             self.breakers.unreadable(key.parts, record.reason)

@@ -218,9 +218,11 @@ class Instruments:
         )
         self.quarantine_requests = self._gauge(
             "frazil_quarantine_requests",
-            "Requests in quarantine by reason, at most 10,000. Their rows are missing from a table"
-            " until an operator decides.",
+            "Requests in quarantine by reason and table, at most 10,000. Their rows are missing"
+            " from the table until an operator decides. `unknown`: the catalog has no such table,"
+            " or the request cannot be read; `other`: tables after the first hundred.",
             "reason",
+            "table",
         )
 
         self.quarantine_bytes = self._gauge(

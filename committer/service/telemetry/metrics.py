@@ -17,11 +17,15 @@ from committer.plan.batch.batch_policy import METADATA_BYTES_MAX
 from committer.ports.pointer_swap import Committed, Conflict, Rejected, SwapAnswer, Unknown
 from committer.ports.queue import QueueDepth
 from committer.ports.world import World
+from committer.reason import Reason
 from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.instruments import Instruments
 
 # Requests for a table that the catalog has not shown.
 NO_TABLE = "unknown"
+# Of tables with requests in quarantine, after the first hundred.
+OTHER_TABLES = "other"
+QUARANTINE_TABLES_MAX = 100
 
 _ANSWERS: Mapping[type[SwapAnswer], str] = {
     Committed: "committed",
@@ -73,9 +77,11 @@ class TableBacklog:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineSize:
-    """The size of the quarantine, and the age of its oldest request. 0 where it is empty."""
+    """The size of the quarantine, also by reason and by the table that the records name, and the
+    age of its oldest request. 0 where it is empty.
+    """
 
-    by_reason: Mapping[str, int]
+    by_reason_and_table: Mapping[tuple[str, str | None], int]
     size_bytes: int
     age_s: float
 
@@ -87,6 +93,7 @@ class Metrics:
         self.instruments = Instruments()
         self._swapped: set[TableIdentifier] = set()
         self._foreign: dict[str, set[str]] = {}
+        self._quarantine_tables: set[str] = set()
         self._dropped_lines = 0
         for where in PLACES:
             self.instruments.internal_errors.labels(where)
@@ -135,14 +142,14 @@ class Metrics:
         """Count a request acknowledged because it was found to have landed itself."""
         self.instruments.recovered_requests.labels(table).inc()
 
-    def quarantined(self, reason: str, *, is_kept: bool = True) -> None:
-        """Count a request that went to quarantine. `is_kept`: False for a conflict of which only
-        the answer is kept.
+    def quarantined(self, reason: str, table: str | None = None, *, is_kept: bool = True) -> None:
+        """Count a request that went to quarantine. `table`: the name that its record has.
+        `is_kept`: False for a conflict of which only the answer is kept.
         """
         self.instruments.quarantined_requests.labels(reason).inc()
         if is_kept:
             # Seen at once; the next listing counts what is really there.
-            self.instruments.quarantine_requests.labels(reason).inc()
+            self._add_to_quarantine(reason, table, 1)
 
     def redelivered(self, doorbells: int) -> None:
         """Count doorbells that the queue has handed out a second time."""
@@ -240,10 +247,26 @@ class Metrics:
         """Show the size of the quarantine; None if it cannot be listed."""
         numbers = self.instruments
         numbers.quarantine_requests.clear()
-        for reason, requests in (found.by_reason if found else {}).items():
-            numbers.quarantine_requests.labels(reason).set(requests)
+        self._quarantine_tables.clear()
+        counts = Counter(found.by_reason_and_table if found else {})
+        for (reason, table), requests in counts.most_common():
+            self._add_to_quarantine(reason, table, requests)
         numbers.quarantine_bytes.set(_known(found.size_bytes if found else None))
         numbers.quarantine_age.set(_known(found.age_s if found else None))
+
+    def _add_to_quarantine(self, reason: str, table: str | None, requests: int) -> None:
+        """Count requests in quarantine. A table that the catalog does not have may have any name,
+        and one label is for all after the first hundred tables.
+        """
+        tables = self._quarantine_tables
+        if table is None or reason == Reason.TABLE_UNKNOWN:
+            label = NO_TABLE
+        elif table in tables or len(tables) < QUARANTINE_TABLES_MAX:
+            tables.add(table)
+            label = table
+        else:
+            label = OTHER_TABLES
+        self.instruments.quarantine_requests.labels(reason, label).inc(requests)
 
     def show_producers(self, breakers: int, frozen: Mapping[str, int]) -> None:
         """Show how many have an open breaker, and how many are frozen, by table."""

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
@@ -41,7 +42,7 @@ from tests.support.builders.bad_requests import (
     naming,
 )
 from tests.support.builders.flights import BY_DAY, FIELDS, build_flights
-from tests.support.builders.request_builders import build_line, seal
+from tests.support.builders.request_builders import build_line, build_request, seal
 from tests.support.memory.memory_catalog import MemoryCatalog
 from tests.support.service.outside import (
     add_table,
@@ -533,3 +534,21 @@ async def test_a_table_name_that_no_catalog_takes_is_quarantined_and_nobody_wait
     assert (await harness.quarantine.record(sealed.request.inbox_key)).reason == reason
     assert [one.key async for one in harness.inbox.list()] == []
     assert not harness.health.conditions
+
+
+async def test_what_cannot_be_read_has_the_name_of_its_table_if_that_is_in_hand() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    first, unreadable = build_request(table), build_request(table, epoch=1, producer="bad")
+    with capture_logs() as lines:
+        async with harness.running():
+            await harness.publish(first)
+            await harness.settle(10.0)
+            await put_raw(harness, unreadable.key, b"{\n")
+            await harness.settle(10.0)
+            page = harness.status_collector.page().decode()
+    (record,) = await harness.quarantined()
+    assert record.table == "db.flights"
+    (line,) = [line for line in lines if line["event"] == "request.quarantined"]
+    assert line["table"] == "db.flights"
+    assert f'{{reason="{record.reason}",table="db.flights"}} 1.0' in page

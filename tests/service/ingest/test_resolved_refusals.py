@@ -196,7 +196,7 @@ async def test_a_conflict_that_is_only_told_is_not_counted_and_goes_after_a_day(
     for _ in range(2):
         await poller.look()
         page = harness.status_collector.page().decode()
-        assert 'frazil_quarantine_requests{reason="conflict"} 1.0' in page
+        assert 'frazil_quarantine_requests{reason="conflict",table="unknown"} 1.0' in page
         assert TOLD_ONLY not in page
     await harness.settle(ANSWER_KEPT_MS / 1000 + 60)
     await poller.look()

@@ -33,6 +33,7 @@ from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarne
 VIRTUAL_TIME = True
 TABLE = "db.flights"
 AWAY = [Fault.UNAVAILABLE] * 1_000
+UNKNOWN_TABLE = {"reason": "table_unknown", "table": "unknown"}
 LABELS = {
     "answer",
     "call",
@@ -275,13 +276,13 @@ async def test_what_lies_in_quarantine_is_counted_by_reason_until_it_leaves() ->
     looking = asyncio.ensure_future(watch(harness).run())
     await harness.settle(1.0)
     seen = page(harness)
-    assert seen("frazil_quarantine_requests", reason="table_unknown") == 3
-    assert seen("frazil_quarantine_requests", reason=OTHER_REASON) == 2
+    assert seen("frazil_quarantine_requests", reason="table_unknown", table="unknown") == 3
+    assert seen("frazil_quarantine_requests", reason=OTHER_REASON, table="unknown") == 2
     await harness.quarantine.delete(gone)
     await harness.settle(INTERVAL_S)
     seen = page(harness)
-    assert seen("frazil_quarantine_requests", reason="table_unknown") is None
-    assert seen("frazil_quarantine_requests", reason=OTHER_REASON) == 2
+    assert seen("frazil_quarantine_requests", reason="table_unknown", table="unknown") is None
+    assert seen("frazil_quarantine_requests", reason=OTHER_REASON, table="unknown") == 2
     looking.cancel()
 
 
@@ -340,12 +341,13 @@ async def test_a_large_quarantine_costs_a_listing_and_a_hundred_reads_and_each_r
     watching = watch(harness)
     await watching.look()
     assert dict(harness.inbox_storage.calls) == {"list": 1, "get": RECORDS_MAX}
-    assert page(harness)("frazil_quarantine_requests", reason=NOT_READ) == 20
+    assert page(harness)("frazil_quarantine_requests", reason=NOT_READ, table="unknown") == 20
     await watching.look()
     await watching.look()
     assert dict(harness.inbox_storage.calls) == {"list": 3, "get": RECORDS_MAX + 20}
-    assert page(harness)("frazil_quarantine_requests", reason="table_unknown") == RECORDS_MAX + 20
-    assert page(harness)("frazil_quarantine_requests", reason=NOT_READ) is None
+    in_quarantine = page(harness)("frazil_quarantine_requests", **UNKNOWN_TABLE)
+    assert in_quarantine == RECORDS_MAX + 20
+    assert page(harness)("frazil_quarantine_requests", reason=NOT_READ, table="unknown") is None
 
 
 async def test_a_listing_of_the_quarantine_ends_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -353,7 +355,7 @@ async def test_a_listing_of_the_quarantine_ends_at_a_limit(monkeypatch: pytest.M
     harness = ServiceHarness()
     await quarantine(harness, range(8), "table_unknown")
     await watch(harness).look()
-    assert page(harness)("frazil_quarantine_requests", reason="table_unknown") == 5
+    assert page(harness)("frazil_quarantine_requests", reason="table_unknown", table="unknown") == 5
 
 
 async def test_the_depth_of_the_queue_is_shown_while_it_answers() -> None:

@@ -20,7 +20,7 @@ from committer.service.telemetry.instrumented_ports import (
     InstrumentedStorage,
     instrumented,
 )
-from committer.service.telemetry.metrics import Landing, Metrics, UpkeepKind
+from committer.service.telemetry.metrics import Landing, Metrics, QuarantineSize, UpkeepKind
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.scraping import Page
@@ -206,3 +206,53 @@ async def test_each_call_of_a_port_is_handed_on_as_it_is_and_counted_by_its_name
     assert recorder.timed_calls == [name]
     if declared.return_annotation != "None":
         assert answer == b"answer"
+
+
+# --- The quarantine ------------------------------------------------------------------------------
+
+
+def test_requests_in_quarantine_have_the_name_of_their_table_if_the_catalog_has_it() -> None:
+    metrics = Metrics()
+    metrics.quarantined("commit_rejected", "db.flights")
+    metrics.quarantined("table_unknown", "db.none")
+    metrics.quarantined("request_malformed")
+    metrics.quarantined("conflict", "db.flights", is_kept=False)
+    numbers = page(metrics)
+    in_quarantine = "frazil_quarantine_requests"
+    assert numbers(in_quarantine, reason="commit_rejected", table="db.flights") == 1
+    assert numbers(in_quarantine, reason="table_unknown", table="unknown") == 1
+    assert numbers(in_quarantine, reason="request_malformed", table="unknown") == 1
+    assert len([name for name, _ in numbers.values if name == in_quarantine]) == 3
+
+
+def test_requests_in_quarantine_name_a_hundred_tables_those_with_most_of_them_first() -> None:
+    metrics = Metrics()
+    counts: dict[tuple[str, str | None], int] = {
+        ("commit_rejected", f"db.table_{number}"): number + 1 for number in range(150)
+    }
+    for _ in range(2):
+        metrics.show_quarantine(QuarantineSize(counts, size_bytes=1, age_s=1.0))
+        metrics.quarantined("commit_rejected", "db.new")
+        numbers = page(metrics)
+        in_quarantine = "frazil_quarantine_requests"
+        found = {
+            dict(labels)["table"]: value
+            for (name, labels), value in numbers.values.items()
+            if name == in_quarantine
+        }
+        assert len(found) == 101
+        assert found["db.table_149"] == 150
+        assert "db.table_49" not in found
+        assert found["other"] == sum(range(1, 51)) + 1
+
+
+def test_the_tables_of_the_quarantine_stay_though_another_committer_works_on_them() -> None:
+    metrics = Metrics()
+    metrics.quarantined("commit_rejected", "db.flights")
+    metrics.committed(TABLE, landing(1))
+    for _ in metrics.keep_tables(set):
+        continue
+    numbers = page(metrics)
+    in_quarantine = "frazil_quarantine_requests"
+    assert numbers(in_quarantine, reason="commit_rejected", table="db.flights") == 1
+    assert numbers("frazil_commits_total", table="db.flights") is None
