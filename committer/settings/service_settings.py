@@ -121,10 +121,9 @@ class ServiceSettings(_Group):
     http_port: Annotated[int, Field(ge=0, le=65535)] = 8181
     """Port of the health endpoints; 0 switches them off."""
     http_names: str = ""
-    """Names by which clients may address the endpoints, separated by commas. `localhost` and IP
-    addresses always serve. Empty: on a loopback address no other name, so that a web page in a
-    browser of this machine cannot read them by a name of its own (DNS rebinding); on another
-    address any name."""
+    """Names, separated by commas, by which the endpoints answer, and always by `localhost` and IP
+    addresses. Empty: on a loopback address by no other name, against DNS rebinding; on another
+    address by any."""
     reconcile_interval_s: Annotated[float, Field(gt=0)] = 30.0
     """How often the inbox is listed for requests that were never announced."""
     reconcile_age_s: Annotated[float, Field(ge=0)] = 30.0
