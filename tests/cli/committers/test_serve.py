@@ -10,6 +10,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -181,6 +183,10 @@ def test_port_and_home_may_be_options(tmp_path: Path) -> None:
     options = ("--port", str(port), "--home", str(home))
     with serving(tmp_path, elsewhere, options=options, port=port) as service:
         service.wait_until_ready()
+        rebound = Request(f"http://127.0.0.1:{port}/livez", headers={"Host": "rebound.example"})
+        with pytest.raises(HTTPError, match="403") as refused:
+            urlopen(rebound, timeout=60)
+        refused.value.close()
         assert service.end() == 0
     assert f"catalog `of_the_option` (sqlite:///{home}/catalog.db)" in service.log
     assert f"health http://127.0.0.1:{port}/readyz" in service.log
