@@ -111,9 +111,31 @@ PROCESS = (
     Mutant(
         "table_that_comes_back_has_no_zeros_to_count_up_from",
         "committer/service/telemetry/metrics.py",
-        "        self._swapped = {table for table in self._swapped if str(table) in names}\n",
+        "        self._swapped = {table for table in self._swapped if str(table) in kept}\n",
         "",
         ("tests/service/telemetry/test_shown_tables.py",),
+    ),
+    Mutant(
+        "wall_clock_measures_a_commit",
+        "committer/service/telemetry/commit_report.py",
+        "    duration_s = now_s - commit.started_s\n",
+        "    duration_s = (now_ms - commit.started_ms) / 1000\n",
+        ("tests/service/telemetry/test_commit_report.py -k wall_clock",),
+    ),
+    # --- Endpoints ---
+    Mutant(
+        "endpoints_answer_by_any_name",
+        "committer/service/process/http.py",
+        'return name == "localhost" or name in self.names or _is_address(name)',
+        "return True",
+        ("tests/service/process/test_http_answers.py -k names",),
+    ),
+    Mutant(
+        "each_client_has_an_answer_made_for_it",
+        "committer/service/process/http.py",
+        "        if making is None or (making.done() and self._kept_until_s <= now_s):\n",
+        "        if True:\n",
+        ("tests/service/process/test_http_answers.py -k share",),
     ),
     # --- Tasks of Spark ---
     Mutant(

@@ -372,12 +372,10 @@ PROTOCOL = (
     Mutant(
         "files_are_deleted_on_unknown",
         "committer/service/table/batch_committer.py",
-        "        return self.answered("
-        "inflight, plan, await send_swap(self.sender.catalog, plan.swap))\n",
-        "        answer = await send_swap(self.sender.catalog, plan.swap)\n"
+        "        return self.answered(inflight, plan, answer)\n\n",
         "        if isinstance(answer, Unknown):\n"
         "            await self.sender.storage.delete([one.location for one in plan.objects])\n"
-        "        return self.answered(inflight, plan, answer)\n",
+        "        return self.answered(inflight, plan, answer)\n\n",
         (SEEDS,),
     ),
     Mutant(
