@@ -116,7 +116,8 @@ class CommitRequest(Model):
 
     `attempt` follows from `nonce` and what stands beside it (`attempt_of`), and is checked.
     `summary`: entries for the summary of its snapshot; those that are computed count more.
-    `stage_only`: the snapshot gets no ref. `changes`: of the table, with operation `alter`.
+    `stage_only`: the snapshot gets no ref. `create_branch`: a branch that is not there begins at
+    the head of main. `changes`: of the table, with operation `alter`.
     `transaction`: it lands together with the requests of other tables, or not at all.
     """
 
@@ -134,6 +135,7 @@ class CommitRequest(Model):
     operation: Operation = "append"
     needs: Needs = Needs()
     stage_only: bool = False
+    create_branch: bool = False
     summary: Summary = Field(default_factory=dict)
     changes: TableChanges = ()
     adopt_existing: bool = False
@@ -167,10 +169,20 @@ class CommitRequest(Model):
         self._check_changes()
         if self.stage_only and self.operation not in _STAGED:
             raise ValueError(f"expected no `stage-only` with operation `{self.operation}`")
+        if self.create_branch:
+            self._check_create_branch()
         if self.summary and self.operation == "alter":
             raise ValueError("expected no `summary` with operation `alter`: it makes no snapshot")
         if self.adopt_existing and self.operation != "append":
             raise ValueError("expected `adopt-existing` with operation `append` only")
+
+    def _check_create_branch(self) -> None:
+        if self.operation not in _STAGED:
+            raise ValueError(f"expected no `create-branch` with operation `{self.operation}`")
+        if self.stage_only:
+            raise ValueError("expected no `create-branch` with `stage-only`, which moves no branch")
+        if self.transaction is not None:
+            raise ValueError("expected no `create-branch` with `transaction`: create it before")
 
     def _check_changes(self) -> None:
         if self.operation == "alter" and not self.changes:

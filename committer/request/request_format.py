@@ -131,7 +131,7 @@ def seal_request(
     return EncodedRequest(request, content, len(head))
 
 
-_OF_OTHER_OPERATIONS = ("summary", "stage_only", "changes")
+_OF_OTHER_OPERATIONS = ("summary", "stage_only", "create_branch", "changes")
 
 
 def _unsaid(request: CommitRequest) -> dict[str, bool | set[str]]:

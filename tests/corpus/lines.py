@@ -76,6 +76,7 @@ TYPES = tuple(
             "needs.source-snapshot-id": (-1, 1),
             "needs.wap-id": ("", "a\0", "x" * 256, "a"),
             "stage-only": ("no", 1),
+            "create-branch": ("no", 1),
             "summary": ([], "x", {"": "a"}, {"a": 1}, {"a": None}, {"frazil.epochs": "1"}),
             "changes": ({}, None, "x", [5], [{}], [{"action": "drop-table"}]),
             "adopt-existing": ("false", 0, None),

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 _ALTER = "tests/plan/operations/test_alter.py -k "
 _PICK = "tests/plan/operations/test_cherry_pick.py -k "
+_CREATED = "tests/plan/commit/test_created_branches.py -k "
 _TAGS = "tests/plan/cleanup/test_automatic_tags.py -k "
 _REFS = "committer/plan/operations/alter_refs.py"
 _PICKING = "committer/plan/operations/cherry_pick.py"
@@ -139,6 +140,27 @@ ALTERATIONS = (
         "any((one.sequence_number or 0) >= oldest for one in gone)\n",
         "any(map(bool, gone))\n",
         (_PICK + "no_data",),
+    ),
+    Mutant(
+        "created_branch_begins_without_main",
+        "committer/plan/commit/commit.py",
+        "    is_new = planning.batch.creates_branch and branch not in metadata.refs\n",
+        "    is_new = False\n",
+        (_CREATED + "begins_at_the_head",),
+    ),
+    Mutant(
+        "created_branch_hides_what_a_removed_one_had",
+        "committer/plan/ledger/ledger.py",
+        "        if key in self.branch_gone:\n",
+        "        if False:\n",
+        (_CREATED + "would_lack",),
+    ),
+    Mutant(
+        "created_branch_takes_the_place_of_a_tag",
+        "committer/plan/batch/request_check.py",
+        "    if request.branch in basis.tags:\n",
+        "    if False:\n",
+        ("tests/plan/batch/test_request_check.py -k no_tag_has_its_name",),
     ),
     Mutant(
         "snapshot_is_picked_twice",

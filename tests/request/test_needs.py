@@ -113,7 +113,8 @@ def test_every_operation_says_what_it_needs_and_is_read_back_as_it_was_written(n
 
 def test_the_line_of_an_append_says_nothing_of_other_operations() -> None:
     written = json.loads(seal_request(build_line(build_flights())).content)
-    assert not {"needs", "summary", "stage-only", "changes"} & written.keys()
+    unsaid = {"needs", "summary", "stage-only", "create-branch", "changes"}
+    assert not unsaid & written.keys()
 
 
 BAD: dict[str, tuple[str, dict[str, Any], bool, str]] = {
@@ -223,6 +224,8 @@ def test_needs_that_do_not_fit_are_refused_with_a_sentence(name: str) -> None:
     [
         ("append", {"changes": [{"action": "remove-properties", "removals": ["a"]}]}, "`changes`"),
         ("rewrite-manifests", {"stage-only": True}, "stage-only"),
+        ("rewrite-manifests", {"create-branch": True}, "no `create-branch` with operation"),
+        ("append", {"create-branch": True, "stage-only": True}, "which moves no branch"),
         ("overwrite", {"adopt-existing": True}, "adopt-existing"),
         ("append", {"summary": {"frazil.epochs": "1"}}, "committer's own"),
         ("append", {"summary": {f"k{n}": "" for n in range(101)}}, "at most 100"),

@@ -7,11 +7,10 @@ from uuid import UUID
 
 from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.metadata.metadata_model import TableMetadata
-from committer.iceberg.metadata.snapshot import MAIN, Snapshot
+from committer.iceberg.metadata.snapshot import MAIN, WAP_ID, Snapshot
 from committer.ledger_entry import property_key
 from committer.plan.ledger.evidence import COUNT_KEY
 from committer.plan.ledger.high_water_mark import HighWaterMark
-from committer.plan.operations.cherry_pick import WAP_ID
 from committer.ports.pointer_swap import LoadedTable, Swap
 from committer.request.commit_request import CommitRequest
 from committer.request.needs import RewriteGroup

@@ -30,6 +30,8 @@ def needs_facts(request: CommitRequest) -> Description:
     facts: Description = {}
     if request.stage_only:
         facts["staged"] = True
+    if request.create_branch:
+        facts["creates branch"] = True
     if request.changes:
         facts["changes"] = len(request.changes)
     if request.summary:

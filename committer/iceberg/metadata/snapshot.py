@@ -14,6 +14,8 @@ from committer.iceberg.values.fragments import PrintedOnce
 from committer.iceberg.values.json_reader import Reader
 
 MAIN = "main"
+# The entry of a summary by which a staged snapshot is published.
+WAP_ID = "wap.id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,6 +76,11 @@ class Batch:
         return any(one.request.stage_only for one in self.steps[0].requests)
 
     @property
+    def creates_branch(self) -> bool:
+        """Whether its branch begins at the head of main, where it is not there."""
+        return any(one.request.create_branch for one in self.steps[0].requests)
+
+    @property
     def changes_table(self) -> bool:
         """Whether it is of a request that changes more of the table than a branch's files, or that
         may move a branch without any."""

@@ -129,6 +129,7 @@ class CheckBasis:
     former_catalogs: frozenset[str] = frozenset()
     adopt_locations: tuple[str, ...] = ()
     transaction_tables_max: int = 0
+    tags: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -155,6 +156,7 @@ class CheckBasis:
             parse_former_catalogs(metadata.properties),
             adopt_locations(metadata.properties),
             transaction_tables_max,
+            frozenset(name for name, ref in metadata.refs.items() if ref.type == "tag"),
         )
 
 
@@ -252,10 +254,7 @@ class Checker:
                 f" {basis.table_uuid}: the table was dropped and created again",
             )
         if request.branch not in basis.branches:
-            raise _refused(
-                Reason.BRANCH_UNKNOWN,
-                f"table `{request.identifier}` has no branch `{request.branch}`",
-            )
+            _check_creates_branch(request, basis)
         _check_ledger_key(request, basis.property_key_chars_max)
 
     def _manifests(
@@ -348,6 +347,19 @@ def _distinct_paths(manifests: Iterable[CheckedManifest]) -> Iterator[Sequence[s
         yield [file.file_path for file in deletes if not file.is_deletion_vector]
         yield sorted(vectors - puffins)
         puffins |= vectors
+
+
+def _check_creates_branch(request: CommitRequest, basis: CheckBasis) -> None:
+    """Refuse a request for a branch that is not there, and that it does not create."""
+    where = f"table `{request.identifier}` has no branch `{request.branch}`"
+    if not request.create_branch:
+        raise _refused(Reason.BRANCH_UNKNOWN, where)
+    if request.branch in basis.tags:
+        raise _refused(
+            Reason.BRANCH_UNKNOWN,
+            f"{where}, and `create-branch` cannot create it: a tag has this name; name another"
+            " branch, or remove the tag",
+        )
 
 
 def _check_ledger_key(request: CommitRequest, chars_max: int | None) -> None:

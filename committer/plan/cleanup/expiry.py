@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from itertools import chain
 
 from committer.iceberg.metadata.property_values import is_true
-from committer.iceberg.metadata.snapshot import MAIN, Snapshot, SnapshotRef
+from committer.iceberg.metadata.snapshot import MAIN, WAP_ID, Snapshot, SnapshotRef
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.updates.metadata_update import RemoveSnapshotRef, RemoveSnapshots, Update
 from committer.plan.ledger.evidence import SNAPSHOTS_MAX
 from committer.plan.ledger.state import TableState
-from committer.plan.operations.cherry_pick import WAP_ID
 from committer.request.commit_request import CommitRequest
 from committer.table_defaults import (
     EXPIRE_PROPERTY,

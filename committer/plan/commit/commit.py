@@ -157,10 +157,13 @@ def plan_commit(planning: Planning) -> CommitPlan | NeedsObjects | InConflict:
 
 
 def base_head(planning: Planning) -> Head | NeedsObjects:
-    """Return the branch as the attempt finds it."""
+    """Return the branch as the attempt finds it: one that the batch creates, at the head of main.
+    Source: Iceberg Java, `SnapshotUtil.latestSnapshot`.
+    """
     state, branch = planning.state, planning.batch.branch
     metadata, objects, changes = state.metadata, planning.objects, planning.changes
-    parent = metadata.branch_head(branch)
+    is_new = planning.batch.creates_branch and branch not in metadata.refs
+    parent = metadata.branch_head(MAIN if is_new else branch)
     if parent is None:
         return Head(metadata, branch, None, (), objects, changes)
     rows = state.heads.get(parent.snapshot_id)

@@ -64,13 +64,15 @@ LedgerAnswer = NotLanded | Duplicate | Forgotten | Refused
 class Ledger:
     """All entries of a table, by property key, and why some of them are frozen. `broken`: those
     of them whose history is in doubt, so that nothing of it may be forgotten. `one_shots`: the
-    forgotten ones, by branch.
+    forgotten ones, by branch. `branch_gone`: those that would freeze if their branch, which was
+    removed, began again at the head of main, and why.
     """
 
     entries: Mapping[str, ProducerEntry]
     frozen: Mapping[str, str]
     broken: frozenset[str] = frozenset()
     one_shots: Mapping[str, OneShots] = field(default_factory=dict)
+    branch_gone: Mapping[str, str] = field(default_factory=dict)
 
     def ask(self, request: CommitRequest) -> LedgerAnswer:
         """Return the ledger's answer for a request."""
@@ -83,6 +85,8 @@ class Ledger:
             answer = self._unknown(request, known=entry is not None)
         else:
             answer = _look_up(entry, request)
+        if key in self.branch_gone:
+            return Refused(Reason.PRODUCER_FROZEN, self.branch_gone[key])
         if key not in self.frozen:
             return answer
         # A producer that an operator froze still has a history; one in doubt proves nothing.
@@ -129,7 +133,9 @@ class Ledger:
     ) -> Ledger:
         """Return the ledger after a commit that wrote and dropped these entries."""
         kept = {key: entry for key, entry in self.entries.items() if key not in dropped}
-        return replace(self, entries={**kept, **written})
+        # One that an operator has let land is in the history of the branch that it has created.
+        gone = {key: why for key, why in self.branch_gone.items() if key not in written}
+        return replace(self, entries={**kept, **written}, branch_gone=gone)
 
     def entry_of(self, request: CommitRequest) -> ProducerEntry:
         """Return the producer's entry, or a first empty one."""
@@ -187,6 +193,7 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
     entries: dict[str, ProducerEntry] = {}
     frozen: dict[str, str] = {}
     broken: set[str] = set()
+    branch_gone: dict[str, str] = {}
     history: dict[str, History] = {}
     for key, text in metadata.properties.items():
         parsed = parse_property_key(key)
@@ -201,9 +208,12 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
         if entry.table_uuid != metadata.table_uuid:
             continue  # a property copied from another table claims nothing
         branch = parsed[1]
-        if branch not in history:
-            history[branch] = history_of(metadata, branch)
-        lost = None if entry.is_own(parsed[0]) else _lineage_break(entry, history[branch])
+        for name in {branch, MAIN} - history.keys():
+            history[name] = history_of(metadata, name)
+        is_own = entry.is_own(parsed[0])
+        lost = None if is_own else _lineage_break(entry, history[branch])
+        if history[branch].is_dropped and not is_own and _lost(entry, history[MAIN]):
+            branch_gone[key] = _branch_gone_text(branch)
         if lost:
             frozen[key] = lost
         if entry.frozen:
@@ -211,7 +221,7 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
         if lost or (entry.frozen and entry.frozen.lost_snapshot_id is not None):
             broken.add(key)
         entries[key] = entry
-    return Ledger(entries, frozen, frozenset(broken), read_one_shots(metadata))
+    return Ledger(entries, frozen, frozenset(broken), read_one_shots(metadata), branch_gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,16 +270,31 @@ def history_of(metadata: TableMetadata, branch: str) -> History:
     return History(frozenset(chain), oldest, frozenset(branched_off))
 
 
-def _lineage_break(entry: ProducerEntry, history: History) -> str | None:
-    """Return why the producer's newest commit is not behind the branch head;
-    None if it is, or expired."""
+def _lost(entry: ProducerEntry, history: History) -> Landed | None:
+    """Return the producer's newest commit, if it is provably lost to a history."""
     if not entry.latest:
         return None
     newest = max(entry.latest, key=lambda landed: landed.sequence_number)
-    if not history.proves_lost(newest):
+    return newest if history.proves_lost(newest) else None
+
+
+def _lineage_break(entry: ProducerEntry, history: History) -> str | None:
+    """Return why the producer's newest commit is not behind the branch head;
+    None if it is, or expired."""
+    newest = _lost(entry, history)
+    if newest is None:
         return None
     return (
         f"snapshot {newest.snapshot_id} (sequence number {newest.sequence_number}), at which epoch"
         f" {newest.epoch} landed, is not in the history of the branch any more: the table was"
         " rolled back, restored or emptied"
+    )
+
+
+def _branch_gone_text(branch: str) -> str:
+    return (
+        f"branch `{branch}` was removed, and main lacks what this producer has committed to it: so"
+        f" would a new branch `{branch}` at the head of main. Create it (`frazil table branch"
+        " create`), and decide whether the producer skips its lost epochs or redoes them (`frazil"
+        " producer thaw`)"
     )

@@ -24,7 +24,7 @@ from committer.iceberg.entry.data_file import (
 )
 from committer.iceberg.manifest.manifest_list import ManifestFile, decode_manifest_list
 from committer.iceberg.manifest.manifest_writer import encode_additions
-from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.snapshot import WAP_ID, Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.bound_forms import bound_forms
 from committer.plan.batch.batch import manifest_context
@@ -35,7 +35,6 @@ from committer.plan.operations.head import Head, ObjectRange
 from committer.plan.operations.live_files import AddedFiles, check_not_live
 from committer.request.needs import Needs
 
-WAP_ID = "wap.id"
 _PUBLISHED_WAP_ID = "published-wap-id"
 _SOURCE = "source-snapshot-id"
 _REPLACES_PARTITIONS = "replace-partitions"

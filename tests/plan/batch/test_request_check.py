@@ -12,12 +12,15 @@ import pytest
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from committer.iceberg.schema.partition_spec import PartitionField
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.updates.metadata_update import (
     AddSchema,
+    AddSnapshot,
     SetCurrentSchema,
     SetProperties,
+    SetSnapshotRef,
     UpgradeFormatVersion,
 )
 from committer.iceberg.values.transforms import parse_transform
@@ -43,6 +46,7 @@ from tests.support.builders.flights import FIELDS, build_codes, build_flights, c
 from tests.support.builders.request_builders import (
     build_file,
     build_line,
+    build_request,
     seal,
     sealed_manifests,
 )
@@ -340,3 +344,18 @@ def test_in_a_transaction_nothing_is_staged_picked_or_altered() -> None:
         checker.check(seal(line, sealed_manifests(good)))
     assert caught.value.reason == Reason.UNSUPPORTED
     assert "in a `transaction`" in str(caught.value)
+
+
+def test_a_branch_that_is_not_there_is_created_if_no_tag_has_its_name() -> None:
+    table = build_flights()
+    sealed = build_request(table, partition=("AA",), branch="audit", create_branch=True)
+    assert isinstance(check(table, sealed), CheckedRequest)
+    time_ms = table.metadata.last_updated_ms
+    snapshot = Snapshot(
+        snapshot_id=1, sequence_number=1, timestamp_ms=time_ms, manifest_list="memory://m"
+    )
+    tag = SetSnapshotRef("audit", SnapshotRef(1, type="tag"))
+    tagged = changed(table, AddSnapshot(snapshot), tag)
+    with pytest.raises(InvalidRequestError, match="a tag has this name") as caught:
+        check(tagged, sealed)
+    assert caught.value.reason == Reason.BRANCH_UNKNOWN

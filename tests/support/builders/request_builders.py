@@ -85,6 +85,7 @@ def build_line(
     sequential: bool = True,
     one_shot: bool = False,
     branch: str = "main",
+    create_branch: bool = False,
     catalog: str = "frazil",
     published_at_ms: int = 1_800_000_000_000,
 ) -> CommitRequest:
@@ -98,6 +99,7 @@ def build_line(
         table=TableName(namespace=table.identifier.namespace, name=table.identifier.name),
         table_uuid=table_uuid,
         branch=branch,
+        create_branch=create_branch,
         producer=Producer(
             id=producer, name=name, sequential=sequential and not one_shot, one_shot=one_shot
         ),
