@@ -8,12 +8,12 @@ from pathlib import Path
 
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.iceberg.metadata.snapshot import Snapshot
-from committer.ledger_entry import MAIN
 from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import open_reader
 from tests.support.builders.table_builders import build_metadata
 from workers.branches.branch_state import BranchState
 from workers.files.store_access import USUAL_ACCESS
+from workers.settings.wap import TO_MAIN
 from workers.settings.worker_settings import WorkerSettings
 
 
@@ -26,7 +26,7 @@ def branch_state(
     with open_reader(catalog) as reader:
         yield BranchState(
             TableIdentifier.parse("db.t"),
-            MAIN,
+            TO_MAIN,
             WorkerSettings(catalog, f"file:{folder}/requests", "none"),
             build_metadata(location=f"file:{folder}/t", format_version=format_version),
             snapshot,

@@ -58,4 +58,7 @@ class AttemptIdentity:
             operation=operation,
             needs=needs,
             branch=state.branch,
+            create_branch=state.destination.create_branch,
+            stage_only=state.destination.stage_only,
+            summary=state.destination.summary,
         )

@@ -5,7 +5,7 @@ Runs on the driver only: knows the settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,21 +20,26 @@ from committer.table_reader import TableReader, open_reader
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
 from workers.settings.session_settings import with_session_settings
+from workers.settings.wap import Destination
 from workers.settings.worker_settings import WorkerSettings, load_settings
 
 
 @dataclass(frozen=True, slots=True)
 class BranchState:
-    """`snapshot`: the head of the branch, None of an empty table. `access`: of tasks, to the files
-    of the table."""
+    """`snapshot`: the head of the branch, None of an empty table; that of main where the branch is
+    yet to be created. `access`: of tasks, to the files of the table."""
 
     table: TableIdentifier
-    branch: str
+    destination: Destination
     settings: WorkerSettings
     metadata: TableMetadata
     snapshot: Snapshot | None
     access: StoreAccess
     reader: TableReader
+
+    @property
+    def branch(self) -> str:
+        return self.destination.branch
 
     def require_snapshot(self) -> Snapshot:
         """Return the head of a branch that has files. Errors: `InvariantError`."""
@@ -56,23 +61,40 @@ def load_metadata(table: str, settings: Mapping[str, str]) -> TableMetadata:
 
 @contextmanager
 def open_branch(table: str, branch: str, settings: Mapping[str, str]) -> Iterator[BranchState]:
-    """Load the table as it is now, for as long as the block runs. `settings`: those of the call,
-    which the session's complete.
+    """Load the table as it is now, for as long as the block runs. Errors: as `open_destination`."""
+    with open_destination(table, lambda _: Destination(branch), settings) as state:
+        yield state
+
+
+@contextmanager
+def open_destination(
+    table: str, choose: Callable[[TableMetadata], Destination], settings: Mapping[str, str]
+) -> Iterator[BranchState]:
+    """Load the table as it is now, for as long as the block runs. `choose`: where a change of it
+    lands; `settings`: those of the call, which the session's complete.
 
     Errors: `SettingsError`, those of `TableReader.load`, `NotFoundError` for a branch that is not
-    there.
+    there, and is not to be created.
     """
     loaded = load_settings(with_session_settings(settings))
     with open_reader(loaded.catalog) as reader:
         identifier = TableIdentifier.parse(table)
         metadata = reader.load(identifier).metadata
         folder = data_folder(metadata.location, metadata.properties)
+        destination = choose(metadata)
         yield BranchState(
             identifier,
-            branch,
+            destination,
             loaded,
             metadata,
-            find_snapshot(metadata, ref=None if branch == MAIN else branch),
+            _head(metadata, destination),
             access_of_tasks(loaded.access, reader.credential(folder)),
             reader,
         )
+
+
+def _head(metadata: TableMetadata, destination: Destination) -> Snapshot | None:
+    """Return the snapshot that a change begins on."""
+    branch = destination.branch
+    is_new = destination.create_branch and branch not in metadata.refs
+    return find_snapshot(metadata, ref=None if branch == MAIN or is_new else branch)

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 from committer.errors import SettingsError
-from committer.iceberg.metadata.snapshot import MAIN
 from workers.settings.option_values import refuse_unknown, seconds, table_name, whole_number
+from workers.settings.wap import (
+    NO_SESSION_WAP,
+    NO_WAP_OPTIONS,
+    WAP_OPTIONS,
+    SessionWap,
+    WapOptions,
+    wap_options,
+)
 from workers.settings.worker_setting_names import is_setting
 
 Command = Literal["delete", "update", "merge", "upsert"]
-_OURS = frozenset({"branch", "retries", "wait_timeout_s"})
+_OURS = frozenset({"branch", "retries", "wait_timeout_s", *WAP_OPTIONS})
 _WAIT_TIMEOUT_S = 300.0
 _RETRIES_MAX = 100
 
@@ -20,13 +27,21 @@ _RETRIES_MAX = 100
 @dataclass(frozen=True, slots=True)
 class ChangeOptions:
     """`retries`: how often a change that conflicts is run again, on the table as it is then.
-    `settings`: those that say where catalog, inbox and queue are."""
+    `settings`: those that say where catalog, inbox and queue are. `branch`: None: main, or the one
+    that the session says; `session`: its confs."""
 
     table: str
     settings: Mapping[str, str]
-    branch: str = MAIN
+    branch: str | None = None
     retries: int = 0
     wait_timeout_s: float = _WAIT_TIMEOUT_S
+    wap: WapOptions = NO_WAP_OPTIONS
+    session: SessionWap = NO_SESSION_WAP
+
+    def in_session(self, spark: Any) -> Self:
+        """Return the options of a change by a session."""
+        session = SessionWap.of(lambda conf: spark.conf.get(conf, None))
+        return replace(self, session=session)
 
 
 def parse_change_options(table: str, options: Mapping[str, object]) -> ChangeOptions:
@@ -39,7 +54,8 @@ def parse_change_options(table: str, options: Mapping[str, object]) -> ChangeOpt
     return ChangeOptions(
         table_name(table),
         {name: value for name, value in given.items() if value and is_setting(name)},
-        given.get("branch") or MAIN,
+        given.get("branch") or None,
         retries,
         seconds(given, "wait_timeout_s", _WAIT_TIMEOUT_S),
+        wap_options(given),
     )

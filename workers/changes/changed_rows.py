@@ -40,7 +40,7 @@ def change_rows(
         return prepare_rows(ChangeRun(spark, found, identity, command), condition, assigned)
 
     application = application_name(spark)
-    return run_change(options, application, prepare)
+    return run_change(options.in_session(spark), application, prepare)
 
 
 def prepare_rows(

@@ -12,15 +12,17 @@ from typing import Literal, cast
 
 from committer.errors import SettingsError
 from committer.iceberg.expressions.expression import ALWAYS_FALSE, ALWAYS_TRUE, Expression
+from committer.iceberg.metadata.metadata_model import TableMetadata
 from committer.iceberg.scan.entry_reader import without_metrics
 from committer.iceberg.scan.plan_files import Scan, plan_snapshot
 from committer.iceberg.scan.scan_filter import ScanFilter
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.schema.schema import Schema
-from workers.branches.branch_state import BranchState, open_branch
+from workers.branches.branch_state import BranchState, open_destination
 from workers.changes.change_options import ChangeOptions, Command
 from workers.files.deletes.position_delete_writer import DeleteForm
 from workers.files.write_properties import target_file_bytes
+from workers.settings.wap import Destination, choose_destination
 
 Isolation = Literal["serializable", "snapshot"]
 _ROW_LINEAGE = 3
@@ -116,6 +118,11 @@ def for_tasks(task: FileScanTask) -> FileScanTask:
 
 @contextmanager
 def open_changed_table(options: ChangeOptions) -> Iterator[ChangedTable]:
-    """Load the table as it is now, for as long as the block runs. Errors: as `open_branch`."""
-    with open_branch(options.table, options.branch, options.settings) as state:
+    """Load the table as it is now, for as long as the block runs. Errors: as `open_destination`;
+    `SettingsError` for options and confs of the session that exclude each other."""
+
+    def choose(metadata: TableMetadata) -> Destination:
+        return choose_destination(options.branch, options.wap, options.session, metadata.properties)
+
+    with open_destination(options.table, choose, options.settings) as state:
         yield ChangedTable(options, state)

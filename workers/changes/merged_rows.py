@@ -65,7 +65,7 @@ def merge_rows(merge: Merge, options: ChangeOptions) -> Changed:
     def prepare(table: ChangedTable, identity: AttemptIdentity) -> PreparedChange | None:
         return prepare_merge(ChangeRun(spark, table, identity, "merge"), merge)
 
-    return run_change(options, application_name(spark), prepare)
+    return run_change(options.in_session(spark), application_name(spark), prepare)
 
 
 def prepare_merge(change: ChangeRun, merge: Merge) -> PreparedChange | None:

@@ -229,6 +229,7 @@ class Publisher:
             operation=written.operation,
             needs=written.needs,
             stage_only=written.stage_only,
+            create_branch=written.create_branch,
             summary=dict(written.summary),
             changes=changes_of(written),
             adopt_existing=written.adopt_existing,

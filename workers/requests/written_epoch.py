@@ -44,9 +44,10 @@ RequestedTable = TableMetadata | SeenTable
 class WrittenEpoch:
     """The files that one attempt wrote for one epoch, and the table they were written for.
 
-    `operation`, `needs`, `branch`, `summary`, `stage_only`, `adopt_existing`, `transaction`:
-    as in `CommitRequest`. `files` are data and delete files. `may_repeat`: only the publisher keeps
-    the same attempt from publishing a second, different write (two writes in one `foreachBatch`).
+    `operation`, `needs`, `branch`, `summary`, `stage_only`, `create_branch`, `adopt_existing`,
+    `transaction`: as in `CommitRequest`. `files` are data and delete files. `may_repeat`: only the
+    publisher keeps the same attempt from publishing a second, different write (two writes in one
+    `foreachBatch`).
     `union`: the schema of the files where the table lacks columns of it, which it gets by the swap
     that lists the files; then `schema_id` is that of the schema which it was made from.
     `seen`: the table when the write was planned, which spares the publisher a look at it.
@@ -65,6 +66,7 @@ class WrittenEpoch:
     branch: str = MAIN
     summary: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
+    create_branch: bool = False
     adopt_existing: bool = False
     transaction: Transaction | None = None
     may_repeat: bool = False

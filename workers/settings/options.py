@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from committer.errors import SettingsError
-from committer.iceberg.metadata.snapshot import MAIN
 from workers.settings.create_options import (
     CREATE_OPTIONS,
     CreateOptions,
@@ -31,6 +30,7 @@ from workers.settings.overwrite_options import (
     refuse_overwrite_options,
 )
 from workers.settings.upsert_options import KEYS, UPSERT_OPTIONS, upsert_options
+from workers.settings.wap import NO_WAP_OPTIONS, WAP_OPTIONS, WapOptions, wap_options
 from workers.settings.worker_setting_names import is_setting
 from workers.upserts.upsert import Upsert
 
@@ -62,6 +62,7 @@ _OURS = frozenset(
         *CREATE_OPTIONS,
         *OVERWRITE_OPTIONS,
         *UPSERT_OPTIONS,
+        *WAP_OPTIONS,
     }
 )
 # Options that Spark itself adds or consumes.
@@ -78,7 +79,8 @@ class WriteOptions:
     """The checked options. `settings` are those that say where catalog, inbox and queue are;
     `create`: what to create if the table is not there; None: nothing. `overwrite`, `upsert`: which
     rows the new ones replace; an append has neither. `write_format`: of the files, by the word of
-    `write.format.default`; empty: as the table says.
+    `write.format.default`; empty: as the table says. `branch`: None: main, or the one that the
+    session says (`wap.py`).
     """
 
     table: str
@@ -93,7 +95,8 @@ class WriteOptions:
     backlog_wait_s: float = BACKLOG_WAIT_S
     checkpoint: str | None = None
     query_name: str | None = None
-    branch: str = MAIN
+    branch: str | None = None
+    wap: WapOptions = NO_WAP_OPTIONS
     union_by_name: bool = False
     check_ordering: bool = False
     check_nullability: bool = False
@@ -150,7 +153,8 @@ def parse_options(
         backlog_wait_s=seconds(given, "backlog_wait_s", BACKLOG_WAIT_S),
         checkpoint=given.get("checkpointlocation") or None,
         query_name=given.get("queryname") or None,
-        branch=given.get("branch") or MAIN,
+        branch=given.get("branch") or None,
+        wap=wap_options(given),
         union_by_name=union_by_name,
         check_ordering=flag(given, "check-ordering"),
         check_nullability=flag(given, "check-nullability"),

@@ -13,7 +13,6 @@ from pyspark.sql.datasource import DataSourceArrowWriter
 
 from workers.settings.options import WriteOptions
 from workers.sink.files_written import FilesWritten, current_micro_batch
-from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
 from workers.spark.message_first import message_first
 from workers.spark.worker_process import begin_call
@@ -36,9 +35,8 @@ class FrazilBatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # untyped
         from workers.sink.task_writer import write_task  # commits do without it
 
         micro_batch = current_micro_batch()
-        identity = WriteIdentity.of(self._options, micro_batch or self._nonce)
         with message_first():
-            return write_task(iterator, self._target, identity, micro_batch, self._options.upsert)
+            return write_task(iterator, self._target, self._options, micro_batch or self._nonce)
 
     def commit(self, messages: Sequence[FilesWritten]) -> None:
         """Publish; with the same messages again this changes nothing."""

@@ -10,9 +10,17 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID, uuid5
 
-from committer.iceberg.metadata.snapshot import MAIN
 from committer.request.attempt import attempt_of
 from workers.settings.options import WriteOptions
+from workers.settings.wap import (
+    TO_MAIN,
+    Destination,
+    SessionWap,
+    choose_destination,
+    refuse_staged_columns,
+    refuse_staged_stream,
+)
+from workers.sink.target import TargetTable
 
 # Nonces are derived below this namespace; it is part of what makes two versions agree.
 _NONCES = UUID("9c6f2a51-6c0e-5d0f-9f6c-0a4b8f1d7e33")
@@ -43,10 +51,15 @@ class WriteIdentity:
     producer: str
     epoch: int
     nonce: UUID
-    branch: str = MAIN
+    destination: Destination = TO_MAIN
 
     @classmethod
-    def of(cls, options: WriteOptions, source: MicroBatch | UUID) -> Self:
+    def of(
+        cls,
+        options: WriteOptions,
+        source: MicroBatch | UUID,
+        destination: Destination = TO_MAIN,
+    ) -> Self:
         """Derive a write's identity.
         `source`: the micro-batch; of any other write, a nonce that the driver has drawn.
 
@@ -61,12 +74,29 @@ class WriteIdentity:
             f"{name}/{options.sink}" if options.sink else name,
             epoch if options.epoch is None else options.epoch,
             nonce,
-            options.branch,
+            destination,
         )
+
+    @property
+    def branch(self) -> str:
+        return self.destination.branch
 
     def attempt(self, table_uuid: UUID) -> UUID:
         """Return the attempt, which the names of this write's files carry."""
         return attempt_of(table_uuid, self.branch, self.producer, self.epoch, self.nonce)
+
+
+def write_destination(
+    options: WriteOptions, target: TargetTable, session: SessionWap, source: MicroBatch | UUID
+) -> Destination:
+    """Return where the rows of a write land. `source`: as of `WriteIdentity.of`.
+    Errors: `SettingsError` for options and confs that do not fit one another, or the write."""
+    place = choose_destination(options.branch, options.wap, session, target.properties)
+    if target.is_widened:
+        refuse_staged_columns(place, target.name)
+    if options.upsert is not None and isinstance(source, MicroBatch):
+        refuse_staged_stream(place, target.name)
+    return place
 
 
 def read_micro_batch(local_property: Callable[[str], str | None]) -> MicroBatch | None:

@@ -15,7 +15,8 @@ from committer.iceberg.schema.schema import Schema
 from committer.request.needs import Needs, Operation
 from workers.settings.options import WriteOptions
 from workers.settings.overwrite_options import FILTER, OverwriteOptions
-from workers.sink.target import TargetTable
+from workers.settings.wap import TO_MAIN, Destination
+from workers.sink.target import TableHead, TargetTable
 
 if TYPE_CHECKING:  # at run time only writes with a filter import expressions
     from committer.iceberg.expressions.expression import Expression
@@ -38,7 +39,9 @@ class WriteOperation:
         return self.name != "append"
 
 
-def operation_of(options: WriteOptions, target: TargetTable) -> WriteOperation:
+def operation_of(
+    options: WriteOptions, target: TargetTable, destination: Destination = TO_MAIN
+) -> WriteOperation:
     """Return the operation of a write. `target`: the table as it was when the write began.
 
     Errors: `SettingsError` for a filter that cannot be read.
@@ -48,7 +51,7 @@ def operation_of(options: WriteOptions, target: TargetTable) -> WriteOperation:
         return WriteOperation("row-delta", _needs(options, {}))
     if overwrite is None:
         return WriteOperation(needs=_needs(options, {}))
-    needs = _base(overwrite, target)
+    needs = _base(overwrite, target.head_of(destination))
     if overwrite.mode == "dynamic":
         return WriteOperation("replace-partitions", _needs(options, needs))
     needs["row_filter"] = True
@@ -81,7 +84,7 @@ def _where(text: str) -> Expression:
         raise SettingsError(f"option `{FILTER}`: {error}") from None
 
 
-def _base(overwrite: OverwriteOptions, target: TargetTable) -> dict[str, object]:
+def _base(overwrite: OverwriteOptions, head: TableHead | None) -> dict[str, object]:
     """Return isolation level and base: the snapshot that is named, else that of when the write
     began. Iceberg's own writers compare with all of history where none is named, and nearly always
     conflict then."""
@@ -90,7 +93,6 @@ def _base(overwrite: OverwriteOptions, target: TargetTable) -> dict[str, object]
     needs: dict[str, object] = {"isolation_level": overwrite.isolation_level}
     if overwrite.base_snapshot_id is not None:
         return needs | {"base_snapshot_id": overwrite.base_snapshot_id}
-    head = target.head
     if head is None:
         return needs | {"base_sequence_number": 0}
     return needs | {

@@ -23,6 +23,7 @@ from workers.requests.blocking_publisher import borrow_publisher
 from workers.requests.publisher import PublishPolicy
 from workers.requests.written_epoch import SeenTable, WrittenEpoch
 from workers.settings.options import WriteOptions
+from workers.settings.wap import TO_MAIN, Destination
 from workers.settings.worker_settings import WorkerSettings, load_settings
 from workers.sink.files_written import FilesWritten
 from workers.sink.fingerprint import epoch_fingerprint, fingerprint_of
@@ -47,7 +48,7 @@ def publish_micro_batch(
     options: WriteOptions, target: TargetTable, messages: Sequence[FilesWritten], batch_id: int
 ) -> Receipt | None:
     """Publish what the tasks of a streaming write wrote; None if that changes nothing."""
-    operation = operation_of(options, target)
+    operation = operation_of(options, target, _destination(messages))
     written = _publishable(messages, operation)
     if not written:
         return None
@@ -72,7 +73,7 @@ def publish_batch(
     options: WriteOptions, target: TargetTable, messages: Sequence[FilesWritten]
 ) -> Receipt | None:
     """Publish a batch write; inside `foreachBatch` it represents the micro-batch."""
-    operation = operation_of(options, target)
+    operation = operation_of(options, target, _destination(messages))
     written = _publishable(messages, operation)
     if not written:
         return None
@@ -141,6 +142,7 @@ def _publish(
         raise InvariantError("tasks of one write disagree about its identity or table")
     if any(each.union != first.union for each in written):
         raise InvariantError("tasks of one write disagree about its columns")
+    place = first.identity.destination
     epoch = WrittenEpoch(
         identifier=TableIdentifier.parse(options.table),
         table_uuid=first.table_uuid,
@@ -150,7 +152,10 @@ def _publish(
         nonce=first.identity.nonce,
         fingerprint=identity.fingerprint,
         files=[file for each in written for file in each.files],
-        branch=first.identity.branch,
+        branch=place.branch,
+        create_branch=place.create_branch,
+        stage_only=place.stage_only,
+        summary=place.summary,
         union=first.union,
         operation=operation.name,
         needs=operation.needs,
@@ -202,6 +207,11 @@ def _require_keys_apart(
         " are written:"
         f" df.repartition(4, {keys})"
     )
+
+
+def _destination(messages: Sequence[FilesWritten]) -> Destination:
+    """Return where a write lands: its tasks know the confs of the session."""
+    return next((each.identity.destination for each in messages), TO_MAIN)
 
 
 def _publishable(

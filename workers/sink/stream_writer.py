@@ -14,7 +14,6 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter
 from committer.errors import InvariantError
 from workers.settings.options import WriteOptions
 from workers.sink.files_written import FilesWritten, current_micro_batch
-from workers.sink.identity import WriteIdentity
 from workers.sink.target import TargetTable
 from workers.spark.message_first import message_first
 
@@ -35,9 +34,8 @@ class FrazilStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # 
         micro_batch = current_micro_batch()
         if micro_batch is None:
             raise InvariantError("a streaming write outside a streaming query")
-        identity = WriteIdentity.of(self._options, micro_batch)
         with message_first():
-            return write_task(iterator, self._target, identity, micro_batch, self._options.upsert)
+            return write_task(iterator, self._target, self._options, micro_batch)
 
     def commit(self, messages: Sequence[FilesWritten], batchId: int) -> None:  # noqa: N803
         """Publish; with the same messages again this changes nothing."""

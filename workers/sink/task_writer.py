@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from uuid import UUID
 
 import pyarrow as pa
 from pyspark import TaskContext
 
+from workers.settings.options import WriteOptions
+from workers.settings.wap import SessionWap
 from workers.sink.files_written import FilesWritten
-from workers.sink.identity import MicroBatch, WriteIdentity
+from workers.sink.identity import MicroBatch, WriteIdentity, write_destination
 from workers.sink.target import TargetTable
 from workers.spark.task_input import running_task
 from workers.spark.written_files import names_of_task, write_files
-from workers.upserts.upsert import Upsert
 
 _log = logging.getLogger("frazil.workers")
 
@@ -29,16 +31,20 @@ _warned: set[str] = set()
 def write_task(
     batches: Iterator[pa.RecordBatch],
     target: TargetTable,
-    identity: WriteIdentity,
-    micro_batch: MicroBatch | None,
-    upsert: Upsert | None = None,
+    options: WriteOptions,
+    source: MicroBatch | UUID,
 ) -> FilesWritten:
     """Write all rows of the running task. A task that fails, or that Spark gives up meanwhile,
-    deletes its own files only.
+    deletes its own files only. `source`: as of `WriteIdentity.of`.
 
-    Errors: `PublishError` for rows that do not fit the table, or that stop before their end.
+    Errors: `SettingsError` for confs of the session that do not fit, `PublishError` for rows that
+    do not fit the table, or that stop before their end.
     """
-    task = TaskContext.get()
+    task, upsert = TaskContext.get(), options.upsert
+    micro_batch = source if isinstance(source, MicroBatch) else None
+    session = SessionWap.of(task.getLocalProperty)
+    place = write_destination(options, target, session, source)
+    identity = WriteIdentity.of(options, source, place)
     _warn_of_slow_transport(task.getLocalProperty(_BYTES_PER_BATCH))
     attempt = str(identity.attempt(target.table_uuid))
     names, digests = names_of_task(attempt), b""

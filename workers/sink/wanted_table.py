@@ -178,7 +178,8 @@ def _wanted_table(
                 ' on that catalog), or with the write: option("create", "true")'
             ) from None
         metadata = _created(publisher, identifier, schema, options.create)
-    _check_branch(identifier, metadata, options.branch)
+    if options.branch is not None:
+        _check_branch(identifier, metadata, options.branch)
     return metadata
 
 

@@ -15,7 +15,13 @@ from pyspark.sql.types import StructType
 from committer.errors import NotFoundError
 from committer.iceberg.expressions.expression import And, Expression
 from committer.iceberg.reading.pack_splits import Split
-from workers.source.driver_table import DriverTable, ReadState, find_state, open_table
+from workers.source.driver_table import (
+    DriverTable,
+    ReadState,
+    find_state,
+    open_table,
+    unnamed_state,
+)
 from workers.source.metadata_rows import metadata_reader, metadata_schema
 from workers.source.read_options import ReadOptions, parse_read_options
 from workers.source.read_plan import (
@@ -67,7 +73,8 @@ def make_batch_reader(
             return metadata_reader(table, state.snapshot, schema)
         read = table_read(options, table.metadata, state.schema)
         read = with_columns_of(read, schema, table.name)
-        rows = TableRows(read, table.access(), spark_arrow_schema(schema))
+        unnamed = unnamed_state(table, options.travel)
+        rows = TableRows(read, table.access(), spark_arrow_schema(schema), unnamed)
         if options.push_filters:
             return PushingReader(rows, options, state)
         return PlannedReader(rows, _splits(table, options, state, options.row_filter))

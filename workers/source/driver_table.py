@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from committer.errors import NoSuchTableError, NotFoundError, SettingsError
 from committer.iceberg.inspection.metadata_tables import SNAPSHOT_KINDS, TABLE_KINDS
 from committer.iceberg.metadata.metadata_model import TableMetadata
-from committer.iceberg.metadata.snapshot import Snapshot
+from committer.iceberg.metadata.snapshot import MAIN, Snapshot
 from committer.iceberg.scan.time_travel import find_snapshot, snapshot_schema
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.locations import data_folder
@@ -21,6 +21,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import TableReader, open_reader
 from workers.files.store_access import StoreAccess
 from workers.files.vended_keys import access_of_tasks
+from workers.settings.wap import UnnamedState, is_wap_enabled
 from workers.settings.worker_settings import ReadSettings, load_read_settings
 from workers.source.read_options import ReadOptions, TimeTravel
 
@@ -136,6 +137,15 @@ def find_state(table: DriverTable, travel: TimeTravel) -> ReadState:
     if snapshot is None or asked == (None, None, None):
         return ReadState(snapshot, metadata.current_schema)
     return ReadState(snapshot, snapshot_schema(metadata, snapshot))
+
+
+def unnamed_state(table: DriverTable, travel: TimeTravel) -> UnnamedState | None:
+    """Return a read of main that the session may mean for another branch; None where it cannot."""
+    metadata = table.metadata
+    if travel.names_head or not is_wap_enabled(metadata.properties):
+        return None
+    others = frozenset(metadata.branches) - {MAIN}
+    return UnnamedState(table.name, others) if others else None
 
 
 def _find_snapshot(table: DriverTable, travel: TimeTravel) -> Snapshot | None:

@@ -62,6 +62,12 @@ class TimeTravel:
     after: int | None = None
     up_to: int | None = None
 
+    @property
+    def names_head(self) -> bool:
+        """Whether the options say which state is the newest that is read."""
+        states = (self.snapshot_id, self.as_of_ms, self.branch, self.tag, self.up_to)
+        return any(state is not None for state in states)
+
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:

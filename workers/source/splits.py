@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from committer.errors import InvariantError
@@ -20,6 +21,7 @@ from workers.files.file_system import StoredFiles
 from workers.files.store_access import StoreAccess
 from workers.read.shared_read import TableRead
 from workers.read.task_reader import read_task
+from workers.settings.wap import SessionWap, UnnamedState
 from workers.spark.message_first import message_first
 from workers.spark.spark_batches import as_spark_batch
 from workers.spark.worker_process import begin_call
@@ -28,12 +30,13 @@ from workers.spark.worker_process import begin_call
 @dataclass(frozen=True, slots=True)
 class TableRows:
     """The source of a table's rows: its facts, the way to its files, and the schema that Spark
-    takes the rows with.
+    takes the rows with. `unnamed`: the state that is read, where the session may mean another one.
     """
 
     table: TableRead
     access: StoreAccess
     schema: pa.Schema
+    unnamed: UnnamedState | None = None
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, a batch at a time. Errors: as `read_task`."""
@@ -56,13 +59,16 @@ def read_split(
     partition: InputPartition | None, rows: TableRows | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a split. Spark sends None for a plan without splits."""
-    if not isinstance(partition, FileSplit):
-        return
     with message_first():
-        found = partition.rows or rows
-        if found is None:
+        split = partition if isinstance(partition, FileSplit) else None
+        source = rows if split is None else split.rows or rows
+        if source is not None and source.unnamed is not None:
+            source.unnamed.check(SessionWap.of(TaskContext.get().getLocalProperty))
+        if split is None:
+            return
+        if source is None:
             raise InvariantError("a split without the facts of its table")
-        yield from found.read(partition.parts)
+        yield from source.read(split.parts)
 
 
 class TaskReader(DataSourceReader):  # type: ignore[misc]

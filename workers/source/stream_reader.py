@@ -20,7 +20,13 @@ from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.reading.append_stream import AppendStream, StreamLimits, StreamPosition
 from committer.iceberg.scan.scan_filter import ScanFilter
 from workers.read.shared_read import TableRead
-from workers.source.driver_table import DriverTable, ReadState, find_state, open_table
+from workers.source.driver_table import (
+    DriverTable,
+    ReadState,
+    find_state,
+    open_table,
+    unnamed_state,
+)
 from workers.source.read_options import ReadOptions, parse_read_options
 from workers.source.read_plan import plan_splits, table_read, with_columns_of
 from workers.source.splits import FileSplit, StreamTaskReader, TableRows
@@ -120,7 +126,12 @@ class FrazilStreamReader(StreamTaskReader, _AvailableNow):
         specs = table.metadata.partition_specs
         row_filter = ScanFilter(specs, state.schema, options.row_filter, case_sensitive=False)
         tasks = stream.between(after, up_to, row_filter)
-        rows = TableRows(self._columns_of(state), table.access(), spark_arrow_schema(self._schema))
+        rows = TableRows(
+            self._columns_of(state),
+            table.access(),
+            spark_arrow_schema(self._schema),
+            unnamed_state(table, options.travel),
+        )
         splits = plan_splits(tasks, options, table.metadata.properties)
         return [FileSplit(split, rows) for split in splits]
 

@@ -32,6 +32,7 @@ from workers.requests.publisher import PublishPolicy
 from workers.requests.receipts import landed_before
 from workers.settings.options import WriteOptions
 from workers.settings.upsert_options import KEYS
+from workers.settings.wap import SessionWap, choose_destination, refuse_staged_stream
 from workers.settings.worker_settings import load_settings
 from workers.sink.identity import MicroBatch
 from workers.sink.publication import EpochIdentity, batch_identity, producer_of
@@ -71,8 +72,11 @@ def upsert_micro_batch(
     if options.upsert is None:
         raise SettingsError(f"option `{KEYS}`: expected the columns of the key")
     target = load_target(options, dataframe.schema)
+    session = SessionWap.of(lambda conf: dataframe.sparkSession.conf.get(conf, None))
+    place = choose_destination(options.branch, options.wap, session, target.properties)
+    refuse_staged_stream(place, target.name)
     identity = identify(options, micro_batch)
-    upserting = _MicroBatch(dataframe.sparkSession, options, identity)
+    upserting = _MicroBatch(dataframe.sparkSession, options, session, identity)
     if upserting.has_landed():
         return None
     with winners_of(dataframe, options.upsert, target.schema) as winners:
@@ -97,6 +101,7 @@ def next_attempt(identity: EpochIdentity) -> AttemptIdentity:
 class _MicroBatch:
     spark: Any
     options: WriteOptions
+    session: SessionWap
     identity: EpochIdentity
 
     def has_landed(self) -> bool:
@@ -147,6 +152,8 @@ class _MicroBatch:
             options.settings,
             options.branch,
             wait_timeout_s=options.wait_timeout_s,
+            wap=options.wap,
+            session=self.session,
         )
 
     def __str__(self) -> str:

@@ -27,8 +27,9 @@ from tests.support.integration.real_harness import RealHarness
 from workers.branches.fresh_nonce import fresh_nonce
 from workers.files.file_writer import FileNames
 from workers.settings.options import WriteOptions, parse_options
+from workers.settings.wap import NO_SESSION_WAP, SessionWap
 from workers.sink.files_written import FilesWritten
-from workers.sink.identity import MicroBatch, WriteIdentity
+from workers.sink.identity import MicroBatch, WriteIdentity, write_destination
 from workers.sink.publication import publish_batch, publish_micro_batch
 from workers.sink.target import TargetTable
 from workers.sink.upsert_task import write_upserts
@@ -43,11 +44,13 @@ _NO_OPTIONS: Options = {}
 
 @dataclass(frozen=True, slots=True)
 class SinkWriter:
-    """Writes to one table of a harness. `schema`: of the DataFrames that are written."""
+    """Writes to one table of a harness. `schema`: of the DataFrames that are written;
+    `session`: the confs of the Spark session."""
 
     harness: RealHarness
     table: str
     schema: pa.Schema
+    session: SessionWap = NO_SESSION_WAP
 
     def overwrite(
         self, tasks: Iterable[Sequence[Row]], options: Options = _NO_OPTIONS
@@ -87,7 +90,9 @@ class SinkWriter:
         source: MicroBatch | None,
         tasks: Iterable[Sequence[Row]],
     ) -> list[FilesWritten]:
-        identity = WriteIdentity.of(options, source or fresh_nonce())
+        run = source or fresh_nonce()
+        place = write_destination(options, target, self.session, run)
+        identity = WriteIdentity.of(options, run, place)
         return [
             self._message(options, target, source, identity, (number, rows))
             for number, rows in enumerate(tasks)

@@ -6,6 +6,7 @@ import pytest
 
 from committer.errors import SettingsError
 from workers.changes.change_options import ChangeOptions, parse_change_options
+from workers.settings.wap import WapOptions
 
 
 def test_options_are_checked_and_settings_kept() -> None:
@@ -13,7 +14,9 @@ def test_options_are_checked_and_settings_kept() -> None:
     assert parse_change_options("db.t", given) == ChangeOptions(
         "db.t", {"inbox": "s3://b/r"}, "audit", 3, 1.5
     )
-    assert parse_change_options("db.t", {}) == ChangeOptions("db.t", {}, "main", 0, 300.0)
+    assert parse_change_options("db.t", {}) == ChangeOptions("db.t", {}, None, 0, 300.0)
+    staged = parse_change_options("db.t", {"wap_id": "w", "stage_only": True})
+    assert staged.wap == WapOptions("w", True)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,6 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.single_value import encode_value
 from committer.iceberg.values.types import LongType, NestedField
-from committer.ledger_entry import MAIN
 from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import TableReader
 from workers.branches.branch_state import BranchState
@@ -36,6 +35,7 @@ from workers.changes.changed_rows import removes_whole_files
 from workers.changes.changed_table import ChangedTable, for_tasks
 from workers.changes.spark_conditions import ALL_ROWS, RowFilter
 from workers.files.store_access import USUAL_ACCESS
+from workers.settings.wap import TO_MAIN
 from workers.settings.worker_settings import WorkerSettings
 
 SCHEMA = Schema((NestedField(1, "id", LongType(), False),))
@@ -55,7 +55,7 @@ def table(version: int = 2, /, **properties: str) -> ChangedTable:
     )
     state = BranchState(
         TableIdentifier.parse("db.t"),
-        MAIN,
+        TO_MAIN,
         cast(WorkerSettings, None),
         metadata,
         None,

@@ -12,6 +12,7 @@ from tests.support.workers.tables import optional, schema
 from workers.files.store_access import USUAL_ACCESS
 from workers.settings.options import WriteOptions
 from workers.settings.overwrite_options import OverwriteOptions
+from workers.settings.wap import Destination
 from workers.sink.operation import WriteOperation, check_filter, operation_of
 from workers.sink.target import TableHead, TargetTable
 from workers.upserts.upsert import Upsert
@@ -36,6 +37,18 @@ def test_a_plain_write_is_an_append_without_needs() -> None:
         False,
         False,
     )
+
+
+def test_the_base_is_the_head_of_the_branch_that_the_session_names() -> None:
+    overwrite = OverwriteOptions(isolation_level="snapshot")
+    heads = {"main": TableHead(4711, 42), "audit": TableHead(4712, 43)}
+    target, options = replace(TARGET, heads=heads), WriteOptions("db.t", {}, overwrite=overwrite)
+    ids = [
+        operation_of(options, target, Destination(branch)).needs.base_snapshot_id
+        for branch in ("main", "audit", "new")
+    ]
+    # A branch that is not there begins at the head of main.
+    assert ids == [4711, 4712, 4711]
 
 
 def test_a_static_overwrite_removes_all_rows_also_without_new_ones() -> None:

@@ -60,7 +60,6 @@ def table(
         ("write.location-provider.impl", "com.example.Places"),
         ("write.folder-storage.path", "s3://elsewhere/data"),
         ("write.upsert.enabled", "true"),
-        ("write.wap.enabled", "true"),
         ("write.of-next-year", "anything"),
     ],
 )
@@ -89,6 +88,7 @@ def test_a_property_that_is_not_heeded_is_named_with_its_value(name: str, value:
         ("write.metadata.previous-versions-max", "3"),
         ("write.delete.mode", "merge-on-read"),
         ("write.orc.compression-codec", "zlib"),
+        ("write.wap.enabled", "true"),
         ("write.wap.enabled", "false"),
         ("frazil.expire.enabled", "true"),
         ("owner", "somebody"),
@@ -130,7 +130,7 @@ def test_the_call_that_distributes_rows_is_named_until_they_are(
         warn_of_unheeded("db.t", asks, "checkpoint-1")
         assert '`distribute(df, "db.t")` of `frazil.spark`' in caplog.messages[0]
         warn_of_unheeded("db.t", asks, "checkpoint-2", is_distributed=True)
-        warn_of_unheeded("db.t", table({"write.wap.enabled": "true"}), "checkpoint-1")
+        warn_of_unheeded("db.t", table({"write.upsert.enabled": "true"}), "checkpoint-1")
     assert len(caplog.messages) == 2 and "distribute(" not in caplog.messages[1]
 
 

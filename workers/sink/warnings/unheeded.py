@@ -34,6 +34,7 @@ _HEEDED = frozenset(
         "write.parquet.row-group-size-bytes",
         "write.spark.fanout.enabled",
         "write.target-file-size-bytes",
+        "write.wap.enabled",
     }
 )
 # Properties of commits, deletes, updates and single columns, or of a format that is perhaps not the
@@ -65,7 +66,6 @@ _NOTHING = (
     ("write.parquet.stats-enabled.", "true"),
     ("write.spark.accept-any-schema", "false"),
     ("write.upsert.enabled", "false"),
-    ("write.wap.enabled", "false"),
 )
 _TABLES_MAX = 1_000
 _warned: set[tuple[str, str, str]] = set()
