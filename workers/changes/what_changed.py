@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The result of a change: the snapshot that it made, None where there was nothing to do. The
-    rows that it deleted (None of a delete that removed whole files unread), updated and inserted.
+    """The result of a change: the snapshot that it made, None where there was nothing to do, or
+    where no queue says which one was staged. The rows that it deleted (None of a delete that
+    removed whole files unread), updated and inserted.
     """
 
     snapshot_id: int | None = None

@@ -16,7 +16,6 @@ from committer.errors import (
     QueueUnavailableError,
     TransientError,
 )
-from committer.iceberg.metadata.snapshot import WAP_ID, Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.ledger_entry import (
     Landed,
@@ -93,7 +92,7 @@ class ReceiptWaiter:
             table = await self.tables.current(request.identifier)
             entry = _entry(table.metadata, request)
             if entry is not None and request.epoch in entry.epochs:
-                landed = _landed_receipt(entry, target, table.metadata)
+                landed = _landed_receipt(entry, target)
                 if landed:
                     return landed
                 # Which the committer may prove to be the same write, or refuse.
@@ -138,33 +137,22 @@ def _entry(metadata: TableMetadata, request: PublishedEpoch) -> ProducerEntry | 
     return entry if entry and entry.table_uuid == request.table_uuid else None
 
 
-def _landed_receipt(
-    entry: ProducerEntry, target: Target, metadata: TableMetadata
-) -> Receipt | None:
+def _landed_receipt(entry: ProducerEntry, target: Target) -> Receipt | None:
     """Return the receipt of the landed epoch; None if nothing here proves equal content."""
     request = target.request
     landed = next((one for one in entry.latest if _is_same(one, request)), None)
     if landed is None:
         return None
-    # The ledger names the head of the branch for what is staged.
-    made: Snapshot | Landed | None = landed
     if request.stage_only:
-        made = _staged_snapshot(request, metadata)
+        # The ledger names the head of the branch for what is staged.
+        is_other = landed.attempt != request.attempt
+        return replace(target.receipt(ReceiptState.COMMITTED), duplicate=is_other)
     return replace(
         target.receipt(ReceiptState.COMMITTED),
-        snapshot_id=None if made is None else made.snapshot_id,
-        sequence_number=None if made is None else made.sequence_number,
+        snapshot_id=landed.snapshot_id,
+        sequence_number=landed.sequence_number,
         duplicate=landed.attempt != request.attempt,
     )
-
-
-def _staged_snapshot(request: CommitRequest, metadata: TableMetadata) -> Snapshot | None:
-    """Return the staged snapshot of a request; None where its WAP id does not tell it apart."""
-    wap_id = request.summary.get(WAP_ID)
-    if wap_id is None:
-        return None
-    staged = [each for each in metadata.snapshots if (each.summary or {}).get(WAP_ID) == wap_id]
-    return staged[0] if len(staged) == 1 else None
 
 
 def _is_same(landed: Landed, request: PublishedEpoch) -> bool:

@@ -354,6 +354,15 @@ async def test_waiting_without_a_queue_ends_when_the_ledger_shows_the_epoch(is_u
     assert not receipt.duplicate
 
 
+async def test_the_ledger_does_not_say_which_snapshot_was_staged() -> None:
+    """It names the head of the branch then."""
+    bench = await build_bench(with_queue=False)
+    written = replace(bench.written(epoch=1), stage_only=True, summary={"wap.id": "w"})
+    await bench.land(written)
+    receipt = await bench.publisher.publish(written, COMMITTED)
+    assert (receipt.state, receipt.snapshot_id) == (ReceiptState.COMMITTED, None)
+
+
 async def test_a_queue_that_denies_receipts_fails_no_durable_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
