@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _OTHERS = 0o077
+_OTHERS_WRITE = 0o022
 
 
 def make_private_folder(folder: Path) -> None:
@@ -17,6 +18,28 @@ def make_private_folder(folder: Path) -> None:
     with suppress(FileExistsError):
         folder.mkdir(0o700)
     folder.mkdir(exist_ok=True)  # raises where that is no folder
+
+
+def is_private_folder(folder: Path) -> bool:
+    """Return whether its owner alone may enter a folder; True of one that is not there, as
+    `make_private_folder` makes it so. Errors: `OSError` where that cannot be seen.
+    """
+    return not _mode_of(folder) & _OTHERS
+
+
+def is_written_by_others(folder: Path) -> bool:
+    """Return whether others than its owner may add to a folder and replace what is in it.
+
+    Errors: as `is_private_folder`.
+    """
+    return bool(_mode_of(folder) & _OTHERS_WRITE)
+
+
+def _mode_of(folder: Path) -> int:
+    try:
+        return folder.stat().st_mode
+    except FileNotFoundError:
+        return 0
 
 
 def make_private_file(path: Path) -> None:

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     SIGNATURE_KEY_UNKNOWN = "signature_key_unknown"
     SIGNATURE_KEY_NOT_ALLOWED = "signature_key_not_allowed"
     SIGNATURE_EXPIRED = "signature_expired"
+    UNSIGNED_OPERATION = "unsigned_operation"
     CATALOG_MISMATCH = "catalog_mismatch"
     TABLE_UNKNOWN = "table_unknown"
     TABLE_UUID_MISMATCH = "table_uuid_mismatch"
@@ -54,6 +55,8 @@ class Reason(StrEnum):
     FILE_NAME_TOO_LONG = "file_name_too_long"
     PATH_WITHOUT_ATTEMPT = "path_without_attempt"
     PATH_REPEATED = "path_repeated"
+    LOCATION_NOT_ALLOWED = "location_not_allowed"
+    DATA_FILE_MISSING = "data_file_missing"
     VECTOR_REPEATED = "vector_repeated"
     FILTER_UNBOUND = "filter_unbound"
     EPOCH_CONTENT_DIFFERS = "epoch_content_differs"
@@ -105,6 +108,9 @@ _MEANING: Mapping[Reason, str] = {
     Reason.SIGNATURE_KEY_UNKNOWN: "It names a key that the committer does not have.",
     Reason.SIGNATURE_KEY_NOT_ALLOWED: "Its key is not for this table, or not for this operation.",
     Reason.SIGNATURE_EXPIRED: "It became durable after the time that its signature is good for.",
+    Reason.UNSIGNED_OPERATION: (
+        "It has no signature that was verified, and its operation needs one on this table."
+    ),
     Reason.CATALOG_MISMATCH: "It is for another catalog.",
     Reason.TABLE_UNKNOWN: "The catalog has no such table.",
     Reason.TABLE_UUID_MISMATCH: "The table of that name has another uuid now.",
@@ -167,6 +173,12 @@ _MEANING: Mapping[Reason, str] = {
     Reason.PATH_REPEATED: (
         "Two files of one name, in whatever folders, upper and lower case alike; two adopted files"
         " whose paths some engine takes for one; or one to add that is also named to be removed."
+    ),
+    Reason.LOCATION_NOT_ALLOWED: (
+        "It sets a location property to a folder in which no table may be, or that meets the inbox."
+    ),
+    Reason.DATA_FILE_MISSING: (
+        "It is not signed, and a file that it adds does not exist (where that is checked)."
     ),
     Reason.VECTOR_REPEATED: (
         "Two deletion vectors for one data file, or at one place of a Puffin file."
@@ -239,6 +251,11 @@ _ADVICE: Mapping[Reason, str] = {
     Reason.SIGNATURE_EXPIRED: (
         "It came into the inbox after the time that its signer set: discard it and publish again."
     ),
+    Reason.UNSIGNED_OPERATION: (
+        "Give its producer a key (setting `security.keys`) and publish again; or allow the"
+        " operation by the setting `security.unsigned_operations` or the table property"
+        " `frazil.unsigned-operations`, and replay."
+    ),
     Reason.CATALOG_MISMATCH: "Point the producer at the inbox of its own catalog's committer.",
     Reason.TABLE_UNKNOWN: "Create or restore the table, then replay; or discard.",
     Reason.TABLE_UUID_MISMATCH: (
@@ -278,6 +295,14 @@ _ADVICE: Mapping[Reason, str] = {
         "Make the attempt the last uuid in every file name and publish again."
     ),
     Reason.PATH_REPEATED: "Give each data file of a request a name of its own and publish again.",
+    Reason.LOCATION_NOT_ALLOWED: (
+        "If tables may be there, allow the folder by the setting `security.locations` and replay;"
+        " else discard it, and find out which client asked for it."
+    ),
+    Reason.DATA_FILE_MISSING: (
+        "Its rows are in no file: discard it, find out which client published it, and publish the"
+        " micro-batch again."
+    ),
     Reason.VECTOR_REPEATED: _CLIENT,
     Reason.FILTER_UNBOUND: _REPLAY,
     Reason.EPOCH_CONTENT_DIFFERS: _EPOCH,

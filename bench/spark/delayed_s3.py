@@ -69,6 +69,7 @@ class S3Harness(RealHarness):
             **{variable_of(f"catalog.{name}"): text for name, text in self._properties().items()},
             "FRAZIL_CATALOG__WAREHOUSE": self.warehouse_location,
             "FRAZIL_INBOX": self.settings.inbox,
+            "FRAZIL_SECURITY__UNSIGNED_OPERATIONS": "all",
         }
 
     def java_catalog(self) -> JavaCatalog:

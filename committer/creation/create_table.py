@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from committer.creation.new_namespace import with_namespace
 from committer.errors import CatalogUnavailableError, InvalidMetadataError, UnsupportedError
+from committer.iceberg.metadata.location_properties import LOCATION_PROPERTIES, AllowedLocations
 from committer.iceberg.metadata.metadata_gzip import writes_gzip
 from committer.iceberg.metadata.table_metadata import new_table_metadata
 from committer.iceberg.schema.partition_spec import UNPARTITIONED, PartitionSpec
@@ -27,7 +28,6 @@ from committer.ports.world import World, spread_s
 from committer.request.table_identifier import TableIdentifier
 from committer.table_defaults import NEW_TABLE_PROPERTIES
 
-_PLACES = ("write.data.path", "write.metadata.path")
 _RETRY_DELAYS_S = (0.2, 0.4, 0.8, 1.6)
 
 
@@ -45,22 +45,36 @@ class NewTable:
 
 
 async def create_table(
-    catalog: Catalog, world: World, new: NewTable, *, place: str, inbox: str
+    catalog: Catalog,
+    world: World,
+    new: NewTable,
+    *,
+    place: str,
+    inbox: str,
+    locations: str = "",
 ) -> LoadedTable:
     """Create the table, and its namespace if there is none; return it as the catalog has it then.
 
     `place`: the folder of new tables; empty where the catalog knows. `inbox`: its location.
+    `locations`: the setting of that name; empty: tables may be below `place` alone. A folder that
+    the catalog itself names, for a namespace, is always allowed.
     Errors: `ValueError` for a location or shape that cannot be, `UnsupportedError` for what the
     catalog cannot do; `TableAlreadyExistsError`, also where another was faster.
     """
     can = catalog.capabilities
-    refuse_around_inbox(inbox, places_of(new.properties))
+    chosen = (new.location, *places_of(new.properties))
+    refuse_around_inbox(inbox, list(filter(None, chosen)))
     check_namespace(can, new.identifier.namespace)
     check_location(can, new.location)
+    allowed = AllowedLocations.of(locations, place=place, inbox=inbox)
+    if new.location:
+        _refuse(allowed.table_refusal(new.location))
     async with with_namespace(catalog, new.identifier.namespace):
         where = new.location or await _default_location(catalog, new.identifier, place)
         table = _first_table(world, new, where)
         refuse_around_inbox(inbox, [table.metadata.location])
+        metadata = table.metadata
+        _refuse(allowed.property_refusal(metadata.properties, metadata.location))
         await _create(catalog, world, table)
     # The catalog may have put it elsewhere.
     return await catalog.load(new.identifier)
@@ -68,7 +82,7 @@ async def create_table(
 
 def places_of(properties: Mapping[str, str]) -> list[str]:
     """Return the locations that properties name."""
-    return [properties[key] for key in _PLACES if properties.get(key)]
+    return [properties[key] for key in LOCATION_PROPERTIES if properties.get(key)]
 
 
 def refuse_around_inbox(inbox: str, places: list[str]) -> None:
@@ -79,6 +93,11 @@ def refuse_around_inbox(inbox: str, places: list[str]) -> None:
                 f"inbox `{inbox}` lies inside `{place}`: an engine's orphan clean-up could remove"
                 " requests"
             )
+
+
+def _refuse(refusal: str | None) -> None:
+    if refusal is not None:
+        raise ValueError(refusal)
 
 
 async def _default_location(catalog: Catalog, identifier: TableIdentifier, place: str) -> str:

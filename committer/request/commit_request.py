@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from committer.ledger_entry import OPERATOR_PREFIX
+from committer.ledger_entry import OPERATOR_PREFIX, UPKEEP_PREFIX
 from committer.reason import Reason
 from committer.request.alterations import TableChanges, UnionByName
 from committer.request.attempt import attempt_number, attempt_of, nonce_ms
@@ -203,8 +203,11 @@ class CommitRequest(Model):
     def is_told_only(self, reason: str, conflict: str | None) -> bool:
         """Return whether a refusal is only told: the answer is kept, and no request. That is so for
         a client that asks to be told of its conflict, also if that leaves a transaction incomplete;
-        and for a command without files, unless another committer may land what the catalog refused.
+        and for a command without files, unless another committer may land what the catalog refused;
+        and for upkeep that only the process which asked for it could tell from a forgery.
         """
+        if self.producer.id.startswith(UPKEEP_PREFIX) and reason == Reason.UNSIGNED_OPERATION:
+            return True
         adds_files = bool(self.manifests or self.files)
         if self.producer.id.startswith(OPERATOR_PREFIX) and not adds_files:
             return reason != Reason.COMMIT_REJECTED

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -26,7 +26,9 @@ from pydantic_settings import SettingsError as UnreadableSourceError
 
 from committer.catalog.catalog_properties import CatalogProperties
 from committer.errors import SettingsError
+from committer.iceberg.metadata.location_properties import AllowedLocations, parse_folders
 from committer.iceberg.values.locations import comparable_location
+from committer.request.unsigned_operations import parse_operations
 from committer.settings import default_places
 from committer.settings.catalog_sources import DEFAULT_NAME, CatalogSources, resolve_catalog
 from committer.settings.config_files import expanded, read_settings_file
@@ -155,7 +157,7 @@ class LimitSettings(_Group):
 
 
 class SecuritySettings(_Group):
-    """Signatures of requests, and the keys that may publish."""
+    """Which requests may change which tables, and where tables may be: see `SECURITY.md`."""
 
     keys: str = ""
     """Location of the file of signing keys, `/…`, `file://…` or `s3://…`; read again every 10 s.
@@ -163,6 +165,31 @@ class SecuritySettings(_Group):
     require_signature: bool = False
     """Quarantine requests that are not signed, for all tables; the table property
     `frazil.require-signature = true` does it for one."""
+    unsigned_operations: str = ""
+    """Operations that need no verified signature, with commas between them, or `all`, or `none`.
+    Default: `all` if inbox and queue are in a private `<home>`, else `append`; the table property
+    `frazil.unsigned-operations` goes before it."""
+    check_unsigned_files: bool = False
+    """Quarantine a request without a verified signature if a file that it adds does not exist: a
+    call for each file, with the right to read it. The table property
+    `frazil.check-unsigned-files` goes before it."""
+    locations: str = ""
+    """Folders, with commas between them, in which tables may be, and what their location properties
+    name (`write.data.path`, …). Default: `catalog.warehouse`, if it is a location; for properties
+    also the table's own location."""
+
+    @field_validator("unsigned_operations")
+    @classmethod
+    def _readable_operations(cls, text: str) -> str:
+        if text.strip():
+            parse_operations(text)
+        return text.strip()
+
+    @field_validator("locations")
+    @classmethod
+    def _readable_folders(cls, text: str) -> str:
+        parse_folders(text)
+        return text
 
 
 class Settings(BaseSettings):
@@ -185,6 +212,12 @@ class Settings(BaseSettings):
     service: ServiceSettings = ServiceSettings()
     security: SecuritySettings = SecuritySettings()
     limits: LimitSettings = LimitSettings()
+
+    @property
+    def allowed_locations(self) -> AllowedLocations:
+        """Where tables may be: in the folders that the settings name, else in the warehouse."""
+        place = self.catalog.all_properties.place
+        return AllowedLocations.of(self.security.locations, place=place, inbox=self.inbox)
 
     @model_validator(mode="after")
     def _fill_in(self) -> Self:
@@ -240,6 +273,11 @@ class Settings(BaseSettings):
             raise ValueError(
                 "security.require_signature: also set security.keys, the file of the keys that"
                 " signatures are verified with"
+            )
+        if self.security.unsigned_operations.lower() == "none" and not self.security.keys:
+            raise ValueError(
+                "security.unsigned_operations: with `none`, also set security.keys, the file of the"
+                " keys that signatures are verified with, or no request lands"
             )
         return self
 

@@ -36,7 +36,8 @@ SETTINGS = frozenset(
         *("service.reconcile_interval_s", "service.reconcile_age_s"),
         *("service.breaker_threshold", "service.breaker_pause_s"),
         *("service.log_format", "service.log_level"),
-        *("security.keys", "security.require_signature"),
+        *("security.keys", "security.require_signature", "security.locations"),
+        *("security.unsigned_operations", "security.check_unsigned_files"),
         *("limits.metadata_bytes_max", "limits.manifest_list_bytes_max"),
         "limits.manifest_bytes_max",
     }

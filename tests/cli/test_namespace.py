@@ -36,8 +36,13 @@ def test_a_namespace_created_again_keeps_its_properties_and_gets_the_new_ones(
 
 
 def test_tables_are_created_where_their_namespace_wants_them(
-    frazil: Frazil, tmp_path: Path
+    frazil: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    place = f"file://{tmp_path}/lake"
+    refused = frazil("namespace", "create", "db", "--property", f"location={place}")
+    assert (refused.code, "security.locations" in refused.err) == (2, True)
+    allowed = f"{place},file://{tmp_path}/warehouse"
+    monkeypatch.setenv("FRAZIL_SECURITY__LOCATIONS", allowed)
     frazil("namespace", "create", "db", "--property", f"location=file://{tmp_path}/lake")
     frazil("table", "create", "db.t", "--schema", "id long")
     assert frazil.load("db.t").metadata.location == f"file://{tmp_path}/lake/t"

@@ -9,6 +9,7 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values.type_json import parse_type
 from committer.iceberg.values.types import NestedField
 from committer.ports.pointer_swap import LoadedTable
+from committer.request.unsigned_operations import UNSIGNED_PROPERTY
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
 from tests.support.builders.flights import build_codes, build_flights
 from tests.support.iceberg.bounds_by_type import FORMS
@@ -35,7 +36,7 @@ def build_types(name: str = "db.types", *, warehouse: str = "memory://warehouse"
 
 
 TABLES: Mapping[str, Callable[..., LoadedTable]] = {
-    FLIGHTS: build_flights,
+    FLIGHTS: partial(build_flights, properties={UNSIGNED_PROPERTY: "all"}),
     TYPES: build_types,
     CODES: partial(build_codes, "identity"),
     DROPPED: partial(build_codes, "void"),

@@ -93,3 +93,35 @@ def test_what_cannot_be_leaves_neither_table_nor_namespace(changes: dict[str, ob
         create(catalog, flights(**changes))
     with pytest.raises(NoSuchNamespaceError):
         run_in_virtual_time(lambda: catalog.namespace_properties(("db",)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"location": "memory://elsewhere/flights"},
+        {"location": "memory://lake/../elsewhere"},
+        {"properties": {"write.data.path": "memory://elsewhere/data"}},
+        {"properties": {"write.metadata.path": "memory://elsewhere/metadata"}},
+        {"properties": {"write.object-storage.path": "memory://elsewhere"}},
+    ],
+)
+def test_a_table_is_confined_to_the_warehouse_or_to_the_folders_that_are_allowed(
+    changes: dict[str, object],
+) -> None:
+    catalog = LosingCatalog(lost=0)
+    with pytest.raises(ValueError, match=r"expected a folder in memory://lake.*security.locations"):
+        create(catalog, flights(**changes))
+    with pytest.raises(NoSuchNamespaceError):
+        run_in_virtual_time(lambda: catalog.namespace_properties(("db",)))
+
+
+def test_a_table_may_be_in_a_folder_that_is_allowed() -> None:
+    where = "memory://elsewhere/flights"
+    new = flights(location=where, properties={"write.data.path": f"{where}/files"})
+    world, catalog = LoopWorld(seed=0), LosingCatalog(lost=0)
+    created = run_in_virtual_time(
+        lambda: create_table(
+            catalog, world, new, place=PLACE, inbox=INBOX, locations="memory://elsewhere"
+        )
+    )
+    assert created.metadata.location == where

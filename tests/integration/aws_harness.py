@@ -73,6 +73,8 @@ class AwsHarness(RealHarness):
             **{variable_of(f"catalog.{name}"): text for name, text in self._properties().items()},
             "FRAZIL_CATALOG__WAREHOUSE": self.warehouse_location,
             "FRAZIL_INBOX": settings.inbox,
+            # Some write more than appends, and none signs.
+            "FRAZIL_SECURITY__UNSIGNED_OPERATIONS": "all",
             **self.variables,
         }
 

@@ -89,6 +89,7 @@ async def test_rows_that_spark_writes_on_a_clouds_store_are_each_read_once(
     properties = {"uri": uri, "warehouse": f"{place.root}/warehouse", **place.properties}
     variables = {
         "FRAZIL_INBOX": f"{place.root}/requests",
+        "FRAZIL_SECURITY__UNSIGNED_OPERATIONS": "all",
         "PYSPARK_PYTHON": sys.executable,
         **place.variables,
     }

@@ -12,8 +12,54 @@ _PAIRS = ("tests/iceberg/splice/test_pair_patterns.py",)
 _LINE = ("tests/request/test_request.py -k twice",)
 _CHECK = ("tests/plan/batch/test_request_check.py",)
 _DELETES = "tests/plan/batch/test_delete_files.py -k "
+_UNSIGNED = "tests/service/requests/test_unsigned_requests.py -k "
+_SIGNATURES = "committer/service/requests/signature_check.py"
 
 CHECKS = (
+    # --- The power of a request ---
+    Mutant(
+        "request_moves_metadata_to_anywhere",
+        "committer/plan/batch/request_check.py",
+        "        _check_locations(request, self.basis)\n",
+        "",
+        (_UNSIGNED + "moves_the_files",),
+    ),
+    Mutant(
+        "folder_above_an_allowed_folder_is_allowed",
+        "committer/iceberg/values/locations.py",
+        ' and "." not in segments and ".." not in segments\n',
+        "\n",
+        ("tests/iceberg/metadata/test_location_properties.py",),
+    ),
+    Mutant(
+        "signature_without_keys_is_taken_for_verified",
+        _SIGNATURES,
+        "        self._check_unsigned(request, properties)\n",
+        "        if request.signature is None:\n"
+        "            self._check_unsigned(request, properties)\n",
+        (_UNSIGNED + "nothing_verifies",),
+    ),
+    Mutant(
+        "append_changes_the_schema_as_an_append",
+        "committer/request/unsigned_operations.py",
+        'frozenset({request.operation, "alter"})',
+        "frozenset({request.operation})",
+        ("tests/request/test_unsigned_operations.py -k both",),
+    ),
+    Mutant(
+        "name_of_upkeep_gives_its_power",
+        _SIGNATURES,
+        " and line_digest(sealed.content) in self._digests\n",
+        "\n",
+        (_UNSIGNED + "upkeep",),
+    ),
+    Mutant(
+        "unreadable_property_allows_everything",
+        _SIGNATURES,
+        "        return frozenset()\n",
+        "        return ALL_OPERATIONS\n",
+        (_UNSIGNED + "more_or_less",),
+    ),
     # --- The line ---
     Mutant(
         "repeated_keys_are_read",

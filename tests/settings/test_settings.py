@@ -92,6 +92,27 @@ def test_signatures_are_not_required_without_keys_to_verify_them_with(tmp_path: 
         load_settings(home=tmp_path, security={"require_signature": True})
 
 
+@pytest.mark.parametrize(
+    ("security", "said"),
+    [
+        (
+            {"unsigned_operations": "apend"},
+            r"security\.unsigned_operations.*operations with commas",
+        ),
+        ({"unsigned_operations": "none"}, r"with `none`, also set security\.keys"),
+        (
+            {"locations": "warehouse"},
+            r"security\.locations.*a URI or an absolute path.*`warehouse`",
+        ),
+    ],
+)
+def test_what_requests_may_do_is_read_before_anything_starts(
+    tmp_path: Path, security: dict[str, str], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        load_settings(home=tmp_path, security=security)
+
+
 # --- Places on AWS -------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ from committer.service.process.service import Service
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import Instruments
 from committer.service.telemetry.metrics import Metrics
-from committer.settings.service_settings import Settings
+from committer.settings.service_settings import SecuritySettings, Settings
 from tests.simulation.catalogs import WAREHOUSE
 from tests.simulation.history import History
 from tests.simulation.ports import Ports, open_ports
@@ -57,7 +57,8 @@ def shared_metrics() -> SimMetrics:
 @cache
 def base_settings() -> Settings:
     """Return settings with which a run of minutes sees everything happen."""
-    settings = Settings(inbox=INBOX)
+    security = SecuritySettings(unsigned_operations="all")
+    settings = Settings(inbox=INBOX, security=security)
     return settings.model_copy(
         update={
             "catalog": settings.catalog.model_copy(update={"warehouse": WAREHOUSE}),

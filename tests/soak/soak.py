@@ -101,6 +101,7 @@ async def soak(plan: Plan) -> Story:
             variables = {
                 "FRAZIL_QUEUE__URL": f"redis://{proxy.host}:{proxy.port}",
                 "FRAZIL_SERVICE__LEASE_S": f"{plan.lease_s:g}",
+                "FRAZIL_SECURITY__UNSIGNED_OPERATIONS": "all",
             }
             writers = assigned(harness, _template(harness, plan, tables), plan.writers)
             with replicas(harness, plan.replicas, variables) as committers:

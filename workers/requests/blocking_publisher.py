@@ -62,7 +62,14 @@ class BlockingPublisher:
         tables, settings = self._tables, self._tables.settings
         catalog = self._runner.run(tables.catalog())
         created = self._runner.run(
-            create_table(catalog, tables.world, new, place=settings.place, inbox=settings.inbox)
+            create_table(
+                catalog,
+                tables.world,
+                new,
+                place=settings.place,
+                inbox=settings.inbox,
+                locations=settings.locations,
+            )
         )
         if notice := retention_notice(new, catalog.capabilities):
             _log.warning("%s", notice)

@@ -32,7 +32,8 @@ _PRIVATE = "private"
 class WorkerSettings:
     """Everything that publishing needs to know. `queue_url` is a Redis URL or `none`; `keys` is
     the location of the file of signing keys; `access` is for the tasks; `place` is the folder of
-    new tables, empty where the catalog knows.
+    new tables, empty where the catalog knows. `locations`: the setting
+    `security.locations`, which no option of a write names.
     """
 
     catalog: CatalogProperties
@@ -41,6 +42,7 @@ class WorkerSettings:
     keys: str | None = None
     access: StoreAccess = USUAL_ACCESS
     place: str = ""
+    locations: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ def load_settings(
         keys=found.get("security.keys"),
         access=read.access,
         place=_place(read.catalog, found.home),
+        locations=found.get("security.locations") or "",
     )
 
 

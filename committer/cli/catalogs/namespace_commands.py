@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,7 @@ def create(
 ) -> None:
     """Create a namespace. One that is there already stays, and gets the properties."""
     namespace, wanted = _parse(name), parse_pairs(properties or (), hint="--property")
+    _check_location(wanted)
 
     async def work(parts: Parts) -> None:
         check_namespace(parts.catalog.capabilities, namespace, has_properties=bool(wanted))
@@ -83,6 +85,7 @@ def set_(
 ) -> None:
     """Set properties of a namespace, and remove some. Tables that exist stay where they are."""
     namespace, change = _parse(name), parse_change(properties, unset)
+    _check_location(change.wanted)
 
     async def work(parts: Parts) -> None:
         check_namespace(parts.catalog.capabilities, namespace, has_properties=True)
@@ -100,6 +103,14 @@ def drop(name: NamespaceArgument) -> None:
     namespace = _parse(name)
     run_with_parts(lambda parts: parts.catalog.drop_namespace(namespace))
     say(f"dropped namespace {name}")
+
+
+def _check_location(properties: Mapping[str, str]) -> None:
+    """Refuse a folder of new tables in which no table may be. Errors: `typer.BadParameter`."""
+    location = properties.get("location")
+    refusal = read_settings().allowed_locations.table_refusal(location) if location else None
+    if refusal is not None:
+        raise typer.BadParameter(refusal)
 
 
 def _parse(text: str) -> Namespace:

@@ -39,7 +39,11 @@ def create(
     ] = None,
     format_version: Annotated[int, typer.Option(min=1, max=3)] = 2,
     location: Annotated[
-        str, typer.Option(help="Default: the namespace's own, else <warehouse>/<namespace>/<name>.")
+        str,
+        typer.Option(
+            help="In a folder of the setting security.locations. Default: the namespace's own, else"
+            " <warehouse>/<namespace>/<name>."
+        ),
     ] = "",
 ) -> None:
     """Make a table, and its namespace if there is none."""
@@ -59,7 +63,12 @@ def create(
         place = parts.settings.catalog.all_properties.place
         with _named_warehouse(place), usage_error():
             created = await create_table(
-                parts.catalog, parts.world, new, place=place, inbox=parts.settings.inbox
+                parts.catalog,
+                parts.world,
+                new,
+                place=place,
+                inbox=parts.settings.inbox,
+                locations=parts.settings.security.locations,
             )
         return created, retention_notice(new, parts.catalog.capabilities)
 

@@ -29,6 +29,12 @@ from committer.plan.cleanup.automatic_tags import (
 )
 from committer.plan.cleanup.merge_selection import CLUSTER_PROPERTY
 from committer.plan.ledger.quiet_gap import GAP_PROPERTY
+from committer.request.unsigned_operations import (
+    CHECK_FILES_PROPERTY,
+    EXPECTED,
+    UNSIGNED_PROPERTY,
+    parse_operations,
+)
 from committer.service.requests.signature_check import REQUIRE_PROPERTY
 from committer.table_defaults import EXPIRE_PROPERTY, UPSERT_DELETES, UPSERT_DELETES_PROPERTY
 
@@ -66,9 +72,19 @@ def _are_folders(text: str) -> bool:
     return bool(found) and all(map(_SCHEME.match, found))
 
 
+def _are_operations(text: str) -> bool:
+    try:
+        parse_operations(text)
+    except ValueError:
+        return False
+    return True
+
+
 _KNOWN: Mapping[str, tuple[str, _Check]] = {
     EXPIRE_PROPERTY: _FLAG,
     REQUIRE_PROPERTY: _FLAG,
+    UNSIGNED_PROPERTY: (EXPECTED, _are_operations),
+    CHECK_FILES_PROPERTY: _FLAG,
     INTERVAL_PROPERTY: _number(0, 3_600_000),
     GAP_PROPERTY: _number(0, 60_000),
     EVERY_PROPERTY: _PERIOD,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from committer.cli.context.command_session import parse_identifier, run_with_parts, usage_error
+import typer
+
+from committer.cli.context.command_session import (
+    parse_identifier,
+    read_settings,
+    run_with_parts,
+    usage_error,
+)
 from committer.cli.context.common_options import TableArgument
 from committer.cli.context.property_changes import (
     PAIRS,
@@ -17,6 +24,7 @@ from committer.cli.context.property_changes import (
 from committer.cli.output.printing import say
 
 if TYPE_CHECKING:
+    from committer.iceberg.metadata.location_properties import AllowedLocations
     from committer.iceberg.updates.metadata_update import Update
     from committer.ports.pointer_swap import LoadedTable
     from committer.service.process.composition import Parts
@@ -39,11 +47,13 @@ def set_(
     check_properties(change.wanted, hint=PAIRS)
     check_keys(change.removed, hint="--unset")
     identifier = parse_identifier(name)
+    allowed = read_settings().allowed_locations
     is_changed = False
 
     async def decide(table: LoadedTable) -> Sequence[Update]:
         nonlocal is_changed
         updates = _updates(table.metadata.properties, change)
+        _check_locations(table, change, allowed)
         _check_tags(table.metadata.properties, change)
         is_changed = is_changed or bool(updates)
         return updates
@@ -66,6 +76,14 @@ def refuse_inbox_inside(inbox: str, properties: Mapping[str, str]) -> None:
         refuse_around_inbox(inbox, places_of(properties))
 
 
+def _check_locations(table: LoadedTable, change: PropertyChange, allowed: AllowedLocations) -> None:
+    """Refuse to move files to where no table may be. Errors: `typer.BadParameter`."""
+    metadata = table.metadata
+    refusal = allowed.property_refusal(_new(metadata.properties, change), metadata.location)
+    if refusal is not None:
+        raise typer.BadParameter(f"{PAIRS}: {refusal}")
+
+
 def _check_tags(now: Mapping[str, str], change: PropertyChange) -> None:
     """Check what the table would have, if the change is about tags."""
     from committer.cli.tables.table_properties import TAG_PROPERTIES, check_tags
@@ -75,10 +93,14 @@ def _check_tags(now: Mapping[str, str], change: PropertyChange) -> None:
         check_tags({**kept, **change.wanted}, hint=PAIRS)
 
 
+def _new(now: Mapping[str, str], change: PropertyChange) -> dict[str, str]:
+    return {key: text for key, text in change.wanted.items() if now.get(key) != text}
+
+
 def _updates(now: Mapping[str, str], change: PropertyChange) -> list[Update]:
     from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
 
-    new = {key: text for key, text in change.wanted.items() if now.get(key) != text}
+    new = _new(now, change)
     gone = tuple(key for key in change.removed if key in now)
     updates: list[Update] = [SetProperties(new)] if new else []
     return [*updates, RemoveProperties(gone)] if gone else updates

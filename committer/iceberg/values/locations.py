@@ -73,6 +73,13 @@ def comparable_location(location: str) -> ComparableLocation:
     Spellings of which some engine might mean the same object compare equal (percent signs, Unicode
     forms, doubled slashes), although no storage says so.
     """
+    store, rest = _store_and_path(location)
+    path = _SLASHES.sub("/", unquote(rest))
+    return ComparableLocation(store, normalize("NFC", path))
+
+
+def _store_and_path(location: str) -> tuple[str, str]:
+    """Divide a location into its store, as it is compared, and its path, as it is spelled."""
     match = _AUTHORITY.match(location)
     scheme, authority = (match[1] or "file", match[2] or "") if match else ("file", "")
     rest = location[match.end() :] if match else location
@@ -80,8 +87,25 @@ def comparable_location(location: str) -> ComparableLocation:
     host = "" if scheme == "file" else authority
     if scheme == "abfss":
         host = host.replace(".blob.", ".dfs.", 1)
-    path = _SLASHES.sub("/", unquote(rest))
-    return ComparableLocation(f"{scheme}://{host}", normalize("NFC", path))
+    return f"{scheme}://{host}", rest
+
+
+# A query, a fragment, or a separator of another system; an empty segment.
+_AMBIGUOUS = re.compile(r"[\\?#]|//")
+
+
+def is_plainly_within(location: str, folder: str) -> bool:
+    """Return whether every engine takes the location for the folder, or for one in it: it begins
+    with the path of the folder, letter for letter, and nothing in the rest could lead out of it.
+    """
+    (store, path), (folder_store, folder_path) = map(_store_and_path, (location, folder))
+    path, folder_path = path.rstrip("/"), folder_path.rstrip("/")
+    rest = path[len(folder_path) :]
+    if store != folder_store or not path.startswith(folder_path) or not f"{rest}/".startswith("/"):
+        return False
+    segments = re.split(r"[/\\]", unquote(rest))
+    is_plain = rest.isprintable() and not _AMBIGUOUS.search(rest)
+    return is_plain and "." not in segments and ".." not in segments
 
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:

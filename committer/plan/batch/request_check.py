@@ -18,6 +18,7 @@ from committer.errors import (
     UnsupportedError,
 )
 from committer.iceberg.evolution.schema_evolution import EvolvedSchema
+from committer.iceberg.metadata.location_properties import NO_FOLDERS, AllowedLocations
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.schema.bound_forms import bound_forms
 from committer.iceberg.schema.partition_spec import PartitionSpec
@@ -43,6 +44,7 @@ from committer.plan.batch.submitted_manifest import (
 )
 from committer.plan.ledger.former_catalogs import parse_former_catalogs
 from committer.reason import Reason
+from committer.request.alterations import SetProperties
 from committer.request.commit_request import CommitRequest, ManifestReference
 from committer.request.needs import TAKE_DELETES
 from committer.request.request_format import EncodedRequest, digest
@@ -130,6 +132,8 @@ class CheckBasis:
     adopt_locations: tuple[str, ...] = ()
     transaction_tables_max: int = 0
     tags: frozenset[str] = frozenset()
+    location: str = ""
+    allowed: AllowedLocations = NO_FOLDERS
 
     @classmethod
     def of(
@@ -138,9 +142,10 @@ class CheckBasis:
         metadata: TableMetadata,
         property_key_chars_max: int | None = None,
         transaction_tables_max: int = 0,
+        allowed: AllowedLocations = NO_FOLDERS,
     ) -> CheckBasis:
         """Return the basis of a table. `transaction_tables_max`: how many tables its catalog can
-        change together; 0: it cannot.
+        change together; 0: it cannot. `allowed`: where tables may be.
         """
         return cls(
             catalog,
@@ -157,6 +162,8 @@ class CheckBasis:
             adopt_locations(metadata.properties),
             transaction_tables_max,
             frozenset(name for name, ref in metadata.refs.items() if ref.type == "tag"),
+            metadata.location,
+            allowed,
         )
 
 
@@ -211,6 +218,7 @@ class Checker:
         filters = check_filters(request.needs, self.current_schema)
         _check_version(request, self.basis.format_version)
         _check_transaction(request, self.basis.transaction_tables_max)
+        _check_locations(request, self.basis)
         named = {ref.path: ref.length for ref in request.manifests if ref.path is not None}
         for path in named:
             check_place(path, "manifest", self.basis.places.refusal(path))
@@ -335,6 +343,11 @@ class Checker:
                 )
 
 
+def added_paths(checked: CheckedRequest) -> list[str]:
+    """Return the paths of the files that a checked request adds, each once."""
+    return [path for paths in _distinct_paths(checked.manifests) for path in paths]
+
+
 def _distinct_paths(manifests: Iterable[CheckedManifest]) -> Iterator[Sequence[str]]:
     """Yield the paths of each manifest. The vectors of one Puffin file share its path."""
     puffins: set[str] = set()
@@ -382,6 +395,15 @@ def _check_operation(request: CommitRequest) -> None:
             "not supported by this version: a change of the table, a pick or a staged snapshot in a"
             " `transaction`",
         )
+
+
+def _check_locations(request: CommitRequest, basis: CheckBasis) -> None:
+    """Refuse a change that would move the table's files to where no table may be."""
+    for change in request.changes:
+        if isinstance(change, SetProperties):
+            refusal = basis.allowed.property_refusal(change.updates, basis.location)
+            if refusal is not None:
+                raise _refused(Reason.LOCATION_NOT_ALLOWED, refusal)
 
 
 def _check_takes_deletes(request: CommitRequest) -> None:

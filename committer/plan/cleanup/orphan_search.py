@@ -18,6 +18,7 @@ from uuid import UUID
 from committer.iceberg.entry.data_file import ManifestContent
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_paths import NamedFile, iter_named_files
+from committer.iceberg.metadata.location_properties import LOCATION_PROPERTIES
 from committer.iceberg.metadata.snapshot import Snapshot
 from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.values.locations import (
@@ -33,12 +34,6 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest
 
-_PLACES = (
-    "write.data.path",
-    "write.metadata.path",
-    "write.object-storage.path",
-    "write.folder-storage.path",
-)
 _VERSION_HINT = "version-hint.text"
 _STATISTICS = (".stats", ".puffin")
 _DATA = (".parquet", ".orc", ".avro")
@@ -87,7 +82,10 @@ def without_checksum(location: str) -> str:
 def places_of(metadata: TableMetadata) -> tuple[str, ...]:
     """Return the folders that a table writes to; none is within another."""
     found: list[str] = []
-    for place in (metadata.location, *filter(None, map(metadata.properties.get, _PLACES))):
+    for place in (
+        metadata.location,
+        *filter(None, map(metadata.properties.get, LOCATION_PROPERTIES)),
+    ):
         at = comparable_location(place)
         if not any(at.is_within(comparable_location(known)) for known in found):
             found = [one for one in found if not comparable_location(one).is_within(at)]

@@ -1,7 +1,7 @@
 """Checks that the data files that a request adds exist, before the request is judged once more.
 
 Nothing but the request names them while it is in quarantine, so the orphan clean-up of an engine
-takes them after some days. A commit does not look.
+takes them after some days. A commit looks only where that is set (`security.check_unsigned_files`).
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 
 from committer.plan.cleanup.orphan_search import data_files_of, manifests_named_by
-from committer.ports.storage import Storage, exists
+from committer.ports.storage import Storage
 from committer.request.request_format import EncodedRequest
-
-LOOKS_AT_ONCE = 32
+from committer.service.tasks.file_lookup import first_absent
 
 
 async def absent_data_file(storage: Storage, sealed: EncodedRequest) -> str | None:
@@ -22,9 +21,4 @@ async def absent_data_file(storage: Storage, sealed: EncodedRequest) -> str | No
     """
     named = [await storage.get(location) for location in manifests_named_by(sealed.request)]
     paths = await asyncio.to_thread(lambda: list(data_files_of(sealed, named)))
-    for start in range(0, len(paths), LOOKS_AT_ONCE):
-        some = paths[start : start + LOOKS_AT_ONCE]
-        are_there = await asyncio.gather(*(exists(storage, path) for path in some))
-        if not all(are_there):
-            return some[are_there.index(False)]
-    return None
+    return await first_absent(storage, paths)

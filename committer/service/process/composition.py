@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from committer.backends import catalog_kinds, storage_schemes
 from committer.catalog.catalog_properties import CatalogKind
@@ -21,8 +22,18 @@ from committer.ports.queue import Queue
 from committer.ports.storage import Storage
 from committer.ports.table_credentials import CredentialKeeper
 from committer.ports.world import World
-from committer.private_files import make_private_file, make_private_folder
+from committer.private_files import (
+    is_private_folder,
+    is_written_by_others,
+    make_private_file,
+    make_private_folder,
+)
 from committer.real_world import RealWorld
+from committer.request.unsigned_operations import (
+    ALL_OPERATIONS,
+    APPEND_ONLY,
+    parse_operations,
+)
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.settings.default_places import queue_folder
 from committer.settings.service_settings import LimitSettings, Settings
@@ -197,6 +208,38 @@ def read_limits(limits: LimitSettings) -> ReadLimits:
             " (`commit.manifest.target-size-bytes`)",
         ),
     )
+
+
+def unsigned_operations(settings: Settings) -> frozenset[str]:
+    """Return the operations that a request may ask for without a signature.
+
+    Where the settings do not say: all, if no other user can publish, as inbox and queue are in a
+    private home; else appends alone.
+    """
+    text = settings.security.unsigned_operations
+    if text:
+        return parse_operations(text)
+    return ALL_OPERATIONS if _is_private(settings) else APPEND_ONLY
+
+
+def _is_private(settings: Settings) -> bool:
+    """Return whether the owner of the home alone can publish a request, or ring a doorbell, which
+    may carry one.
+    """
+    home, inbox = settings.home, Path(settings.inbox.removeprefix("file://"))
+    url = settings.queue.url
+    socket_ = Path(unquote(urlsplit(url).path)) if url.startswith("unix:") else None
+    has_own_queue = url in (PRIVATE, NONE) or (
+        socket_ is not None and (_is_in(socket_, home) or is_private_folder(socket_.parent))
+    )
+    if not has_own_queue or not _is_in(inbox, home):
+        return False
+    is_home_kept = not is_written_by_others(home)
+    return is_private_folder(home) or (is_home_kept and is_private_folder(inbox))
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return path.is_absolute() and path.resolve().is_relative_to(folder.resolve())
 
 
 async def open_parts(settings: Settings, *, create: bool = True) -> Parts:

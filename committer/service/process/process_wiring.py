@@ -18,7 +18,7 @@ from committer.service.ingest.intake import Doorbells, Intake
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
 from committer.service.ingest.ownership import Ownership, QueueProgress
 from committer.service.ingest.reconciler import Reconciler
-from committer.service.process.composition import RequestParts
+from committer.service.process.composition import RequestParts, unsigned_operations
 from committer.service.requests.circuit_breakers import BreakerPolicy, CircuitBreakers
 from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.foreign_entries import ForeignEntries
@@ -83,6 +83,7 @@ class ProcessWiring:
         self.signatures = Signatures(
             key_file=parts.key_file,
             required=settings.security.require_signature,
+            unsigned=unsigned_operations(settings),
             inbox=parts.inbox,
             world=world,
             health=health,

@@ -137,6 +137,12 @@ class TableWiring:
             lookup,
             process.signatures,
             evidence,
-            ContentChecks(waiting, large_checks, process.metrics),
+            ContentChecks(
+                waiting,
+                large_checks,
+                process.metrics,
+                looks_for_files=parts.settings.security.check_unsigned_files,
+            ),
             MovedTable(identifier, table_uuid, name, parts.moves, lookup),
+            parts.settings.allowed_locations,
         )

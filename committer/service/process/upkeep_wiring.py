@@ -34,7 +34,12 @@ class UpkeepWiring:
         self._catalog = catalog
         self._clustering = asyncio.Lock()
         self._own_requests = OwnRequests(
-            parts.settings.catalog.name, parts.inbox, parts.queue, parts.key_file, parts.world
+            parts.settings.catalog.name,
+            parts.inbox,
+            parts.queue,
+            parts.key_file,
+            parts.world,
+            issued=process.signatures.issued,
         )
 
     def table(

@@ -85,7 +85,8 @@ class Pending:
     operator have decided about it, since it came from a listing, from a doorbell that rang before,
     or has waited for a frozen table: it lands only while its inbox object is there. `present_in` is
     the state generation after whose load the inbox object was seen to exist. `is_authentic`: its
-    signature was checked, or need not be. `suspicion` is why an
+    signature was checked, or need not be. `is_proven`: its signature proves its origin, or this
+    process has published it. `has_its_files`: its files were seen to exist. `suspicion` is why an
     attempt with this request alone failed: a verdict once fresh metadata agrees; `conflict` the
     code, if it is one, and `conflict_moves` how many commits to the table were known when it
     was found. `named_bytes`: of the manifests that were read for it. `held_bytes`: the memory that
@@ -102,6 +103,8 @@ class Pending:
     check: Check | None = None
     present_in: int | None = None
     is_authentic: bool = False
+    is_proven: bool = False
+    has_its_files: bool = False
     suspicion: Refusal | None = None
     conflict: str | None = None
     conflict_moves: int | None = None
@@ -276,9 +279,15 @@ class Waiting(Collection[str]):
         """Note that the inbox object was seen after this load of the table."""
         pending.present_in = generation
 
-    def authenticated(self, pending: Pending) -> None:
-        """Note that the signature was checked, or need not be."""
-        pending.is_authentic = True
+    def authenticated(self, pending: Pending, *, is_proven: bool) -> None:
+        """Note that the signature was checked, or need not be. `is_proven`: the origin
+        of the request is known, by its signature or by this process's memory.
+        """
+        pending.is_authentic, pending.is_proven = True, is_proven
+
+    def files_seen(self, pending: Pending) -> None:
+        """Note that each file that the request adds was seen to exist."""
+        pending.has_its_files = True
 
     def share_all(self) -> None:
         """Mark all as shared: another committer may have ended any of them in the meantime, and the

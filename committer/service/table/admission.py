@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from committer.errors import FrazilError, InvalidRequestError, InvariantError, NotFoundError
+from committer.iceberg.metadata.location_properties import AllowedLocations
 from committer.plan.batch.request_check import CheckBasis, Checker
 from committer.plan.ledger.evidence import may_lack_snapshot
 from committer.plan.ledger.ledger import (
@@ -47,6 +48,7 @@ class Admission:
     evidence: EvidenceReader
     content_checks: ContentChecks
     moved: MovedTable
+    allowed: AllowedLocations
 
     def __post_init__(self) -> None:
         self._checker: Checker | None = None
@@ -93,7 +95,7 @@ class Admission:
             # Those that were looked up keep their places.
             places = {pending.key: place for place, pending in enumerate(waiting)}
             landing.sort(key=lambda pending: places[pending.key])
-        await self.content_checks.check_all(landing, checker, outcome)
+        await self.content_checks.check_all(landing, checker, outcome, state.metadata.properties)
         await self._hold(landing, state, outcome)
         return outcome
 
@@ -153,6 +155,7 @@ class Admission:
             state.metadata,
             can.property_key_chars_max,
             _tables_max(can),
+            self.allowed,
         )
         if self._checker is None or self._checker.basis != basis:
             self._checker = Checker(basis, state.metadata.current_schema)
@@ -163,8 +166,10 @@ class Admission:
     ) -> bool:
         """Return whether a request may land as far as its signature goes;
         if not, add why to `outcome`."""
+        if pending.is_authentic:
+            return True
         try:
-            await self.signatures.check(pending, state.metadata.properties)
+            is_proven = await self.signatures.check(pending, state.metadata.properties)
         except InvalidRequestError as error:
             outcome.refused.append(QuarantineVerdict(pending, Reason(error.reason), str(error)))
         except NotFoundError:
@@ -172,7 +177,7 @@ class Admission:
         except FrazilError as error:
             outcome.failed.append((pending, error))
         else:
-            self.waiting.authenticated(pending)
+            self.waiting.authenticated(pending, is_proven=is_proven)
             return True
         return False
 

@@ -7,19 +7,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from committer.errors import FrazilError, InvalidRequestError
+from committer.group_commit import finish_in_turns
+from committer.iceberg.metadata.property_values import is_true
 from committer.iceberg.splice.work_left import TooMuchWorkError, WorkLeft
+from committer.plan.batch.data_locations import PATH_SHOWN_MAX
 from committer.plan.batch.request_check import (
     CheckedRequest,
     Checker,
     Inflates,
     NeedsManifests,
+    added_paths,
     within,
 )
 from committer.reason import Reason
+from committer.request.unsigned_operations import CHECK_FILES_PROPERTY
 from committer.service.checks.large_checks import LargeChecks, read_named
 from committer.service.requests.large_requests import LARGE_BYTES_MIN
 from committer.service.requests.pending import Check, Pending, Refusal, Waiting
 from committer.service.table.admission_outcome import AdmissionOutcome, QuarantineVerdict
+from committer.service.tasks.file_lookup import first_absent
 from committer.service.tasks.steps import OFF_LOOP_BYTES
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
@@ -35,6 +41,9 @@ _LOOP_INFLATED_BYTES_MAX = 1024 * 1024
 _LOOP_DECODED_BYTES_MAX = 64 * 1024
 # Manifests that a request names by path, each a read.
 NAMED_MAX = 4
+# Requests whose files are looked up at once, and files of each.
+_LOOKED_UP_MAX = 8
+_LOOKS_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +57,25 @@ _First = CheckedRequest | NeedsManifests | Inflates | _Costly | Refusal
 @dataclass(eq=False)
 class ContentChecks:
     """Checks the content of one table's requests. Those that take long go to `large`, and come back
-    with a later round.
+    with a later round. `looks_for_files`: whether the files of requests that prove no origin have
+    to exist, where the table's property does not say.
     """
 
     waiting: Waiting
     large: LargeChecks
     metrics: Metrics
+    looks_for_files: bool = False
 
     async def check_all(
-        self, landing: Sequence[Pending], checker: Checker, outcome: AdmissionOutcome
+        self,
+        landing: Sequence[Pending],
+        checker: Checker,
+        outcome: AdmissionOutcome,
+        properties: Mapping[str, str],
     ) -> None:
-        """Add each to the candidates, the suspects, the refused or the failed."""
+        """Add each to the candidates, the suspects, the refused or the failed. `properties`: of the
+        table.
+        """
         unchecked = []
         for pending in landing:
             if pending.check is not None and pending.check.basis is checker.basis:
@@ -78,13 +95,49 @@ class ContentChecks:
             if isinstance(result, tuple) and result[0] is Reason.PLAN_FAILED:
                 self.metrics.crashed("check")
             self._note(pending, Check(checker.basis, result), outcome)
+        looks = is_true(properties, CHECK_FILES_PROPERTY, default=self.looks_for_files)
+        incomplete = await self._find_incomplete(landing, outcome) if looks else frozenset()
         for pending in landing:
+            if pending.key in incomplete:
+                continue
             if pending.checked is not None and pending.suspicion is None:
                 outcome.candidates.append(pending.checked)
             elif pending.checked is not None and pending.suspicion is not None:
                 outcome.suspects.append(
                     QuarantineVerdict(pending, *pending.suspicion, pending.conflict)
                 )
+
+    async def _find_incomplete(
+        self, landing: Sequence[Pending], outcome: AdmissionOutcome
+    ) -> frozenset[str]:
+        """Look for the files of requests that prove no origin, once for each request. Add those
+        that lack one to the refused or the failed, and return their keys.
+        """
+        unseen = [
+            one
+            for one in landing
+            if one.checked is not None and not (one.is_proven or one.has_its_files)
+        ]
+        complete = await finish_in_turns(
+            lambda one: self._has_its_files(one, outcome), unseen, at_once_max=_LOOKED_UP_MAX
+        )
+        return frozenset(
+            one.key for one, has_all in zip(unseen, complete, strict=True) if not has_all
+        )
+
+    async def _has_its_files(self, pending: Pending, outcome: AdmissionOutcome) -> bool:
+        paths = [] if pending.checked is None else added_paths(pending.checked)
+        try:
+            absent = await first_absent(self.large.storage, paths, at_once_max=_LOOKS_AT_ONCE)
+        except FrazilError as error:
+            outcome.failed.append((pending, error))
+            return False
+        if absent is None:
+            self.waiting.files_seen(pending)
+            return True
+        message = f"data file `{absent[:PATH_SHOWN_MAX]}` does not exist"
+        outcome.refused.append(QuarantineVerdict(pending, Reason.DATA_FILE_MISSING, message))
+        return False
 
     async def close(self) -> None:
         """Cancel the checks that are under way."""

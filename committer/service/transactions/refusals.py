@@ -26,6 +26,8 @@ _NOT_TOLD = frozenset(
         Reason.SIGNATURE_KEY_UNKNOWN,
         Reason.SIGNATURE_KEY_NOT_ALLOWED,
         Reason.SIGNATURE_EXPIRED,
+        Reason.UNSIGNED_OPERATION,
+        Reason.DATA_FILE_MISSING,
         Reason.TRANSACTION_INCOMPLETE,
     }
 )

@@ -24,6 +24,7 @@ from committer.request.request_format import (
     line_digest,
 )
 from committer.request.transaction import TableName
+from committer.service.requests.signature_check import IssuedRequests
 from committer.storage.inbox.inbox import Inbox
 from committer.storage.inbox.key_file import KeyFile
 from committer.storage.inbox.signing import seal_signed
@@ -40,13 +41,16 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class OwnRequests:
-    """Publishes to the committers of one catalog. `queue` and `key_file` are None without one."""
+    """Publishes to the committers of one catalog. `queue` and `key_file` are None without one.
+    `issued`: the memory of the process that lands them, if it is this one.
+    """
 
     catalog_name: str
     inbox: Inbox
     queue: Queue | None
     key_file: KeyFile | None
     world: World
+    issued: IssuedRequests | None = None
 
     def draft(
         self,
@@ -87,6 +91,8 @@ class OwnRequests:
         """
         request = request.model_copy(update={"manifests": inline_references(manifests)})
         sealed = await seal_signed(self.key_file, request, manifests)
+        if self.issued is not None:
+            self.issued.add(sealed)
         await self.inbox.put(sealed)
         return await self._announce(sealed)
 

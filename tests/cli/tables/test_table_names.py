@@ -141,7 +141,7 @@ def test_renaming_or_dropping_asks_where_requests_wait(
 
 
 def test_a_table_is_made_where_its_namespace_wants_it_unless_a_location_is_given(
-    frazil: Frazil, tmp_path: Path
+    frazil: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(frazil)
     with closing(sqlite3.connect(tmp_path / "catalog.db", isolation_level=None)) as connection:
@@ -151,9 +151,11 @@ def test_a_table_is_made_where_its_namespace_wants_it_unless_a_location_is_given
         )
     assert create(frazil, "db.trains").metadata.location == f"file://{tmp_path}/elsewhere/trains"
     where = f"file://{tmp_path}/here"
-    assert (
-        frazil("table", "create", "db.ships", "--schema", "id long", "--location", where).code == 0
-    )
+    outside = ("table", "create", "db.ships", "--schema", "id long", "--location", where)
+    refused = frazil(*outside)
+    assert (refused.code, "`security.locations`" in refused.err) == (2, True)
+    monkeypatch.setenv("FRAZIL_SECURITY__LOCATIONS", where)
+    assert frazil(*outside).code == 0
     assert frazil.load("db.ships").metadata.location == where
 
 

@@ -161,9 +161,10 @@ def test_a_request_that_nobody_can_read_stops_a_removal_and_is_named(frazil: Fra
 
 
 def test_a_folder_outside_the_location_needs_to_be_asked_for(
-    frazil: Frazil, tmp_path: Path
+    frazil: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outside = tmp_path / "apart"
+    monkeypatch.setenv("FRAZIL_SECURITY__LOCATIONS", f"file://{outside}")
     table = create(frazil, "--property", f"write.data.path=file://{outside}")
     inside = drop(table, "data/left.parquet")
     outside.mkdir()

@@ -164,6 +164,11 @@ def test_a_property_that_the_catalog_cannot_name_is_refused_and_nothing_is_made(
         (("--unset", property_key("query-1")), "belongs to the ledger"),
         (("--unset", "frazil.expire.enable"), "did you mean `frazil.expire.enabled`?"),
         (("write.data.path=file:///{home}",), "an engine's orphan clean-up could remove requests"),
+        (("write.data.path=file:///elsewhere",), "expected a folder in file://"),
+        (
+            ("frazil.unsigned-operations=apend",),
+            "operations with commas between them, found `apend`",
+        ),
     ],
 )
 def test_a_change_that_cannot_be_meant_is_refused(

@@ -12,6 +12,7 @@ import pytest
 
 from committer.errors import InvalidRequestError
 from committer.iceberg.manifest.manifest import decode_manifest
+from committer.iceberg.metadata.location_properties import AllowedLocations
 from committer.iceberg.metadata.snapshot import Snapshot, SnapshotRef
 from committer.iceberg.schema.partition_spec import PartitionField
 from committer.iceberg.schema.schema import Schema
@@ -31,6 +32,7 @@ from committer.ports.pointer_swap import LoadedTable
 from committer.reason import Reason
 from committer.request.request_format import EncodedRequest, read_request, seal_request
 from tests.corpus.repeats import REPEATS
+from tests.support.builders.alter_requests import build_alter
 from tests.support.builders.bad_requests import (
     CHECKED,
     BadRequest,
@@ -226,6 +228,9 @@ def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
         Reason.SIGNATURE_KEY_UNKNOWN,
         Reason.SIGNATURE_KEY_NOT_ALLOWED,
         Reason.SIGNATURE_EXPIRED,
+        Reason.UNSIGNED_OPERATION,
+        Reason.LOCATION_NOT_ALLOWED,  # below
+        Reason.DATA_FILE_MISSING,
         Reason.TABLE_UNKNOWN,
         Reason.PRODUCER_ID_TOO_LONG,
         Reason.MANIFEST_MISSING,
@@ -239,6 +244,28 @@ def test_every_reason_that_a_check_can_give_has_its_bad_request() -> None:
         Reason.PLAN_FAILED,
     }
     assert {bad.reason for bad in CHECKED} | elsewhere == set(Reason)
+
+
+def test_a_change_names_no_folder_in_which_no_table_may_be() -> None:
+    table = build_flights()
+    outside, within = "memory://elsewhere", f"{table.metadata.location}/files"
+    for folders, location, is_allowed in (
+        ((), within, True),
+        ((), outside, False),
+        ((outside,), f"{outside}/files", True),
+    ):
+        updates = {"owner": "me", "write.data.path": location}
+        sealed = build_alter(table, {"action": "set-properties", "updates": updates})
+        basis = CheckBasis.of("frazil", table.metadata, allowed=AllowedLocations(folders))
+        checker = Checker(basis, table.metadata.current_schema)
+        if is_allowed:
+            assert isinstance(checker.check(sealed), CheckedRequest)
+            continue
+        with pytest.raises(
+            InvalidRequestError, match=r"write\.data\.path=memory://elsewhere"
+        ) as found:
+            checker.check(sealed)
+        assert found.value.reason == Reason.LOCATION_NOT_ALLOWED
 
 
 @pytest.mark.parametrize("format_version", [1, 2, 3])

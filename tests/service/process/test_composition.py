@@ -17,10 +17,12 @@ from committer.errors import (
 )
 from committer.ports.table_credentials import VendedCredential
 from committer.request.table_identifier import TableIdentifier
+from committer.request.unsigned_operations import ALL_OPERATIONS
 from committer.service.process.composition import (
     RequestParts,
     open_known_catalog,
     open_request_parts,
+    unsigned_operations,
 )
 from committer.settings.service_settings import (
     CatalogSettings,
@@ -233,3 +235,67 @@ async def test_a_vended_credential_is_never_used_for_requests(
 
 async def _refused() -> tuple[VendedCredential, ...]:
     raise AccessError("the catalog gives none")
+
+
+@pytest.mark.parametrize(
+    ("inbox", "home_mode", "inbox_mode", "is_all"),
+    [
+        ("file://{home}/requests", 0o700, 0o755, True),
+        ("file://{home}/requests", 0o755, 0o700, True),
+        ("file://{home}/requests", 0o755, 0o755, False),
+        ("file://{home}/requests", 0o755, None, True),
+        ("file://{home}/requests", 0o775, 0o700, False),
+        ("file://{beside}/requests", 0o700, None, False),
+        ("{home}/../beside/requests", 0o700, None, False),
+        ("s3://bucket/requests", 0o700, None, False),
+    ],
+)
+def test_unsigned_requests_may_do_all_where_no_other_user_can_publish_else_append(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    inbox: str,
+    home_mode: int,
+    inbox_mode: int | None,
+    is_all: bool,
+) -> None:
+    home, beside = tmp_path / "home", tmp_path / "beside"
+    home.mkdir()
+    home.chmod(home_mode)
+    if inbox_mode is not None:
+        (home / "requests").mkdir()
+        (home / "requests").chmod(inbox_mode)
+    # A location is no path below the folder in which the process runs.
+    monkeypatch.chdir(home)
+    settings = Settings(home=home, inbox=inbox.format(home=home, beside=beside))
+    expected = ALL_OPERATIONS if is_all else {"append"}
+    assert unsigned_operations(settings) == expected
+    security = SecuritySettings(unsigned_operations="append, delete")
+    named = Settings(home=home, inbox=settings.inbox, security=security)
+    assert unsigned_operations(named) == {"append", "delete"}
+
+
+@pytest.mark.parametrize(
+    ("url", "is_all"),
+    [
+        ("none", True),
+        ("unix://{home}/queue/redis.sock", True),
+        ("unix://{private}/redis.sock", True),
+        ("unix:///redis.sock", False),
+        ("redis://queue:6379/0", False),
+    ],
+)
+def test_a_queue_that_others_reach_carries_requests_of_others(
+    tmp_path: Path, url: str, is_all: bool
+) -> None:
+    home, private = tmp_path / "home", tmp_path / "private"
+    private.mkdir(0o700)
+    queue = QueueSettings(url=url.format(home=home, private=private))
+    expected = ALL_OPERATIONS if is_all else {"append"}
+    assert unsigned_operations(Settings(home=home, queue=queue)) == expected
+
+
+def test_an_inbox_behind_a_link_is_not_in_the_home(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir(0o700)
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "home/requests").symlink_to(tmp_path / "shared")
+    assert unsigned_operations(Settings(home=tmp_path / "home")) == {"append"}

@@ -21,7 +21,15 @@ def a_request() -> CommitRequest:
     return build_group(tables)[0].request
 
 
-@pytest.mark.parametrize("reason", [Reason.SIGNATURE_INVALID, Reason.SIGNATURE_MISSING])
+@pytest.mark.parametrize(
+    "reason",
+    [
+        Reason.SIGNATURE_INVALID,
+        Reason.SIGNATURE_MISSING,
+        Reason.UNSIGNED_OPERATION,
+        Reason.DATA_FILE_MISSING,
+    ],
+)
 def test_a_forged_request_ends_no_transaction(reason: Reason) -> None:
     refusals, request = Refusals(), a_request()
     refusals.note(7, request, reason)

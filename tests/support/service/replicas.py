@@ -21,6 +21,7 @@ from committer.service.telemetry.metrics import Metrics
 from committer.settings.service_settings import (
     CommitSettings,
     QueueSettings,
+    SecuritySettings,
     ServiceSettings,
     Settings,
 )
@@ -95,6 +96,7 @@ class Replicas:
                 queue=QueueSettings(consumer=name),
                 commit=CommitSettings(min_interval_ms=0),
                 service=ServiceSettings(lease_s=LEASE_S, reconcile_age_s=0),
+                security=SecuritySettings(unsigned_operations="all"),
             ),
             world=world,
             storages=Storages(storage, storage),

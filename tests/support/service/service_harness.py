@@ -78,6 +78,8 @@ class ServiceHarness:
         breaker_threshold: int = 0,
         has_keys: bool = False,
         require_signature: bool = False,
+        unsigned_operations: str = "all",
+        check_unsigned_files: bool = False,
         wrap: Callable[[Storage], Storage] = lambda storage: storage,
         checks: Checks | None = None,
         catalog_name: str = "frazil",
@@ -106,7 +108,13 @@ class ServiceHarness:
         self.policy = BatchPolicy(min_interval_ms=min_interval_ms)
         self._breaker_threshold = breaker_threshold
         self.has_keys = has_keys
-        self._require_signature = require_signature
+        self._security = SecuritySettings(
+            require_signature=require_signature,
+            keys=KEYS if has_keys else "",
+            unsigned_operations=unsigned_operations,
+            check_unsigned_files=check_unsigned_files,
+            locations=WAREHOUSE,
+        )
         self.checks = checks or ChecksHere()
         self._starts = 0
         self.wiring = ProcessWiring(
@@ -181,11 +189,8 @@ class ServiceHarness:
             reconcile_interval_s=reconcile_interval_s,
             reconcile_age_s=reconcile_age_s,
         )
-        security = SecuritySettings(
-            require_signature=self._require_signature, keys=KEYS if self.has_keys else ""
-        )
         parts = RequestParts(
-            settings=_settings(self.root, service, security, self.catalog_name),
+            settings=_settings(self.root, service, self._security, self.catalog_name),
             world=self.world,
             storages=Storages(self.storage, self.inbox_storage),
             queue=self.queue,
