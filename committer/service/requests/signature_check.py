@@ -137,7 +137,8 @@ class Signatures:
             raise InvalidRequestError(
                 Reason.UNSIGNED_OPERATION,
                 f"{listed(refused)} of table `{request.identifier}` needs a signature, and"
-                f" {_unsigned(request)}: {source} allows {listed(allowed)} without one",
+                f" {_unsigned(request)}: {source} allows {listed(allowed)} without one;"
+                " sign it with a key, or have an operator allow it",
             )
 
     async def _check_time(self, key: str, not_after_ms: int) -> None:
