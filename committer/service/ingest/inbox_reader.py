@@ -231,6 +231,10 @@ class InboxReader:
     async def _quarantine_unreadable(
         self, arrival: Arrival, content: bytes, error: InvalidRequestError
     ) -> Unread:
+        parts, breakers = arrival.key.parts, self.endings.breakers
+        if parts is not None and breakers.is_unknown_key(parts):
+            table = str(parts.table_uuid)
+            await breakers.look_back(table, parts.table_uuid, parts.producer, self.quarantine)
         record = QuarantineRecord(
             key=arrival.key,
             reason=error.reason,

@@ -5,28 +5,32 @@ inbox, durable, not acknowledged, not in memory. After a pause one of them is tr
 the breaker closes and the reconciler reads the others; if not, the next pause is twice as long. So
 requests that waited for the repair of a table need no replay.
 
-Breakers are in memory only: each process opens its own, and no promise depends on them.
+Breakers are in memory only, and no promise depends on them. A breaker ends with the shard of its
+table. The next owner, or the next process, looks in quarantine when a producer fails there for the
+first time: if enough of its requests have failed lately, this one opens the breaker.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from dataclasses import dataclass
 from uuid import UUID
 
+from committer.ports.queue import shard_of
 from committer.ports.world import World
 from committer.request.commit_request import CommitRequest
 from committer.request.request_format import EncodedRequest
-from committer.request.request_key import RequestKey
+from committer.request.request_key import RequestKey, producer_prefix
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.telemetry.log import log
+from committer.storage.inbox.inbox import Outstanding, Quarantine, skips_of
 
 # A trial without an end (its table's committer has ended, say) is not waited for any longer.
 TRIAL_S_MAX = 60.0
 # A pause doubles up to so many first pauses.
 PAUSES_MAX = 10
-# Producers that failed at least once, lately.
+# Producers that failed at least once, lately, or landed after that.
 KNOWN_MAX = 10_000
 
 _ProducerKey = tuple[UUID, str]
@@ -57,7 +61,9 @@ class OpenBreaker:
 
 @dataclass(slots=True)
 class _Breaker:
-    """One producer that failed. Not open while `until_s` is None."""
+    """One producer that failed. Not open while `until_s` is None. `held_s`: when it last held a
+    request, by the event loop's clock. `is_idle`: a listing of the inbox has shown none since.
+    """
 
     table: str
     reason: str
@@ -66,6 +72,8 @@ class _Breaker:
     until_s: float | None = None
     trial: str | None = None
     trial_until_s: float = 0.0
+    held_s: float = 0.0
+    is_idle: bool = False
 
 
 class CircuitBreakers:
@@ -110,14 +118,56 @@ class CircuitBreakers:
             forgotten, _ = self._known.popitem(last=False)
             self._open.discard(forgotten)
 
+    # --- Failures before this process had the table ---
+
+    def is_unknown(self, request: CommitRequest) -> bool:
+        """Return whether the producer of a request that fails is unknown here: then `look_back`."""
+        return self._counts(request) and _key(request) not in self._known
+
+    def is_unknown_key(self, key: RequestKey) -> bool:
+        """Return the same for a request that cannot be read."""
+        return self._policy.threshold > 0 and (key.table_uuid, key.producer) not in self._known
+
+    async def look_back(
+        self, table: str, table_uuid: UUID, producer: str, quarantine: Quarantine
+    ) -> None:
+        """Look in quarantine for earlier failures of an unknown producer: its breaker may have been
+        open where its table was before. If enough of them are recent, one more opens it.
+
+        Errors: those of the storage.
+        """
+        skips = skips_of(table_uuid, producer)
+        listed = [one async for one in quarantine.list(table_uuid, producer, skips=skips)]
+        failures = await self._recent_failures(listed, quarantine)
+        known = _Breaker(table, "", failures=failures)
+        self._known.setdefault((table_uuid, producer), known)
+
+    async def _recent_failures(self, listed: list[Outstanding], quarantine: Quarantine) -> int:
+        """Return how many failures in a row these records stand for: one less than open a breaker,
+        if one may have been open until now; else 0. A conflict is no failure.
+        """
+        threshold, pause_s = self._policy.threshold, self._policy.pause_s * PAUSES_MAX
+        oldest_ms = self._world.now_ms() - int((pause_s + TRIAL_S_MAX) * 1000)
+        listed.sort(key=lambda one: one.modified_ms, reverse=True)
+        if len(listed) < threshold or listed[0].modified_ms < oldest_ms:
+            return 0
+        failed = 0
+        for one in listed[: 2 * threshold]:
+            failed += not await quarantine.is_told_only(one)
+        return threshold - 1 if failed >= threshold else 0
+
     def landed(self, requests: Iterable[CommitRequest]) -> None:
         """Close the breakers of these requests' producers: their requests are in the table."""
         if not self._known:
             return
         for request in requests:
             key = _key(request)
-            known = self._known.pop(key, None)
-            if known is not None and key in self._open:
+            known = self._known.get(key)
+            if known is None or not known.failures:
+                continue
+            # What is in quarantine by now says nothing against it any more.
+            self._known[key] = _Breaker(known.table, "")
+            if key in self._open:
                 self._open.discard(key)
                 log.info("producer.breaker_closed", table=known.table, producer=key[1])
 
@@ -130,6 +180,7 @@ class CircuitBreakers:
         known.pause_s = min(known.pause_s * 2 or first_s, first_s * PAUSES_MAX)
         known.until_s = self._world.monotonic_s() + known.pause_s
         known.trial = None
+        self._note_held(key)
         self._open.add(key)
         log.warning(
             "producer.breaker_opened",
@@ -169,13 +220,47 @@ class CircuitBreakers:
 
     def holds_request(self, sealed: EncodedRequest) -> bool:
         """Return whether a request that was read has to wait."""
-        return self.holds(*_key(sealed.request), sealed.key)
+        key = _key(sealed.request)
+        is_held = self.holds(*key, sealed.key)
+        if is_held:
+            self._note_held(key)
+        return is_held
+
+    def held(self, key: InboxKey) -> None:
+        """Note that a request has come that may have to wait for its producer's breaker."""
+        if self.is_open(key) and key.parts is not None:
+            self._note_held((key.parts.table_uuid, key.parts.producer))
+
+    def _note_held(self, key: _ProducerKey) -> None:
+        known = self._known[key]
+        known.held_s, known.is_idle = self._world.monotonic_s(), False
+
+    def is_open(self, key: InboxKey) -> bool:
+        """Return whether the breaker of a producer is open, without a trial."""
+        parts = key.parts
+        return parts is not None and (parts.table_uuid, parts.producer) in self._open
+
+    def listed(self, folders: Container[str], began_s: float) -> None:
+        """Note that a complete listing of the inbox, begun then, has shown the requests of the
+        producers of these folders.
+        """
+        for key in self._open:
+            known = self._known[key]
+            known.is_idle = known.held_s < began_s and producer_prefix(*key) not in folders
+
+    def release_shards(self, shards: Collection[int]) -> None:
+        """End the breakers of shards that another committer owns now."""
+        for key in [key for key in self._known if shard_of(key[0]) in shards]:
+            del self._known[key]
+            self._open.discard(key)
 
     def open_breakers(self) -> Iterator[OpenBreaker]:
-        """Yield every open breaker."""
+        """Yield every open breaker that has requests to hold."""
         now_s = self._world.monotonic_s()
         for key in self._open:
             known = self._known[key]
+            if known.is_idle:
+                continue
             again_s = max(0.0, (known.until_s or now_s) - now_s)
             yield OpenBreaker(known.table, key[1], known.failures, known.reason, again_s)
 

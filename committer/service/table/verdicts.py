@@ -105,8 +105,38 @@ class Verdicts:
         many as open its circuit breaker. The records of one round are bounded, so that other
         requests do not wait long; the next round quarantines the rest.
         """
-        taken = _first(self._within_room(refused))
+        taken = _first(self._within_room(await self._look_back(refused)))
         await finish_in_turns(self._quarantine_one, taken, at_once_max=RECORDS_AT_ONCE)
+
+    async def _look_back(self, refused: Sequence[QuarantineVerdict]) -> list[QuarantineVerdict]:
+        """Look for earlier failures of the producers that fail here for the first time. Return the
+        verdicts without those whose producer's records cannot be listed: these are deferred.
+        """
+        first = {
+            one.pending.folder: one.pending
+            for one in refused
+            if self.endings.breakers.is_unknown(one.pending.sealed.request)
+        }
+        answers = await finish_in_turns(
+            self._look_back_at, first.values(), at_once_max=RECORDS_AT_ONCE
+        )
+        failed = dict(answer for answer in answers if answer is not None)
+        for one in refused:
+            if (error := failed.get(one.pending.folder)) is not None:
+                self.waiting.defer(one.pending, error)
+        return [one for one in refused if one.pending.folder not in failed]
+
+    async def _look_back_at(self, pending: Pending) -> tuple[str, FrazilError] | None:
+        """Look for those of the producer of a request. Return its folder and why that failed."""
+        request = pending.sealed.request
+        table, producer = str(request.identifier), request.producer.id
+        try:
+            await self.endings.breakers.look_back(
+                table, request.table_uuid, producer, self.quarantine
+            )
+        except FrazilError as error:
+            return pending.folder, error
+        return None
 
     def _within_room(self, refused: Sequence[QuarantineVerdict]) -> Iterator[QuarantineVerdict]:
         taken: Counter[str] = Counter()
