@@ -12,7 +12,7 @@ from committer.ports.world import World
 from committer.service.ingest.intake import Doorbells
 from committer.service.ingest.ownership import QueueProgress
 from committer.service.sharding.shard_leases import ShardLeases
-from committer.service.telemetry.health import Health
+from committer.service.telemetry.health import Component, Health
 from committer.service.telemetry.log import log
 
 # Of each of 64 shards, inline copies of 64 KiB at most: 128 MiB if all came at once. More are read
@@ -177,5 +177,5 @@ class Consumer:
         await self.world.sleep(retry_s(self._failures, self.world.jitter()))
 
 
-def _component(key: str) -> str:
-    return f"queue key {key}"
+def _component(key: str) -> Component:
+    return Component(f"queue key {key}", kind="queue key")

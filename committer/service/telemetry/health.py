@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, Self
 
 from committer.place_threads import Unanswered
 from committer.ports.world import World
@@ -27,6 +27,29 @@ HEARTBEAT_S = 1.0
 HEARTBEAT_LATE_S = 30.0
 
 
+class Component(str):
+    """The name of a component, as `/status` and the log have it. `kind`: its label in the metrics,
+    of which there are few. `table`: the table that it is part of, a label of its own; empty where
+    it is of none.
+    """
+
+    __slots__ = ("kind", "table")
+    kind: str
+    table: str
+
+    def __new__(cls, name: str, *, kind: str, table: str = "") -> Self:
+        component = super().__new__(cls, name)
+        component.kind, component.table = kind, table
+        return component
+
+
+def labels_of(component: str) -> tuple[str, str]:
+    """Return the kind and the table of a component, for the metrics."""
+    if isinstance(component, Component):
+        return component.kind, component.table
+    return component, ""
+
+
 @dataclass(slots=True)
 class Health:
     """The conditions of degraded components, and the event loop's last heartbeat.
@@ -37,8 +60,20 @@ class Health:
     world: World
     conditions: dict[str, str] = field(default_factory=dict)
     _unanswered: set[str] = field(default_factory=set)
+    _causes: dict[str, str] = field(default_factory=dict)
+    _reported: set[str] = field(default_factory=set)
     phase: Phase = "starting"
     last_beat_s: float | None = None
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """The conditions that another one does not explain: if the catalog does not answer, that is
+        one condition, and not one of each table.
+        """
+        return {name: why for name, why in self.conditions.items() if not self._is_explained(name)}
+
+    def _is_explained(self, component: str) -> bool:
+        return self._causes.get(component) in self.conditions
 
     @property
     def is_ready(self) -> bool:
@@ -55,17 +90,26 @@ class Health:
             return True
         return self.world.monotonic_s() - self.last_beat_s < HEARTBEAT_LATE_S
 
-    def degraded(self, component: str, why: str) -> bool:
-        """Set a component's condition.
-        Return True if it is new: the caller then logs it once, not on every retry.
+    def degraded(self, component: str, why: str, *, cause: str | None = None) -> bool:
+        """Set a component's condition. `cause`: the component whose condition explains it, if that
+        has one. Return True if it is new: the caller then logs it once, not on every retry.
         """
-        is_news = component not in self.conditions
         self.conditions[component] = why
-        return is_news
+        self._causes.pop(component, None)
+        if cause is not None:
+            self._causes[component] = cause
+        if component in self._reported or self._is_explained(component):
+            return False
+        self._reported.add(component)
+        return True
 
     def healthy(self, component: str) -> bool:
-        """Clear a component's condition. Return True if it had one."""
-        return self.conditions.pop(component, None) is not None
+        """Clear a component's condition. Return True if it had one that was new at some time."""
+        self.conditions.pop(component, None)
+        self._causes.pop(component, None)
+        was_reported = component in self._reported
+        self._reported.discard(component)
+        return was_reported
 
     def unavailable(self, component: str, error: Exception, **fields: str) -> None:
         """Set a component's condition to an error, and log it if it is new."""

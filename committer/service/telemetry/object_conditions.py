@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from committer.errors import reason_of
-from committer.service.telemetry.health import Health
+from committer.service.telemetry.health import Component, Health
 
 NAMED_MAX = 8
 
@@ -90,5 +90,6 @@ class ObjectConditions(Collection[str]):
         else:
             self._health.healthy(f"{self._kind}s")
 
-    def _component(self, name: str) -> str:
-        return f"{self._kind} {name if name.isprintable() else ascii(name)[1:-1]}"
+    def _component(self, name: str) -> Component:
+        shown = name if name.isprintable() else ascii(name)[1:-1]
+        return Component(f"{self._kind} {shown}", kind=self._kind)
