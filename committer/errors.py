@@ -6,8 +6,9 @@ A new class needs a new action; otherwise it is a message.
     ├─ TransientError            nothing changed: wait and try again
     │   ├─ StorageUnavailableError
     │   ├─ CatalogUnavailableError
-    │   └─ QueueUnavailableError
-    │       └─ QueueKeyTakenError     name the key and the remedy; what does not need it goes on
+    │   ├─ QueueUnavailableError
+    │   │   └─ QueueKeyTakenError name the key and the remedy; what does not need it goes on
+    │   └─ EpochGapError         a lower epoch has to land first: hold this one, blame no server
     ├─ AccessError               permission or credentials: pause, keep everything, page a human
     ├─ NotFoundError             the named thing is not there: the caller decides what that means
     │   ├─ NoSuchTableError
@@ -74,6 +75,10 @@ class QueueUnavailableError(TransientError):
 
 class QueueKeyTakenError(QueueUnavailableError):
     """A key of the queue holds something else. The message names it, and the remedy."""
+
+
+class EpochGapError(TransientError):
+    """A request of an ordered producer waits for a lower epoch."""
 
 
 class AccessError(FrazilError):

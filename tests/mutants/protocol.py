@@ -811,6 +811,20 @@ PROTOCOL = (
         (SEEDS,),
     ),
     Mutant(
+        "next_owner_forgets_who_failed",
+        "committer/service/table/verdicts.py",
+        "await self._look_back(refused)",
+        "refused",
+        ("tests/service/requests/test_circuit_breakers.py -k next_owner",),
+    ),
+    Mutant(
+        "lag_of_a_table_is_shown_by_others_than_its_owner",
+        "committer/service/ingest/inbox_scan.py",
+        "        return self.ownership.is_ours(key) and key not in",
+        "        return key not in",
+        ("tests/service/sharding/test_shard_leases.py -k only_the_owner",),
+    ),
+    Mutant(
         "breaker_drops_what_has_to_wait",
         "committer/service/ingest/intake.py",
         "            return self._defer(arrival)\n        if arrival",
@@ -828,8 +842,8 @@ PROTOCOL = (
     Mutant(
         "inbox_key_is_parsed_anew",
         "committer/service/requests/deferred_doorbells.py",
-        "        return self._waiters.pop(key, None)\n",
-        "        return self._waiters.pop(InboxKey(key), None)\n",
+        "        waiters = self._waiters.pop(key, None)\n",
+        "        waiters = self._waiters.pop(InboxKey(key), None)\n",
         ("tests/service/requests/test_inbox_keys.py",),
     ),
     Mutant(

@@ -168,7 +168,7 @@ def committer_facts(answer: Answer, quarantined: int | None = None) -> Descripti
     facts: Description = {
         "committer": f"{status.phase}, {'ready' if status.ready else 'not ready'}, at {answer.url},"
         f" version {status.version}",
-        "lag": _lag_text(status.lag_s),
+        "lag": _lag_text(status),
         "shards": _shards_text(status.shards),
         "missed doorbells": status.missed_doorbells,
     }
@@ -184,10 +184,22 @@ def committer_facts(answer: Answer, quarantined: int | None = None) -> Descripti
     return facts
 
 
-def _lag_text(lag_s: float | None) -> str:
-    if lag_s is None:
+def _lag_text(status: Status) -> str:
+    if status.lag_s is None:
         return "not known: the inbox has not been listed yet"
-    return f"{_age(lag_s)}: the age of the oldest request" if lag_s else "no request waits"
+    waits = f"{_age(status.lag_s)}: the age of the oldest request that waits"
+    return f"{waits if status.lag_s else 'no request waits'}{_not_waiting_text(status)}"
+
+
+def _not_waiting_text(lag: Status | TableStatus) -> str:
+    """Return the age of the oldest request that is held, and of the oldest that is unavailable."""
+    ages_s = {"held": lag.held_s, "unavailable": lag.unavailable_s}
+    return "".join(f"; {cause} for {_age(age_s)}" for cause, age_s in ages_s.items() if age_s)
+
+
+def _table_lag_text(table: TableStatus) -> str:
+    waits = _age(table.lag_s) if table.lag_s else ""
+    return f"{waits}{_not_waiting_text(table)}".removeprefix("; ")
 
 
 def _inbox_text(inbox: InboxStatus, now_s: float) -> str:
@@ -243,7 +255,7 @@ def _age(age_s: float) -> str:
 def _row(one: TableStatus, now_s: float) -> tuple[object, ...]:
     return (
         one.table,
-        _age(one.lag_s) if one.lag_s else "",
+        _table_lag_text(one),
         one.pending_requests,
         *(one.commits, one.requests, one.files, one.rows),
         *(one.swaps.get("conflict", 0), one.swaps.get("unknown", 0), one.duplicates),

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from committer.errors import FrazilError, TransientError
+from committer.errors import EpochGapError, FrazilError
 from committer.ledger_entry import property_key
 from committer.plan.batch.request_check import CheckedRequest
 from committer.plan.ledger.ledger import Ledger
@@ -125,9 +125,9 @@ def _land_apart(requests: Sequence[CheckedRequest]) -> bool:
     return len(requests) > 1 and any(one.request.transaction is not None for one in requests)
 
 
-def _waits(one: CheckedRequest, lower: int, *, is_quarantined: bool) -> TransientError:
+def _waits(one: CheckedRequest, lower: int, *, is_quarantined: bool) -> EpochGapError:
     where = "is in quarantine: replay it, or discard it" if is_quarantined else "waits in the inbox"
-    return TransientError(
+    return EpochGapError(
         f"epoch {one.request.epoch} of the ordered producer `{one.request.producer.id}` waits for"
         f" epoch {lower}, which {where}"
     )

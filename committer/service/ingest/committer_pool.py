@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from committer.place_threads import caller
@@ -16,6 +16,7 @@ from committer.service.requests.large_requests import TableLoad
 from committer.service.requests.pending import Pending
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.table.table_committer import TableCommitter
+from committer.service.telemetry.lag import LagCause
 from committer.service.telemetry.shown_tables import ShownTables
 from committer.service.upkeep.ledger_upkeep import IdleTableUpkeep, LedgerUpkeep
 
@@ -104,6 +105,17 @@ class TableCommitters:
             )
             for table in self._of_key(key)
         )
+
+    def lag_cause(self, key: str) -> LagCause | None:
+        """Return why no request of a key's table lands; None if nothing is known against that."""
+        causes = (table.condition.lag_cause for table in self._of_key(key))
+        return next((cause for cause in causes if cause is not None), None)
+
+    def names(self) -> Mapping[str, str]:
+        """Return the names of tables that the catalog has shown, by their folders in the inbox."""
+        working = (key for key, table in self._known.items() if table.state is not None)
+        tables = (*self._shown.tables(), *working)
+        return {str(table_uuid): str(identifier) for identifier, table_uuid in tables}
 
     def yield_turn(self, table_uuid: UUID) -> None:
         """Let another committer's transaction commit to a table, if it has a committer here."""

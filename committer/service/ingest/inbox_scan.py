@@ -6,7 +6,7 @@ The inbox holds what is outstanding only, so a listing costs what is outstanding
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from committer.ports.skips import SkipKind, Skips
 from committer.ports.world import World
@@ -19,6 +19,7 @@ from committer.service.requests.inbox_keys import InboxKey, table_folder_of
 from committer.service.requests.large_requests import Arrival
 from committer.service.requests.listing import Folders
 from committer.service.settle.pending_deletes import PendingDeletes
+from committer.service.telemetry.lag import Delay, OldestRequests
 from committer.storage.inbox.inbox import Inbox, Outstanding, skips_of
 
 TAKEN_AT_ONCE = 64
@@ -32,17 +33,14 @@ IN_ORDER_MAX = 100_000
 @dataclass(slots=True)
 class Listing:
     """The result of a complete listing of the inbox, and when it began. `found`: the requests that
-    were taken. `unread_ms`: since when the oldest request has been durable that could not be taken,
-    or that its owner has left there for long.
+    were taken. `unread`: those of this committer's tables that it could not take and does not have
+    among the deferred ones, by the folder of their table.
     """
 
     began_ms: int
     requests: int = 0
     found: int = 0
-    unread_ms: int | None = None
-
-    def unread(self, found: Arrival) -> None:
-        self.unread_ms = min(self.unread_ms or found.durable_ms, found.durable_ms)
+    unread: OldestRequests = field(default_factory=OldestRequests)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -69,6 +67,7 @@ class InboxScan:
         listed_s: dict[str, float] = {}
         due: list[Arrival] = []
         skips = skips_of()
+        self.intake.deferred.begin_listing()
         async for waiting in self._listed(skips):
             folders.add(waiting.key)
             if waiting.size_bytes > REQUEST_BYTES_MAX:
@@ -91,6 +90,8 @@ class InboxScan:
                     due.append(found)
         await self._take_all(due, listing, takes=takes)
         folders.cannot_see(skips, self.inbox)
+        self.intake.deferred.end_listing(skips, self.inbox)
+        self.intake.breakers.listed(folders, now_s)
         await self.foreign_entries.saw(skips, self.ownership.is_ours)
         self._listed_s = listed_s
         unread.listed(seen_unread, now_s)
@@ -115,8 +116,15 @@ class InboxScan:
             taken = {one.key for one, is_taken in zip(free, are_taken, strict=True) if is_taken}
             listing.found += len(taken)
             for one in some:
-                if one.key not in taken:
-                    listing.unread(one)
+                if one.key not in taken and self._counts(one.key):
+                    delay = Delay(one.durable_ms, self.intake.lag_cause(one.key))
+                    listing.unread.add(table_folder_of(one.key), delay)
+
+    def _counts(self, key: InboxKey) -> bool:
+        """Return whether a request that was not taken counts here. One of another committer counts
+        there: it may have landed, and not be deleted yet. One that is deferred counts as such.
+        """
+        return self.ownership.is_ours(key) and key not in self.intake.deferred
 
     def _may_take(self, arrival: Arrival) -> bool:
         """Return whether a request may be taken: it is ours, and there is room. One whose producer

@@ -34,6 +34,7 @@ from committer.service.requests.pending import Pending
 from committer.service.settle.outcome import Outcome
 from committer.service.settle.recently_quarantined import RecentlyQuarantined
 from committer.service.settle.settler import Settler
+from committer.service.telemetry.lag import Delay, LagCause
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 
@@ -82,6 +83,7 @@ class Intake:
         """Note that a listing shows the inbox object. False for a request that waits neither for
         its verdict nor for being read.
         """
+        self.deferred.listed(key, durable_ms)
         is_listed = self.tables.listed(key, durable_ms) or self.large.listed(key, durable_ms)
         return is_listed or self.deferred.is_surplus(key)
 
@@ -97,6 +99,17 @@ class Intake:
         it is held back, or its stuck table has enough.
         """
         return self.is_held_back(key) or self.tables.has_enough(key)
+
+    def lag_cause(self, key: InboxKey) -> LagCause:
+        """Return why a request is not committed that this process does not have in memory."""
+        if self.breakers.is_open(key):
+            return LagCause.HELD
+        if self.reader.unread.is_unread(key):
+            return LagCause.UNAVAILABLE
+        of_table = self.tables.lag_cause(key)
+        if of_table is not None:
+            return of_table
+        return LagCause.HELD if self.deferred.is_paused(key) else LagCause.WAITING
 
     def is_surplus(self, folder: str) -> bool:
         """Return whether further requests of the producer of this folder wait in the inbox until it
@@ -143,7 +156,8 @@ class Intake:
             await turn.wait()
             self.submit(arrival, arrival.announced, is_inline=True)
             return True
-        arrival.join(self.deferred.take(key))
+        delay = self.deferred.delay(key)
+        arrival.join(self.deferred.take(key), delay)
         if self.tables.has_its_share(key):
             self.add_surplus(arrival)
             return False
@@ -167,7 +181,9 @@ class Intake:
         return True
 
     def _defer(self, arrival: Arrival) -> bool:
-        self.deferred.add(arrival.key, arrival.waiters)
+        self.breakers.held(arrival.key)
+        delay = Delay(arrival.durable_ms, self.lag_cause(arrival.key))
+        self.deferred.add(arrival.key, arrival.waiters, delay)
         return False
 
     async def take_deferred(self, now_ms: int) -> None:

@@ -6,6 +6,7 @@ Without a queue this is how requests are found at all: slower, nothing else.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from committer.errors import FrazilError
@@ -13,7 +14,9 @@ from committer.ports.world import World
 from committer.service.ingest.inbox_scan import InboxScan, Listing
 from committer.service.ingest.ledger_cleanup import LedgerCleanup
 from committer.service.ingest.ownership import QueueProgress
+from committer.service.requests.inbox_keys import shard_of_folder
 from committer.service.telemetry.health import Health
+from committer.service.telemetry.lag import Delay
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 
@@ -41,6 +44,14 @@ class Reconciler:
 
     def __post_init__(self) -> None:
         self.listing: Listing | None = None
+
+    def unread(self) -> Iterator[tuple[str, Delay]]:
+        """Yield what the last listing could not take, by the folder of its table, of the tables
+        that are still this committer's.
+        """
+        for table, delay in self.listing.unread if self.listing is not None else ():
+            if self.scan.ownership.owns_shard(shard_of_folder(table)):
+                yield table, delay
 
     async def run(self) -> None:
         """Reconcile for ever; the first pass that takes any takes all ages,

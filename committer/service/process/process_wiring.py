@@ -143,6 +143,7 @@ class WorkWiring:
             large=self.large,
             deferred=process.deferred,
             unread=reader.unread,
+            breakers=process.breakers,
             settler=process.settler,
         )
         self.consumer = self._consumer()

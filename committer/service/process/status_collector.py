@@ -27,12 +27,18 @@ from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.table.table_committer import TableCommitter
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instruments import SLICE_SAMPLES, Sample
+from committer.service.telemetry.lag import Delay, LagCause, OldestRequests
 from committer.service.telemetry.log_stream import dropped_lines
-from committer.service.telemetry.metrics import NO_TABLE, Metrics, TableBacklog
+from committer.service.telemetry.metrics import NO_TABLE, Metrics, TableBacklog, TableLag
 
+# Fields of a status, by the cause of the lag that they are.
+_LAGS = {
+    "lag_s": LagCause.WAITING,
+    "held_s": LagCause.HELD,
+    "unavailable_s": LagCause.UNAVAILABLE,
+}
 # Fields of a table's status, and the metrics that they are.
 _OF_A_TABLE = {
-    "lag_s": "frazil_table_lag_seconds",
     "pending_requests": "frazil_pending_requests",
     "pending_bytes": "frazil_pending_bytes",
     "commits": "frazil_commits_total",
@@ -67,6 +73,7 @@ class StatusCollector:
         self.metrics = process.metrics
         self._catalog, self._inbox = catalog, inbox
         self._process = process
+        self.metrics.show_installation(catalog, inbox)
 
     def page(self) -> bytes:
         """Print all metrics, as Prometheus reads them."""
@@ -109,8 +116,8 @@ class StatusCollector:
             now_s=health.world.now_ms() / 1000,
             phase=health.phase,
             ready=health.is_ready,
-            conditions=dict(health.conditions),
-            lag_s=numbers.one("frazil_lag_seconds"),
+            conditions=health.shown,
+            **numbers.lags("frazil_lag_seconds"),
             inbox=InboxStatus(
                 location=self._inbox,
                 requests=numbers.count("frazil_inbox_requests"),
@@ -138,24 +145,21 @@ class StatusCollector:
         places = unanswered()
         self.health.show_unanswered(places)
         self.metrics.show_hung(sum(place.hung for place in places))
-        self.metrics.show_health(self.health.is_ready, self.health.conditions)
         self.metrics.show_log(dropped_lines())
+        self.metrics.show_health(self.health.is_ready, self.health.shown)
         work = self._process.work
         if work is None:
-            self.metrics.show_backlog(None, ())
+            self.metrics.show_lag(None)
+            self.metrics.show_backlog(())
             self.metrics.show_inbox(None, None)
             return
         yield from self.metrics.keep_tables(lambda: {*work.tables.shown, NO_TABLE})
         listing, now_ms = work.reconciler.listing, self.health.world.now_ms()
-        backlog = _backlog(work.tables.all, now_ms)
-        ages = [one.lag_s for one in backlog]
-        if listing is not None and listing.unread_ms is not None:
-            ages.append(_age_s(listing.unread_ms, now_ms))
-        unread = work.large.oldest_ms, work.intake.deferred.surplus_oldest_ms
-        ages += [_age_s(unread_ms, now_ms) for unread_ms in unread if unread_ms is not None]
-        is_known = ages or listing is not None
+        lags = _lags(work, now_ms)
         yield
-        self.metrics.show_backlog(max(ages, default=0.0) if is_known else None, backlog)
+        self.metrics.show_lag(lags if lags or listing is not None else None)
+        yield
+        self.metrics.show_backlog(_backlog(work.tables.all))
         yield
         self.metrics.show_inbox(
             listing.requests if listing else None, listing.began_ms if listing else None
@@ -171,19 +175,33 @@ class StatusCollector:
         return [OpenBreakerStatus(**asdict(one)) for one in first]
 
 
-def _backlog(tables: Iterable[TableCommitter], now_ms: int) -> list[TableBacklog]:
+def _lags(work: WorkWiring, now_ms: int) -> list[TableLag]:
+    """Return the lag of each table and cause; `waiting` of each table that has a committer."""
+    oldest, names = OldestRequests(), work.tables.names()
+    for table in work.tables.all:
+        name = str(table.identifier) if table.is_in_catalog else NO_TABLE
+        oldest.add(name, Delay(now_ms, LagCause.WAITING))
+        for cause, durable_ms in table.oldest_ms().items():
+            oldest.add(name, Delay(durable_ms, cause))
+    for folder, durable_ms in work.large.oldest_ms().items():
+        oldest.add(names.get(folder, NO_TABLE), Delay(durable_ms, LagCause.WAITING))
+    for folder, delay in (*work.intake.deferred.oldest(), *work.reconciler.unread()):
+        oldest.add(names.get(folder, NO_TABLE), delay)
+    return [
+        TableLag(table, delay.cause, _age_s(delay.durable_ms, now_ms)) for table, delay in oldest
+    ]
+
+
+def _backlog(tables: Iterable[TableCommitter]) -> list[TableBacklog]:
     """Return the backlog by name; namesakes (dropped and made again), or unknown, share one."""
     found: dict[str, TableBacklog] = {}
     for table in tables:
         name = str(table.identifier) if table.is_in_catalog else NO_TABLE
-        oldest_ms = table.waiting.oldest_ms
-        lag_s = 0.0 if oldest_ms is None else _age_s(oldest_ms, now_ms)
-        known = found.get(name, TableBacklog(name, 0, 0, 0.0))
+        known = found.get(name, TableBacklog(name, 0, 0))
         found[name] = TableBacklog(
             name,
             known.requests + len(table.waiting),
             known.size_bytes + table.waiting.size_bytes,
-            max(known.lag_s, lag_s),
         )
     return list(found.values())
 
@@ -211,6 +229,7 @@ def _table(numbers: _Numbers, table: str) -> TableStatus:
     found = {name: numbers.of(metric, table) for name, metric in _OF_A_TABLE.items()}
     return TableStatus(
         table=table,
+        **numbers.lags("frazil_table_lag_seconds", table),
         swaps=numbers.by("frazil_swap_answers_total", "answer", table),
         **{name: value for name, value in found.items() if value is not None},
     )
@@ -235,7 +254,11 @@ class _Numbers:
     @property
     def tables(self) -> list[str]:
         """All that any number of a table names."""
-        metrics = (*_OF_A_TABLE.values(), "frazil_swap_answers_total")
+        metrics = (
+            *_OF_A_TABLE.values(),
+            "frazil_table_lag_seconds",
+            "frazil_swap_answers_total",
+        )
         return sorted({one.labels["table"] for name in metrics for one in self._samples[name]})
 
     def one(self, name: str) -> float | None:
@@ -246,6 +269,12 @@ class _Numbers:
 
     def of(self, name: str, table: str) -> float | None:
         return next((one.value for one in self._of(name, table)), None)
+
+    def lags(self, name: str, table: str | None = None) -> dict[str, float | None]:
+        """Return the lag by field; of everything None while it is not known, of a table 0 then."""
+        seen = {one.labels["cause"]: one.value for one in self._of(name, table)}
+        absent = None if table is None else 0.0
+        return {field: seen.get(cause, absent) for field, cause in _LAGS.items()}
 
     def foreign(self, folder: str) -> dict[str, int]:
         """Return a folder's foreign entries by kind, without those that have gone."""

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from committer.ports.queue import Delivery, Doorbell, shard_of
+from committer.ports.skips import Skips
 from committer.ports.world import World
 from committer.service.requests.inbox_keys import InboxKey, table_folder_of
+from committer.service.telemetry.lag import Delay, DelayedKeys, LagCause
+from committer.storage.inbox.inbox import Inbox
 
 # Above this, redelivery and the reconciler find them.
 DEFERRED_MAX = 100_000
@@ -70,6 +73,8 @@ class DeferredDoorbells:
     def __init__(self, world: World) -> None:
         self._world = world
         self._waiters: dict[InboxKey, Waiters] = {}
+        self._delays = DelayedKeys()
+        self._unlisted = set[str]()
         self._paused_until_s: dict[InboxKey, float] = {}
         # By folder of the producer, its surplus keys as a heap: the lowest epoch first.
         self._surplus: dict[str, list[InboxKey]] = {}
@@ -83,19 +88,51 @@ class DeferredDoorbells:
     def __iter__(self) -> Iterator[InboxKey]:
         return iter(self._waiters)
 
-    def add(self, key: InboxKey, waiters: Waiters) -> None:
+    def add(self, key: InboxKey, waiters: Waiters, delay: Delay) -> None:
         """Add a key, or join its waiters to those of another copy of the doorbell."""
         if key in self._waiters or len(self._waiters) < DEFERRED_MAX:
             self._waiters[key] = waiters.joined(self._waiters.get(key))
+            self._delays.put(table_folder_of(key), key, delay)
 
     def take(self, key: InboxKey) -> Waiters | None:
-        return self._waiters.pop(key, None)
+        waiters = self._waiters.pop(key, None)
+        if waiters is not None:
+            self._delays.drop(table_folder_of(key), key)
+        return waiters
+
+    def delay(self, key: str) -> Delay | None:
+        """Return why a deferred request is not committed; None if it is not deferred."""
+        return self._delays.find(table_folder_of(key), key) if key in self._waiters else None
+
+    def begin_listing(self) -> None:
+        """Note that a listing of the whole inbox begins: `listed` follows for each of its keys."""
+        self._unlisted = set(self._waiters)
+
+    def listed(self, key: str, durable_ms: int) -> None:
+        """Note that a listing shows the inbox object of a request that may be deferred."""
+        self._unlisted.discard(key)
+        delay = self.delay(key)
+        if delay is not None and durable_ms < delay.durable_ms:
+            self._delays.put(table_folder_of(key), key, Delay(durable_ms, delay.cause))
+
+    def end_listing(self, skips: Skips, inbox: Inbox) -> None:
+        """Forget the delays of requests that a complete listing did not show: they are not durable
+        any more. Their waiters stay until the next read. `skips`: where the listing could not look.
+        """
+        for key in self._unlisted:
+            if not skips.may_hide(inbox.location(key)):
+                self._delays.drop(table_folder_of(key), key)
+        self._unlisted = set()
+
+    def oldest(self) -> Iterator[tuple[str, Delay]]:
+        """Yield the delay of the oldest of each cause, with the folder of its table."""
+        return self._delays.oldest()
 
     # --- Requests whose producer has its share of memory ---
 
     def add_surplus(self, key: InboxKey, waiters: Waiters, surplus: Surplus) -> None:
         """Add a key that is not read before its producer has room again."""
-        self.add(key, waiters)
+        self.add(key, waiters, Delay(surplus.durable_ms, LagCause.WAITING))
         if key not in self._waiters or key in self._surplus_of_key:
             return
         if self._copies_bytes + surplus.size_bytes > COPIES_BYTES_MAX:
@@ -111,11 +148,6 @@ class DeferredDoorbells:
     def has_surplus_of(self, folder: str) -> bool:
         """Return whether the producer of this folder has surplus requests."""
         return folder in self._surplus
-
-    @property
-    def surplus_oldest_ms(self) -> int | None:
-        """Since when the oldest surplus request has been durable."""
-        return min((one.durable_ms for one in self._surplus_of_key.values()), default=None)
 
     @property
     def surplus_producers(self) -> Collection[str]:
@@ -173,7 +205,7 @@ class DeferredDoorbells:
             del self._paused_until_s[key]
         for key, waiters in list(self._waiters.items()):
             if key.shard in shards and waiters.shards.issubset(shards):
-                del self._waiters[key]
+                self.take(key)
         for folder, keys in list(self._surplus.items()):
             if keys[0].shard in shards:
                 self.take_surplus(folder, len(keys))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Self
+from uuid import UUID
 
 from committer.ports.queue import shard_of
 from committer.request.request_key import RequestKey, parse_inbox_key
@@ -47,6 +48,14 @@ class InboxKey(str):
     def shard(self) -> int:
         """The shard of the request's table; of what is no inbox key, always the same one."""
         return 0 if self.parts is None else shard_of(self.parts.table_uuid)
+
+
+def shard_of_folder(table: str) -> int:
+    """Return the shard of a table's folder; of what is no such folder, always the same one."""
+    try:
+        return shard_of(UUID(table))
+    except ValueError:
+        return 0
 
 
 def printable(name: str) -> str:

@@ -7,7 +7,7 @@ hand leave room for it. Turns go round the tables and their producers, not by or
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -16,6 +16,7 @@ from committer.ports.world import World
 from committer.request.request_format import EncodedRequest
 from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.requests.inbox_keys import InboxKey, table_folder_of
+from committer.service.telemetry.lag import Delay
 
 # Requests that no doorbell can carry are read one by one, and checked by worker processes.
 LARGE_BYTES_MIN = 64 * 1024
@@ -66,9 +67,11 @@ class Arrival:
     announced: EncodedRequest | None = None
     seen_after: TableLoad | None = None
 
-    def join(self, waiters: Waiters | None) -> None:
-        """Let these wait for its end as well."""
+    def join(self, waiters: Waiters | None, delay: Delay | None = None) -> None:
+        """Let these wait for its end as well. `delay`: as the request was deferred before."""
         self.waiters = self.waiters.joined(waiters)
+        if delay is not None:
+            self.durable_ms = min(self.durable_ms, delay.durable_ms)
 
 
 class LargeRequests:
@@ -96,10 +99,13 @@ class LargeRequests:
             request.durable_ms = min(request.durable_ms, durable_ms)
         return request is not None
 
-    @property
-    def oldest_ms(self) -> int | None:
-        """Since when the oldest has been durable."""
-        return min((one.durable_ms for one in self._known.values()), default=None)
+    def oldest_ms(self) -> Mapping[str, int]:
+        """Return since when the oldest of each table has been durable, by the table's folder."""
+        oldest: dict[str, int] = {}
+        for key, request in self._known.items():
+            table = table_folder_of(key)
+            oldest[table] = min(oldest.get(table, request.durable_ms), request.durable_ms)
+        return oldest
 
     def add(self, request: Arrival) -> None:
         """Queue a request for its turn; another copy of a queued one shares its end."""

@@ -10,7 +10,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from committer.errors import FrazilError, InvariantError, TransientError, reason_of
+from committer.errors import (
+    EpochGapError,
+    FrazilError,
+    InvariantError,
+    TransientError,
+    reason_of,
+)
 from committer.plan.batch.batch_policy import PRODUCER_REQUESTS_MAX
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest
 from committer.plan.scheduling.backoff import retry_s
@@ -22,6 +28,7 @@ from committer.request.transaction import TransactionIdentity
 from committer.service.requests.deferred_doorbells import NO_WAITERS, Waiters
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, NamedManifests
+from committer.service.telemetry.lag import DurableByCause, LagCause
 from committer.service.telemetry.log import log
 
 Refusal = tuple[Reason, str]
@@ -65,6 +72,7 @@ TRANSITIONS: Mapping[Stage, frozenset[Stage]] = {
     Stage.DEFERRED: frozenset({Stage.RECEIVED, Stage.CHECKED}),
     **dict.fromkeys(ENDS, frozenset()),
 }
+_LAG_CAUSES = {Stage.JOINED: LagCause.HELD, Stage.IN_FLIGHT: LagCause.WAITING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +98,8 @@ class Pending:
     attempt with this request alone failed: a verdict once fresh metadata agrees; `conflict` the
     code, if it is one, and `conflict_moves` how many commits to the table were known when it
     was found. `named_bytes`: of the manifests that were read for it. `held_bytes`: the memory that
-    it took when it was deferred last.
+    it took when it was deferred last. `lag_cause`: why it was, until an attempt includes it; of one
+    that has joined its transaction, `HELD`.
     """
 
     key: InboxKey
@@ -111,6 +120,7 @@ class Pending:
     deferral_count: int = 0
     named_bytes: int = 0
     held_bytes: int = 0
+    lag_cause: LagCause = LagCause.WAITING
 
     @property
     def checked(self) -> CheckedRequest | None:
@@ -232,10 +242,14 @@ class Waiting(Collection[str]):
         """Return how many ready ones the producer of this folder has, and their weight in bytes."""
         return self._ready.of_producer(folder)
 
-    @property
-    def oldest_ms(self) -> int | None:
-        """Since when the oldest of all has been durable."""
-        return min((one.durable_ms for one in self.all()), default=None)
+    def oldest_ms(self) -> DurableByCause:
+        """Return since when the oldest request of each cause has been durable."""
+        oldest: DurableByCause = {}
+        for pending in self.all():
+            durable_ms, cause = pending.durable_ms, pending.lag_cause
+            if durable_ms < oldest.get(cause, durable_ms + 1):
+                oldest[cause] = durable_ms
+        return oldest
 
     @property
     def failing(self) -> Collection[Pending]:
@@ -323,6 +337,7 @@ class Waiting(Collection[str]):
         if stage is not pending.stage and stage not in TRANSITIONS[pending.stage]:
             raise InvariantError(f"`{pending.key}` is {pending.stage.value}: not {stage.value} now")
         pending.stage = stage
+        pending.lag_cause = _LAG_CAUSES.get(stage, pending.lag_cause)
 
     def set_aside(self, pending: Pending) -> None:
         """Set a ready request aside: it is checked beside the rounds, until `checked`."""
@@ -405,6 +420,8 @@ class Waiting(Collection[str]):
         delay_s = retry_s(pending.deferral_count + 2, self._world.jitter())
         delay_s = delay_s if is_passing else FAULT_PAUSE_S
         pending.deferral_count += 1
+        is_gap = isinstance(error, EpochGapError)
+        pending.lag_cause = LagCause.HELD if is_gap else LagCause.UNAVAILABLE
         pending.held_bytes = _held_bytes(pending)
         self._failing[pending.key] = pending
         self._move(pending, Stage.DEFERRED)
@@ -450,6 +467,7 @@ class Waiting(Collection[str]):
         pending = [self._joined.pop(key) for key in keys if key in self._joined]
         for request in pending:
             self._move(request, Stage.CHECKED)
+            request.lag_cause = LagCause.WAITING
         if pending:
             self._ready.put_first({request.key: request for request in pending})
             self.changed.set()

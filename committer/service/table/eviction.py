@@ -11,6 +11,7 @@ from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.inbox_keys import table_folder_of
 from committer.service.requests.pending import Pending, Stage, Waiting
 from committer.service.table.inflight_batch import BatchSelector
+from committer.service.telemetry.lag import Delay, LagCause
 from committer.service.telemetry.table_condition import TableCondition
 
 # Of the deferred requests of all tables: less than half of the room of small requests
@@ -65,10 +66,12 @@ class Eviction:
         Evict deferred requests beyond the table's share of memory.
         """
         if self.breakers.are_open:
-            self._return(self.waiting.evict(lambda one: self.breakers.holds_request(one.sealed)))
+            held = self.waiting.evict(lambda one: self.breakers.holds_request(one.sealed))
+            self._return(held, LagCause.HELD)
         if is_stuck and self.waiting.has_large_ready:
             self.batches.drop()
-            self._return(self.waiting.evict(lambda one: one.is_large))
+            large = self.waiting.evict(lambda one: one.is_large)
+            self._return(large, self.condition.lag_cause)
         if self.waiting.failing:
             self._evict_failing()
         else:
@@ -102,9 +105,10 @@ class Eviction:
             self.condition.none_returned()
             self._table = None
 
-    def _return(self, evicted: Iterable[Pending]) -> None:
+    def _return(self, evicted: Iterable[Pending], cause: LagCause | None = None) -> None:
         for pending in evicted:
-            self.deferred.add(pending.key, pending.waiters)
+            delay = Delay(pending.durable_ms, cause or pending.lag_cause)
+            self.deferred.add(pending.key, pending.waiters, delay)
 
     def close(self) -> None:
         """Leave the memory to others: the table's committer ends."""

@@ -14,6 +14,7 @@ from committer.service.requests.pending import FAULT_PAUSE_S, Pending, Waiting
 from committer.service.table.commit_pacer import CommitPacer
 from committer.service.table.eviction import Eviction
 from committer.service.table.table_rounds import TableRounds
+from committer.service.telemetry.lag import DurableByCause, LagCause
 from committer.service.telemetry.log import log
 from committer.service.telemetry.table_condition import TableCondition
 from committer.service.upkeep.ledger_upkeep import LedgerUpkeep
@@ -92,6 +93,17 @@ class TableCommitter:
     def is_stuck(self) -> bool:
         """Whether it has made no progress for a while: it is frozen, or its servers fail."""
         return self.condition.is_stuck
+
+    def oldest_ms(self) -> DurableByCause:
+        """Return since when the oldest request of each cause has been durable. While the whole
+        table is held or unavailable, no request merely waits.
+        """
+        oldest, cause = self.waiting.oldest_ms(), self.condition.lag_cause
+        waiting_ms = oldest.pop(LagCause.WAITING, None)
+        if waiting_ms is not None:
+            cause = cause or LagCause.WAITING
+            oldest[cause] = min(oldest.get(cause, waiting_ms), waiting_ms)
+        return oldest
 
     @property
     def state(self) -> TableState | None:

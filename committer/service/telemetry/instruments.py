@@ -104,6 +104,11 @@ class Instruments:
                 text = generate_latest(_Piece(metric))
                 yield text.split(b"\n", 2)[2] if start else text, len(metric.samples)
 
+    def show_info(self, catalog: str, inbox: str) -> None:
+        """Show the release, and the catalog and inbox that it works with."""
+        self._info.clear()
+        self._info.labels(_VERSION, catalog, inbox).set(1)
+
     def samples(self) -> Iterator[Sample]:
         """Yield every value, buckets of histograms included."""
         for metric in _Known(self._registry).collect():
@@ -111,8 +116,8 @@ class Instruments:
                 yield Sample(sample.name, sample.labels, sample.value)
 
     def keep(self, label: str, values: Callable[[], Collection[str]]) -> Iterator[None]:
-        """Remove the series whose label has another value than these, one metric a step. `values`
-        is called at each step: a series may be new since the step before.
+        """Remove the series whose label has another value than these, one metric a step; without a
+        value they stay. `values` is called at each step: a series may be new since the step before.
         """
         for instrument, labels in self._labeled:
             # A table with requests in quarantine may be another committer's.
@@ -123,23 +128,31 @@ class Instruments:
                 tuple(one.labels[name] for name in labels)
                 for metric in instrument.collect()
                 for one in metric.samples
-                if one.labels[label] not in kept
+                if one.labels[label] and one.labels[label] not in kept
             }
             for series in gone:
                 instrument.remove(*series)
             yield
 
     def _make_process(self) -> None:
-        info = self._gauge("frazil_info", "Always 1. The labels say which release runs.", "version")
-        info.labels(_VERSION).set(1)
+        self._info = self._gauge(
+            "frazil_info",
+            "Always 1. The labels say which release runs, and for which installation: committers"
+            " of one inbox are one. Join it by `job` and `instance`, as the alerts do.",
+            "version",
+            "catalog",
+            "inbox",
+        )
         self.ready = self._gauge(
             "frazil_ready",
             "1 while `/readyz` answers 200: started, not draining, catalog and inbox reachable.",
         )
         self.component_degraded = self._gauge(
             "frazil_component_degraded",
-            "1 for each component that is degraded now; `/status` says why.",
+            "1 for each kind of component that is degraded now; `/status` names it and says why."
+            " `table` is empty but for a component of one table (`table`, `deferred requests`).",
             "component",
+            "table",
         )
         self.table_frozen = self._gauge(
             "frazil_table_frozen",
@@ -178,13 +191,16 @@ class Instruments:
     def _make_lag(self) -> None:
         self.lag = self._gauge(
             "frazil_lag_seconds",
-            "Age of the oldest request that is durable and not committed; 0 if none waits. Absent"
-            " until the committer has started. The number to watch.",
+            "Age of the oldest durable request that is not committed, by cause: waiting (nothing"
+            " but work is in its way; the number to watch), held, unavailable. 0 if there is none;"
+            " absent until the inbox was listed.",
+            "cause",
         )
         self.table_lag = self._gauge(
             "frazil_table_lag_seconds",
-            "The same for the requests of one table that the committer has in hand.",
+            "The same for one table, those of its requests included that are not in memory.",
             "table",
+            "cause",
         )
         self.pending_requests = self._gauge(
             "frazil_pending_requests", "Requests in memory that wait for their verdict.", "table"
@@ -236,8 +252,8 @@ class Instruments:
         )
         self.open_breakers = self._gauge(
             "frazil_open_breakers",
-            "Producers with an open circuit breaker: their requests wait in the inbox, because the"
-            " last ones all went to quarantine. `/status` names them.",
+            "Producers with an open circuit breaker and requests that it holds in the inbox,"
+            " because the last ones all went to quarantine. `/status` names them.",
         )
         self.frozen_producers = self._gauge(
             "frazil_frozen_producers",

@@ -19,7 +19,9 @@ from committer.ports.queue import QueueDepth
 from committer.ports.world import World
 from committer.reason import Reason
 from committer.request.table_identifier import TableIdentifier
+from committer.service.telemetry.health import labels_of
 from committer.service.telemetry.instruments import Instruments
+from committer.service.telemetry.lag import LagCause
 
 # Requests for a table that the catalog has not shown.
 NO_TABLE = "unknown"
@@ -72,6 +74,14 @@ class TableBacklog:
     table: str
     requests: int
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableLag:
+    """The age of the oldest request of one table that is not committed for this cause."""
+
+    table: str
+    cause: LagCause
     lag_s: float
 
 
@@ -99,6 +109,10 @@ class Metrics:
             self.instruments.internal_errors.labels(where)
         for cause in WORKER_ENDS:
             self.instruments.worker_ends.labels(cause)
+
+    def show_installation(self, catalog: str, inbox: str) -> None:
+        """Show what this process commits to, and from where."""
+        self.instruments.show_info(catalog, inbox)
 
     # --- Commits ---------------------------------------------------------------------------------
 
@@ -200,14 +214,23 @@ class Metrics:
 
     # --- What is so now --------------------------------------------------------------------------
 
-    def show_backlog(self, lag_s: float | None, tables: Iterable[TableBacklog]) -> None:
-        """Show the lag of everything (None: not known yet), and the backlog of each table."""
+    def show_lag(self, lags: Iterable[TableLag] | None) -> None:
+        """Show the lag by cause, of each table and of everything; None: not known yet."""
         numbers = self.instruments
-        numbers.lag.set(_known(lag_s))
-        for gauge in (numbers.table_lag, numbers.pending_requests, numbers.pending_bytes):
+        numbers.table_lag.clear()
+        oldest_s = dict.fromkeys(LagCause, 0.0)
+        for one in lags or ():
+            numbers.table_lag.labels(one.table, one.cause).set(one.lag_s)
+            oldest_s[one.cause] = max(oldest_s[one.cause], one.lag_s)
+        for cause, lag_s in oldest_s.items():
+            numbers.lag.labels(cause).set(_known(None if lags is None else lag_s))
+
+    def show_backlog(self, tables: Iterable[TableBacklog]) -> None:
+        """Show the backlog of each table."""
+        numbers = self.instruments
+        for gauge in (numbers.pending_requests, numbers.pending_bytes):
             gauge.clear()
         for one in tables:
-            numbers.table_lag.labels(one.table).set(one.lag_s)
             numbers.pending_requests.labels(one.table).set(one.requests)
             numbers.pending_bytes.labels(one.table).set(one.size_bytes)
 
@@ -280,7 +303,7 @@ class Metrics:
         self.instruments.ready.set(is_ready)
         self.instruments.component_degraded.clear()
         for component in conditions:
-            self.instruments.component_degraded.labels(component).set(1)
+            self.instruments.component_degraded.labels(*labels_of(component)).set(1)
 
     def show_hung(self, calls: int) -> None:
         """Show how many calls hold a thread and make no progress."""

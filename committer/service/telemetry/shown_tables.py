@@ -43,6 +43,11 @@ class ShownTables:
         self._drop_past()
         return {str(one) for one in working} | {str(one) for one, _ in self._until_s}
 
+    def tables(self) -> Collection[tuple[TableIdentifier, UUID]]:
+        """Return the tables that were worked on and are still shown."""
+        self._drop_past()
+        return tuple(self._until_s)
+
     def _drop_past(self) -> None:
         now_s = self._world.monotonic_s()
         for key in [key for key, until_s in self._until_s.items() if until_s <= now_s]:

@@ -11,6 +11,7 @@ from committer.ports.queue import Doorbell, Queue
 from committer.request.request_format import line_digest
 from committer.service.requests.deferred_doorbells import DeferredDoorbells
 from committer.service.requests.pending import Pending
+from committer.service.telemetry.lag import Delay, LagCause
 
 
 @dataclass(eq=False)
@@ -34,7 +35,7 @@ class Forwarder:
 
     def give_back(self, pending: Pending, pause_s: float) -> None:
         """Defer the doorbells of a request that returns to the inbox, for this long."""
-        self.deferred.add(pending.key, pending.waiters)
+        self.deferred.add(pending.key, pending.waiters, _held(pending))
         self.deferred.pause(pending.key, pause_s)
 
     async def forward(self, pending: Pending, first_table: UUID) -> bool:
@@ -49,5 +50,9 @@ class Forwarder:
             await self.queue.announce(bells)
         except (QueueUnavailableError, AccessError):
             return False
-        self.deferred.add(pending.key, pending.waiters)
+        self.deferred.add(pending.key, pending.waiters, _held(pending))
         return True
+
+
+def _held(pending: Pending) -> Delay:
+    return Delay(pending.durable_ms, LagCause.HELD)

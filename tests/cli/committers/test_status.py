@@ -131,6 +131,17 @@ def test_open_breakers_and_frozen_producers_are_named(
         assert "2 table_unknown; the oldest for 2.0 h" in table("status").out
 
 
+def test_the_lag_is_shown_by_cause(
+    table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flights = TableStatus(table="db.flights", lag_s=90.0, held_s=7200.0)
+    said = status_of(tmp_path, held_s=7200.0, unavailable_s=60.0, tables=[flights])
+    with committer(monkeypatch, said):
+        shown = table("status").out
+    assert "no request waits; held for 2.0 h; unavailable for 60.0 s" in shown
+    assert "90.0 s; held for 2.0 h" in shown
+
+
 def test_who_shares_the_shards_is_named(
     table: Frazil, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

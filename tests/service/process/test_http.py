@@ -98,7 +98,7 @@ async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() 
     assert page("frazil_commit_duration_seconds_count") == 2
     metadata_bytes = page("frazil_metadata_bytes", table=TABLE)
     assert page("frazil_metadata_alarm", table=TABLE) == 0
-    assert page("frazil_lag_seconds") == 0
+    assert page("frazil_lag_seconds", cause="waiting") == 0
     assert page("frazil_pending_requests", table=TABLE) == 0
 
     assert code == 200
@@ -108,6 +108,8 @@ async def test_after_known_traffic_each_number_is_exact_in_metrics_and_status() 
     assert row == {
         "table": TABLE,
         "lag_s": 0,
+        "held_s": 0,
+        "unavailable_s": 0,
         "pending_requests": 0,
         "pending_bytes": 0,
         "commits": 2,
@@ -197,7 +199,7 @@ async def test_a_broken_table_leaves_the_committer_ready_and_shows_in_its_status
         page = await operator.page()
     assert (code, page("frazil_ready")) == (200, 1)
     assert list(status["conditions"]) == [f"table {TABLE}"]
-    assert page("frazil_component_degraded", component=f"table {TABLE}") == 1
+    assert page("frazil_component_degraded", component="table", table=TABLE) == 1
 
 
 async def test_liveness_is_the_heartbeat_and_no_condition_outside() -> None:
@@ -217,7 +219,7 @@ async def test_before_the_start_metrics_and_status_answer_and_the_lag_is_not_kno
     async with operating(harness) as operator:
         page = await operator.page()
         _, status = await operator.ask("/status")
-    assert page("frazil_lag_seconds") is None
+    assert page("frazil_lag_seconds", cause="waiting") is None
     assert "frazil_lag_seconds" in page.names
     assert page("frazil_component_degraded", component="catalog") == 1
     assert status["lag_s"] is None

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from committer.errors import CatalogUnavailableError, StorageUnavailableError, TransientError
-from committer.iceberg.updates.metadata_update import SetProperties
+from committer.iceberg.updates.metadata_update import RemoveProperties, SetProperties
 from committer.ledger_entry import Freeze, ProducerEntry, print_entry, property_key
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.table_identifier import TableIdentifier
@@ -20,21 +20,26 @@ from committer.service.ingest.resolved_refusals import ResolvedRefusals
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.requests.large_requests import NamedManifests
 from committer.service.requests.pending import Pending, Waiting
+from committer.service.telemetry.lag import LagCause
 from committer.storage.inbox.inbox import Quarantine, QuarantineRecord
-from tests.support.builders.request_builders import build_request
+from tests.support.builders.request_builders import build_request, ordered
 from tests.support.builders.table_builders import build_table
+from tests.support.builders.transactions import build_group
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.memory.memory_queue import MemoryQueue
 from tests.support.service.outside import foreign_commit
 from tests.support.service.scraping import Page
 from tests.support.service.service_harness import INBOX, WAREHOUSE, ServiceHarness
+from tests.support.service.several_tables import create, publish
 
 VIRTUAL_TIME = True
 TABLE = "db.flights"
 AWAY = [Fault.UNAVAILABLE] * 1_000
 UNKNOWN_TABLE = {"reason": "table_unknown", "table": "unknown"}
 LABELS = {
+    "catalog",
+    "inbox",
     "answer",
     "call",
     "cause",
@@ -59,6 +64,12 @@ def page(harness: ServiceHarness) -> Page:
     return Page(harness.status_collector.page().decode())
 
 
+def lags(harness: ServiceHarness, **labels: str) -> dict[str, float | None]:
+    """Return the lag by cause, of everything or of one table."""
+    name, seen = "frazil_table_lag_seconds" if labels else "frazil_lag_seconds", page(harness)
+    return {cause: seen(name, cause=cause, **labels) for cause in LagCause}
+
+
 # --- Lag -----------------------------------------------------------------------------------------
 
 
@@ -67,23 +78,24 @@ async def test_the_lag_is_the_age_of_the_oldest_request_until_it_is_committed() 
     table = await harness.create_table()
     async with harness.running():
         await harness.settle(100.0)
-        assert page(harness)("frazil_lag_seconds") == 0
+        assert lags(harness) == {"waiting": 0, "held": 0, "unavailable": 0}
         harness.catalog.plan(*AWAY)
         await harness.publish(build_request(table, epoch=0))
         await harness.settle(20.0)
         await harness.publish(build_request(table, epoch=1))
         await harness.settle(22.5)
         seen = page(harness)
-        assert seen("frazil_lag_seconds") == seconds(42.5)
-        assert seen("frazil_table_lag_seconds", table=TABLE) == seconds(42.5)
+        assert lags(harness) == {"waiting": 0, "held": 0, "unavailable": seconds(42.5)}
+        of_table = {"waiting": 0, "held": None, "unavailable": seconds(42.5)}
+        assert lags(harness, table=TABLE) == of_table
         assert seen("frazil_pending_requests", table=TABLE) == 2
-        assert seen("frazil_component_degraded", component=f"table {TABLE}") == 1
+        assert seen("frazil_component_degraded", component="table", table=TABLE) == 1
         harness.catalog.recover()
         await harness.settle(60.0)
         seen = page(harness)
-        assert seen("frazil_lag_seconds") == 0
+        assert lags(harness) == {"waiting": 0, "held": 0, "unavailable": 0}
         assert seen("frazil_pending_requests", table=TABLE) == 0
-        assert seen("frazil_component_degraded", component=f"table {TABLE}") is None
+        assert seen("frazil_component_degraded", component="table", table=TABLE) is None
 
 
 async def test_the_lag_sees_a_request_that_nobody_announced() -> None:
@@ -95,7 +107,7 @@ async def test_the_lag_sees_a_request_that_nobody_announced() -> None:
         await harness.publish(build_request(table), announce=False)
         await harness.settle(40.0)
         seen = page(harness)
-        assert seen("frazil_lag_seconds") == seconds(40)
+        assert lags(harness)["unavailable"] == seconds(40)
         assert seen("frazil_missed_doorbells_total") == 1
         assert seen("frazil_inbox_requests") == 1
 
@@ -110,7 +122,7 @@ async def test_the_lag_goes_on_over_a_restart_and_needs_no_queue(with_queue: boo
     await harness.settle(3_600.0)
     async with harness.running():
         await harness.settle(10.0)
-        assert page(harness)("frazil_lag_seconds") == seconds(3_610)
+        assert lags(harness)["unavailable"] == seconds(3_610)
 
 
 async def test_the_lag_counts_what_memory_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +133,7 @@ async def test_the_lag_counts_what_memory_has_no_room_for(monkeypatch: pytest.Mo
     async with harness.running(reconcile_interval_s=30.0):
         await harness.settle(95.0)
         seen = page(harness)
-        assert seen("frazil_lag_seconds") == seconds(95)
+        assert lags(harness) == {"waiting": seconds(95), "held": 0, "unavailable": 0}
         assert seen("frazil_pending_requests", table=TABLE) is None
 
 
@@ -132,7 +144,7 @@ async def test_the_lag_counts_what_cannot_be_read() -> None:
     harness.inbox_storage.get = _away  # type: ignore[method-assign]
     async with harness.running(reconcile_interval_s=30.0):
         await harness.settle(95.0)
-        assert page(harness)("frazil_lag_seconds") == seconds(95)
+        assert lags(harness) == {"waiting": 0, "held": 0, "unavailable": seconds(95)}
 
 
 async def _no_table(identifier: TableIdentifier) -> LoadedTable:
@@ -156,12 +168,12 @@ async def test_without_a_listing_the_lag_is_not_known_and_said_so() -> None:
     async with harness.running(reconcile_interval_s=30.0):
         await harness.settle(95.0)
         seen = page(harness)
-        assert seen("frazil_lag_seconds") is None
+        assert lags(harness) == {"waiting": None, "held": None, "unavailable": None}
         assert seen("frazil_inbox_listed_timestamp_seconds") is None
         harness.inbox_storage.is_away = False
         await harness.settle(30.0)
         seen = page(harness)
-        assert seen("frazil_lag_seconds") == 0
+        assert lags(harness)["waiting"] == 0
         listed_s = seen("frazil_inbox_listed_timestamp_seconds")
         assert listed_s is not None
         assert 0 <= harness.world.now_ms() / 1000 - listed_s <= 30
@@ -176,10 +188,9 @@ async def test_tables_that_the_catalog_has_not_shown_share_one_label() -> None:
         await harness.settle(10.0)
         await harness.publish(build_request(second))
         await harness.settle(10.0)
-        seen = page(harness)
-    assert seen("frazil_pending_requests", table="unknown") == 2
-    assert seen("frazil_table_lag_seconds", table="unknown") == seconds(20)
-    assert seen("frazil_lag_seconds") == seconds(20)
+        assert page(harness)("frazil_pending_requests", table="unknown") == 2
+        assert lags(harness, table="unknown")["unavailable"] == seconds(20)
+        assert lags(harness)["unavailable"] == seconds(20)
 
 
 async def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
@@ -188,10 +199,137 @@ async def test_a_request_is_as_old_as_the_oldest_of_its_copies() -> None:
     waiting = Waiting(world, NamedManifests(world))
     for durable_ms in (200, 100, 300):
         waiting.add(Pending(InboxKey(sealed.key), sealed, durable_ms))
-    assert waiting.oldest_ms == 100
+    assert waiting.oldest_ms() == {LagCause.WAITING: 100}
     (pending,) = waiting.ready(1)
     waiting.defer(pending, TransientError("away"))
-    assert waiting.oldest_ms == 100
+    assert waiting.oldest_ms() == {LagCause.UNAVAILABLE: 100}
+
+
+# --- Lag by cause --------------------------------------------------------------------------------
+
+
+async def test_requests_of_a_producer_with_an_open_breaker_are_held_and_no_other_waits() -> None:
+    harness = ServiceHarness(breaker_threshold=2)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0):
+        for epoch in range(4):
+            await harness.publish(build_request(table, epoch=epoch, producer="bad", branch="none"))
+        await harness.publish(build_request(table))
+        await harness.settle(40.0)
+        assert lags(harness) == {"waiting": 0, "held": seconds(40), "unavailable": 0}
+        of_table = {"waiting": 0, "held": seconds(40), "unavailable": None}
+        assert lags(harness, table=TABLE) == of_table
+        status = harness.status_collector.status()
+        assert (status.lag_s, status.held_s, status.unavailable_s) == (0, seconds(40), 0)
+
+
+async def test_requests_of_a_frozen_table_are_held() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(10.0)
+        await foreign_commit(harness, table, RemoveProperties((property_key("query-1"),)))
+        await harness.publish(build_request(table, epoch=1))
+        await harness.settle(30.0)
+        assert lags(harness) == {"waiting": 0, "held": seconds(30), "unavailable": 0}
+        await harness.accept()
+        await harness.settle(30.0)
+        assert lags(harness) == {"waiting": 0, "held": 0, "unavailable": 0}
+
+
+async def test_an_epoch_above_one_that_has_not_landed_is_held() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running():
+        await harness.publish(ordered(build_request(table, epoch=0)))
+        await harness.settle(10.0)
+        await harness.publish(ordered(build_request(table, epoch=1)), announce=False)
+        await harness.publish(ordered(build_request(table, epoch=2)))
+        await harness.settle(30.0)
+        assert lags(harness, table=TABLE)["held"] == seconds(30)
+        assert lags(harness)["waiting"] == 0
+
+
+async def test_an_incomplete_transaction_is_held() -> None:
+    harness = ServiceHarness()
+    tables = await create(harness)
+    first, *others = build_group(tables)
+    async with harness.running():
+        await harness.publish(first)
+        await harness.settle(30.0)
+        assert lags(harness) == {"waiting": 0, "held": seconds(30), "unavailable": 0}
+        await publish(harness, others)
+        await harness.settle(10.0)
+        assert lags(harness) == {"waiting": 0, "held": 0, "unavailable": 0}
+
+
+async def test_a_request_that_cannot_be_read_counts_for_its_table() -> None:
+    harness = ServiceHarness()
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=3600.0):
+        await harness.publish(build_request(table, epoch=0))
+        await harness.settle(10.0)
+        harness.inbox_storage.get = _away  # type: ignore[method-assign]
+        sealed = build_request(table, epoch=1)
+        await harness.inbox.put(sealed)
+        bell = replace(harness.doorbell(sealed), content=None)
+        await harness.publisher_queue.announce([bell])
+        await harness.settle(167.0)
+        of_table = {"waiting": 0, "held": None, "unavailable": seconds(167)}
+        assert lags(harness, table=TABLE) == of_table
+
+
+@pytest.mark.parametrize("with_queue", [True, False])
+async def test_a_held_request_that_was_discarded_counts_no_longer_after_a_listing(
+    with_queue: bool,
+) -> None:
+    harness = ServiceHarness(breaker_threshold=1, with_queue=with_queue)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0):
+        for epoch in range(3):
+            sealed = build_request(table, epoch=epoch, producer="bad", branch="none")
+            await harness.publish(sealed, announce=with_queue)
+        await harness.settle(20.0)
+        assert lags(harness)["held"] == seconds(20)
+        await harness.inbox.delete(await harness.outstanding())
+        await harness.settle(21.0)
+        assert lags(harness)["held"] == 0
+        assert page(harness)("frazil_open_breakers") == 0, "it has nothing to hold"
+
+
+# --- A catalog that is down ----------------------------------------------------------------------
+
+
+async def test_a_catalog_that_does_not_answer_is_one_condition_and_not_one_of_each_table() -> None:
+    harness = ServiceHarness()
+    names = [f"db.t{number}" for number in range(5)]
+    tables = [await harness.create_table(name) for name in names]
+    broken = await harness.create_table("db.broken")
+    await harness.storage.inner.delete([broken.metadata_location])
+    async with harness.running():
+        harness.catalog.unavailable = set(names)
+        for table in (*tables, broken):
+            await harness.publish(build_request(table))
+        await harness.settle(10.0)
+        shown = harness.health.shown
+        assert set(shown) == {f"table {name}" for name in (*names, "db.broken")}
+        with capture_logs() as lines:
+            harness.health.unavailable("catalog", CatalogUnavailableError("away"))
+            await harness.settle(60.0)
+            assert set(harness.health.shown) == {"catalog", "table db.broken"}
+            assert set(harness.status_collector.status().conditions) == set(harness.health.shown)
+            seen = page(harness)
+            assert seen("frazil_component_degraded", component="catalog") == 1
+            assert seen("frazil_component_degraded", component="table", table="db.t0") is None
+            degraded = seen("frazil_component_degraded", component="table", table="db.broken")
+            assert degraded == 1
+            harness.catalog.unavailable = set()
+            await harness.settle(60.0)
+            harness.health.recovered("catalog")
+        assert set(harness.health.shown) == {"table db.broken"}
+    recovered = [line["table"] for line in lines if line["event"] == "table.recovered"]
+    assert sorted(recovered) == names, "each was logged as unavailable before"
 
 
 # --- Counts that need time -----------------------------------------------------------------------

@@ -12,13 +12,15 @@ from committer.reason import Reason
 from committer.request.receipt_model import ReceiptState
 from committer.request.request_format import EncodedRequest
 from committer.service.requests.circuit_breakers import TRIAL_S_MAX, BreakerPolicy, CircuitBreakers
+from committer.storage.inbox.inbox import Quarantine
 from tests.support.builders.request_builders import build_request
 from tests.support.builders.table_builders import build_table
 from tests.support.clock.virtual_time import LoopWorld
+from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import Fault
 from tests.support.service.outside import foreign_commit
 from tests.support.service.scraping import Page
-from tests.support.service.service_harness import ServiceHarness
+from tests.support.service.service_harness import INBOX, ServiceHarness
 
 VIRTUAL_TIME = True
 AFTER = 3
@@ -58,7 +60,8 @@ async def test_after_some_in_a_row_the_further_requests_wait_and_others_land() -
         assert len(harness.tables.all[0].waiting) == 0
         await harness.settle(30.0)
         page = Page(harness.status_collector.page().decode())
-        assert page("frazil_lag_seconds") == pytest.approx(35.0, abs=0.1)
+        assert page("frazil_lag_seconds", cause="held") == pytest.approx(35.0, abs=0.1)
+        assert page("frazil_lag_seconds", cause="waiting") == 0
         assert page("frazil_missed_doorbells_total") == 0
 
 
@@ -204,6 +207,119 @@ async def test_a_request_that_comes_while_a_commit_has_to_wait_is_held_too() -> 
             await harness.publish(bad(table, epoch))
             await harness.settle(1.6)
     assert len(await harness.quarantined()) == AFTER
+
+
+# --- A table that changes hands ------------------------------------------------------------------
+
+
+async def test_the_next_owner_of_a_table_quarantines_one_request_of_a_failing_producer() -> None:
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0):
+        for epoch in range(30):
+            await harness.publish(bad(table, epoch))
+        await harness.settle(20.0)
+        assert len(await harness.quarantined()) == AFTER
+    async with harness.running(reconcile_interval_s=10.0):
+        await harness.settle(20.0)
+        assert len(await harness.quarantined()) == AFTER + 1
+        (opened,) = harness.wiring.breakers.open_breakers()
+        assert (opened.failures, opened.reason) == (AFTER, Reason.BRANCH_UNKNOWN)
+
+
+async def test_requests_that_cannot_be_read_open_the_breaker_of_the_next_owner_at_once() -> None:
+    harness = ServiceHarness(breaker_threshold=AFTER, with_queue=False)
+    table = await harness.create_table()
+
+    async def publish(epoch: int) -> None:
+        sealed = build_request(table, producer="bad", epoch=epoch)
+        location = harness.inbox.location(sealed.request.inbox_key)
+        await harness.storage.inner.create((NewObject(location, sealed.content[:-1]),))
+        await harness.settle(2.0)
+
+    async with harness.running():
+        for epoch in range(AFTER):
+            await publish(epoch)
+    async with harness.running():
+        for epoch in range(AFTER, 3 * AFTER):
+            await publish(epoch)
+    assert len(await harness.quarantined()) == AFTER + 1
+
+
+async def test_failures_of_long_ago_do_not_open_a_breaker_at_once() -> None:
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running():
+        for epoch in range(AFTER):
+            await harness.publish(bad(table, epoch))
+        await harness.settle(3_600.0)
+    async with harness.running():
+        await harness.publish(bad(table, 10))
+        await harness.settle(5.0)
+        assert not harness.wiring.breakers.are_open
+
+
+async def test_a_producer_that_has_landed_since_has_its_whole_row_again() -> None:
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running():
+        for epoch in range(AFTER - 1):
+            await harness.publish(bad(table, epoch))
+            await harness.settle(1.0)
+        await harness.publish(build_request(table, producer="bad", epoch=5))
+        await harness.settle(1.0)
+        for epoch in range(10, 10 + AFTER - 1):
+            await harness.publish(bad(table, epoch))
+            await harness.settle(1.0)
+        assert len(await harness.quarantined()) == 2 * (AFTER - 1)
+        assert not harness.wiring.breakers.are_open
+
+
+async def test_a_quarantine_that_cannot_be_listed_defers_the_first_failure_of_a_producer() -> None:
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    away = CountingStorage(harness.storage.inner)
+    harness.quarantine = Quarantine(away, INBOX)
+    async with harness.running():
+        away.is_away = True
+        await harness.publish(bad(table, 0))
+        await harness.publish(build_request(table))
+        await harness.settle(10.0)
+        assert len(await harness.live_files()) == 1
+        away.is_away = False
+        await harness.settle(60.0)
+        assert len(await harness.quarantined()) == 1
+
+
+async def test_a_breaker_ends_with_the_shard_of_its_table() -> None:
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0):
+        for epoch in range(8):
+            await harness.publish(bad(table, epoch))
+        await harness.settle(5.0)
+        assert len(list(harness.wiring.breakers.open_breakers())) == 1
+        await harness.release_shards()
+        assert list(harness.wiring.breakers.open_breakers()) == []
+        page = Page(harness.status_collector.page().decode())
+        assert page("frazil_open_breakers") == 0
+
+
+async def test_a_breaker_without_a_request_to_hold_is_not_shown_until_one_comes() -> None:
+    harness = ServiceHarness(breaker_threshold=AFTER)
+    table = await harness.create_table()
+    async with harness.running(reconcile_interval_s=10.0):
+        for epoch in range(AFTER):
+            await harness.publish(bad(table, epoch))
+        await harness.settle(25.0)
+        assert harness.wiring.breakers.are_open
+        assert list(harness.wiring.breakers.open_breakers()) == []
+        await harness.publish(bad(table, AFTER))
+        await harness.settle(1.0)
+        assert len(list(harness.wiring.breakers.open_breakers())) == 1
+        await harness.settle(25.0)
+        assert len(list(harness.wiring.breakers.open_breakers())) == 1
+        assert len(await harness.quarantined()) == AFTER
 
 
 # --- The breakers as such ------------------------------------------------------------------------

@@ -241,7 +241,7 @@ async def take_all(requests: list[Arrival], taking: Taking) -> None:
     await asyncio.sleep(1_000.0)
     for each in reading:
         each.cancel()
-    assert turns.oldest_ms is None
+    assert turns.oldest_ms() == {}
 
 
 async def test_what_is_in_hand_stays_within_its_bytes_whatever_waits() -> None:

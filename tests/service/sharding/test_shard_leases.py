@@ -122,6 +122,21 @@ async def test_what_nobody_announced_is_found_by_its_owner_alone(replicas: Repli
     assert found == [0, 1]
 
 
+async def test_only_the_owner_of_a_table_shows_the_lag_of_its_requests(replicas: Replicas) -> None:
+    """Its objects may be listed for a while after they have landed, as their deletion fails."""
+    first, second = replicas.start("a"), replicas.start("b")
+    await settled(first, second)
+    table = await replicas.table_of("b", "a")
+    name = str(table.identifier)
+    replicas.harness.catalog.unavailable = {name}
+    await replicas.harness.publish(build_request(table), announce=False)
+    await asyncio.sleep(300.0)
+    lags = [replica.status_collector.status().unavailable_s for replica in (first, second)]
+    waits = [replica.status_collector.status().lag_s for replica in (first, second)]
+    assert (lags[0], waits) == (0, [0, 0])
+    assert (lags[1] or 0) > 200
+
+
 async def test_each_says_who_shares_the_shards(replicas: Replicas) -> None:
     first, second = replicas.start("a"), replicas.start("b")
     assert first.status_collector.status().shards is None
