@@ -37,7 +37,7 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 
 .PHONY: test
 test: install ## the tests: real servers, Spark, both Spark releases
-	@$(MAKE) -j3 -O install-spark43 install-docs jars azurite class-archive
+	@$(MAKE) -j3 -O install-spark43 install-docs jars azurite promtool class-archive
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: test-servers
@@ -72,6 +72,10 @@ class-archive: install
 .PHONY: azurite
 azurite: install
 	@$(RUN)python -m tests.support.builders.programs azurite
+
+.PHONY: promtool
+promtool: install
+	@$(RUN)python -m tests.support.builders.programs promtool
 
 .PHONY: check
 check: install ## format, lint, types, import contracts and the quick tests

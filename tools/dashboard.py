@@ -43,15 +43,21 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         (
             Panel(
                 "Lag",
-                "Age of the oldest request that is durable and not committed.",
+                "Age of the oldest durable request that is not committed, by cause. waiting:"
+                " nothing but work is in its way.",
                 "s",
-                ((f"max(frazil_lag_seconds{_JOB})", "all"),),
+                ((f"max by (cause) (frazil_lag_seconds{_JOB})", "{{cause}}"),),
             ),
             Panel(
                 "Lag by table",
-                "The same for the requests that the committer has in hand.",
+                "The same by table and cause.",
                 "s",
-                ((f"max by (table) (frazil_table_lag_seconds{_TABLE})", "{{table}}"),),
+                (
+                    (
+                        f"max by (table, cause) (frazil_table_lag_seconds{_TABLE})",
+                        "{{table}}: {{cause}}",
+                    ),
+                ),
             ),
             Panel(
                 "Wait of a request",
@@ -190,7 +196,12 @@ _ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "Degraded components",
                 "`/status` says why.",
                 "short",
-                ((f"max by (component) (frazil_component_degraded{_JOB})", "{{component}}"),),
+                (
+                    (
+                        f"max by (instance, component, table) (frazil_component_degraded{_JOB})",
+                        "{{instance}}: {{component}} {{table}}",
+                    ),
+                ),
             ),
             Panel(
                 "Second deliveries",

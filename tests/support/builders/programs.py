@@ -1,4 +1,5 @@
-"""Servers of tests that no package of Python brings: Azurite by npm, versitygw from its Go source.
+"""Programs of tests that no package of Python brings: Azurite by npm, versitygw from its Go source,
+Prometheus' promtool from the distribution's package.
 
 Each is fetched once into `.cache`, by one process at a time. What npm fetches is pinned with its
 hashes by `tests/native/azurite`; Go compares a module with its public checksum database.
@@ -63,12 +64,43 @@ def versitygw() -> Path:
     return _cached(f"versitygw-{VERSITYGW}", build) / "versitygw"
 
 
-def _run(command: list[str], environment: dict[str, str], timeout_s: float) -> None:
+def promtool() -> Path:
+    """Return promtool, which tests alert rules: of the PATH, or else of Debian's package
+    `prometheus`, which is unpacked and not installed. Errors: `NotHereError`.
+    """
+    installed = shutil.which("promtool")
+    if installed is not None:
+        return Path(installed)
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise NotHereError("promtool is not here: install Prometheus")
+
+    def unpack(folder: Path) -> None:
+        download = ["apt-get", "download", "--quiet", "prometheus"]
+        try:
+            _run(download, dict(os.environ), _INSTALL_S_MAX, folder)
+        except NotHereError:
+            # A machine may have no list of packages yet, or an old one.
+            _run(["apt-get", "update", "--quiet"], dict(os.environ), _INSTALL_S_MAX)
+            _run(download, dict(os.environ), _INSTALL_S_MAX, folder)
+        (package,) = folder.glob("prometheus_*.deb")
+        _run(["dpkg", "-x", str(package), str(folder)], dict(os.environ), _INSTALL_S_MAX)
+        package.unlink()
+
+    return _cached("promtool", unpack) / "usr/bin/promtool"
+
+
+def _run(
+    command: list[str],
+    environment: dict[str, str],
+    timeout_s: float,
+    folder: Path | None = None,
+) -> None:
     """Run an installer. Errors: `NotHereError` with the end of what it said."""
     try:
         subprocess.run(
             command,
             env=environment,
+            cwd=folder,
             check=True,
             timeout=timeout_s,
             stdout=subprocess.PIPE,
@@ -100,7 +132,7 @@ def _cached(name: str, make: Callable[[Path], None]) -> Path:
 def main(names: list[str]) -> None:
     for name in names:
         try:
-            {"azurite": azurite, "versitygw": versitygw}[name]()
+            {"azurite": azurite, "promtool": promtool, "versitygw": versitygw}[name]()
         except NotHereError as error:
             # The tests that need it say so too, and are skipped.
             print(error, file=sys.stderr)
