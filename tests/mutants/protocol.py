@@ -819,9 +819,9 @@ PROTOCOL = (
     ),
     Mutant(
         "lag_of_a_table_is_shown_by_others_than_its_owner",
-        "committer/service/ingest/inbox_scan.py",
-        "        return self.ownership.is_ours(key) and key not in",
-        "        return key not in",
+        "committer/service/ingest/reconciler.py",
+        "            if self.scan.ownership.owns_shard(shard_of_folder(table)):\n",
+        "            if table:\n",
         ("tests/service/sharding/test_shard_leases.py -k only_the_owner",),
     ),
     Mutant(

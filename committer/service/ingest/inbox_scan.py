@@ -33,8 +33,8 @@ IN_ORDER_MAX = 100_000
 @dataclass(slots=True)
 class Listing:
     """The result of a complete listing of the inbox, and when it began. `found`: the requests that
-    were taken. `unread`: those of this committer's tables that it could not take and does not have
-    among the deferred ones, by the folder of their table.
+    were taken. `unread`: those that it could not take and does not have among the deferred ones,
+    by the folder of their table.
     """
 
     began_ms: int
@@ -116,15 +116,9 @@ class InboxScan:
             taken = {one.key for one, is_taken in zip(free, are_taken, strict=True) if is_taken}
             listing.found += len(taken)
             for one in some:
-                if one.key not in taken and self._counts(one.key):
+                if one.key not in taken and one.key not in self.intake.deferred:
                     delay = Delay(one.durable_ms, self.intake.lag_cause(one.key))
                     listing.unread.add(table_folder_of(one.key), delay)
-
-    def _counts(self, key: InboxKey) -> bool:
-        """Return whether a request that was not taken counts here. One of another committer counts
-        there: it may have landed, and not be deleted yet. One that is deferred counts as such.
-        """
-        return self.ownership.is_ours(key) and key not in self.intake.deferred
 
     def _may_take(self, arrival: Arrival) -> bool:
         """Return whether a request may be taken: it is ours, and there is room. One whose producer

@@ -47,7 +47,8 @@ class Reconciler:
 
     def unread(self) -> Iterator[tuple[str, Delay]]:
         """Yield what the last listing could not take, by the folder of its table, of the tables
-        that are still this committer's.
+        that are still this committer's. A request of another one may have landed, and not be
+        deleted yet: it counts there.
         """
         for table, delay in self.listing.unread if self.listing is not None else ():
             if self.scan.ownership.owns_shard(shard_of_folder(table)):
