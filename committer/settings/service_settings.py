@@ -126,6 +126,10 @@ class ServiceSettings(_Group):
     """Names, separated by commas, by which the endpoints answer, and always by `localhost` and IP
     addresses. Empty: on a loopback address by no other name, against DNS rebinding; on another
     address by any."""
+    status_url: str = ""
+    """Where the other committers' `/status`, and `frazil status`, name the health endpoints of this
+    one: `http://10.0.0.7:8181`. Default: `http_host` and `http_port`, with the machine's name in
+    place of `0.0.0.0`."""
     reconcile_interval_s: Annotated[float, Field(gt=0)] = 30.0
     """How often the inbox is listed for requests that were never announced."""
     reconcile_age_s: Annotated[float, Field(ge=0)] = 30.0

@@ -73,6 +73,13 @@ INBOX = (
         (_SETTLER + " -k cannot_be_deleted",),
     ),
     Mutant(
+        "request_leaves_the_inbox_before_its_entry_of_the_audit",
+        "committer/service/settle/settler.py",
+        "        await self._append_audit(proven)\n",
+        "",
+        ("tests/service/settle/test_audit_of_requests.py -k until_its_entry",),
+    ),
+    Mutant(
         "keys_that_are_retried_hold_up_their_table",
         "committer/service/settle/pending_deletes.py",
         "        return (*table, min(self.tries, _TRIES_MAX))\n",

@@ -39,6 +39,7 @@ from committer.settings.default_places import queue_folder
 from committer.settings.service_settings import LimitSettings, Settings
 from committer.settings.setting_names import named_setting, setting_text
 from committer.storage.bounded import BoundedStorage, ReadLimit, ReadLimits
+from committer.storage.inbox.audit_log import AuditLog
 from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
 from committer.storage.inbox.journal import Journal
 from committer.storage.inbox.key_file import KeyFile
@@ -86,6 +87,7 @@ class RequestParts:
         self.journal = Journal(storage, root)
         self.high_water_marks = HighWaterMarkStore.at(storage, root)
         self.moves = Moves(storage, root)
+        self.audit = AuditLog(storage, root)
         keys = self.settings.security.keys
         self.key_file = KeyFile(storage, keys, self.world) if keys else None
 
@@ -371,6 +373,18 @@ def _open_queue(settings: Settings, world: World) -> tuple[Queue | None, Leases 
 def member_name(settings: Settings) -> str:
     """Return the name of this committer among those that share the queue."""
     return settings.queue.consumer or socket.gethostname()
+
+
+def status_url(settings: Settings) -> str | None:
+    """Return where other machines reach this committer's `/status`; None if its endpoints are off.
+    An address of this machine alone is returned as it is: others on this machine reach it.
+    """
+    service = settings.service
+    if service.status_url or service.http_port == 0:
+        return service.status_url or None
+    is_any = service.http_host in ("0.0.0.0", "::")  # noqa: S104  # compared only
+    host = socket.gethostname() if is_any else service.http_host
+    return f"http://{f'[{host}]' if ':' in host else host}:{service.http_port}"
 
 
 def queue_url(settings: Settings) -> str | None:

@@ -73,6 +73,7 @@ class ProcessWiring:
         self.recently_quarantined = RecentlyQuarantined(world)
         self.settler = Settler(
             requests=EndedRequests(parts.inbox, parts.quarantine),
+            audit=parts.audit,
             queue=parts.queue,
             world=world,
             health=health,

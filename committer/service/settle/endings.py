@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from committer.ledger_entry import Landed
+from committer.plan.commit.landed_commit import LandedCommit
+from committer.plan.commit.table_facts import TableFacts, changed_facts, table_facts
 from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.request.commit_request import CommitRequest
 from committer.request.receipt_model import Receipt, ReceiptState
@@ -18,6 +20,7 @@ from committer.service.settle.recently_quarantined import RecentlyQuarantined
 from committer.service.settle.settler import Settler
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
+from committer.storage.inbox.audit_log import AuditEntry
 from committer.storage.inbox.inbox import QuarantineRecord
 
 
@@ -30,10 +33,18 @@ class Endings:
     recently_quarantined: RecentlyQuarantined
     metrics: Metrics
 
-    def landed(self, ended: Sequence[tuple[Pending, Landed]], seen: HighWaterMark) -> None:
+    def landed(
+        self,
+        ended: Sequence[tuple[Pending, Landed]],
+        seen: HighWaterMark,
+        commit: LandedCommit | None = None,
+    ) -> None:
         """Settle requests that have landed, as the high-water mark proves;
-        by a commit just now, or earlier."""
+        by a commit just now, or (`commit`: None) earlier."""
         self.breakers.landed(pending.sealed.request for pending, _ in ended)
+        audited = {id(pending) for pending, landed in ended if _is_audited(pending, landed)}
+        effect = _effect(commit) if audited and commit else None
+        now_ms = self.settler.world.now_ms()
         self.settler.settle(
             [
                 Outcome(
@@ -41,6 +52,9 @@ class Endings:
                     pending.waiters,
                     _committed(pending.sealed.request, landed),
                     seen,
+                    _audit_entry(pending, landed, effect, now_ms)
+                    if id(pending) in audited
+                    else None,
                 )
                 for pending, landed in ended
             ]
@@ -95,6 +109,54 @@ class Endings:
         """Settle a key without a request to read; `record`: as it is in quarantine."""
         receipt = None if record is None else _quarantined(key, record)
         self.settler.settle([Outcome(None, waiters, receipt)])
+
+
+def _is_audited(pending: Pending, landed: Landed) -> bool:
+    """Return whether the audit has an entry of a request: it may alter or delete, and has landed
+    itself. A plain append has none.
+    """
+    request = pending.sealed.request
+    is_plain = request.operation == "append" and not request.changes
+    return not is_plain and landed.attempt == request.attempt
+
+
+def _effect(commit: LandedCommit) -> tuple[TableFacts, TableFacts]:
+    """Return what a commit has changed of its table, as it was before and as it is after."""
+    before = table_facts(commit.plan.swap.base)
+    return changed_facts(before, table_facts(commit.state.table))
+
+
+def _audit_entry(
+    pending: Pending, landed: Landed, effect: tuple[TableFacts, TableFacts] | None, now_ms: int
+) -> AuditEntry:
+    """Build the entry of a landed request. `effect`: of its whole commit; None if the request was
+    found to have landed earlier.
+    """
+    request = pending.sealed.request
+    before, after = effect or (None, {})
+    changes = [one.model_dump(mode="json", by_alias=True) for one in request.changes]
+    return AuditEntry(
+        # A request that is replayed or found again has the same.
+        entry_id=request.inbox_key,
+        at_ms=now_ms,
+        phase="landed",
+        who=f"producer {request.producer.id}",
+        action=request.operation,
+        table=str(request.identifier),
+        table_uuid=str(request.table_uuid),
+        branch=request.branch,
+        producer=request.producer.id,
+        epoch=request.epoch,
+        key=pending.key,
+        key_id=request.key_id,
+        before=before,
+        after={
+            **after,
+            **({"changes": changes} if changes else {}),
+            "snapshot_id": landed.snapshot_id,
+            "sequence_number": landed.sequence_number,
+        },
+    )
 
 
 def _committed(request: CommitRequest, landed: Landed) -> Receipt:

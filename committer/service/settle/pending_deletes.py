@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from committer.plan.ledger.high_water_mark import HighWaterMark
 from committer.service.requests.inbox_keys import InboxKey
 from committer.service.settle.outcome import Outcome
+from committer.storage.inbox.audit_log import AuditEntry
 
 # So many pauses of an object that cannot be deleted are told apart.
 _TRIES_MAX = 8
@@ -19,13 +20,15 @@ _TRIES_MAX = 8
 class Proof:
     """Keys, and the high-water mark that has to be durable before they may go. None: they are in
     quarantine, and may go now. `due_s`: when to try, by the event loop's clock. `tries`: how often
-    each key could not be deleted.
+    each key could not be deleted. `audit`: the entries of some of the keys, which
+    have to be durable, too.
     """
 
     seen: HighWaterMark | None
     keys: list[InboxKey] = field(default_factory=list)
     due_s: float = 0.0
     tries: int = 0
+    audit: list[AuditEntry] = field(default_factory=list)
 
     @property
     def group(self) -> tuple[object, ...]:
@@ -56,7 +59,10 @@ class PendingDeletes:
         proofs: dict[int, Proof] = {}
         for one in ended:
             if one.key is not None:
-                proofs.setdefault(id(one.seen), Proof(one.seen)).keys.append(one.key)
+                proof = proofs.setdefault(id(one.seen), Proof(one.seen))
+                proof.keys.append(one.key)
+                if one.audit is not None:
+                    proof.audit.append(one.audit)
                 self._keys.add(one.key)
         for proof in proofs.values():
             self.requeue(proof)
@@ -85,6 +91,7 @@ class PendingDeletes:
         if known.seen is not None and proof.seen is not None and known.seen is not proof.seen:
             known.seen = known.seen.joined(proof.seen)
         known.keys.extend(proof.keys)
+        known.audit.extend(proof.audit)
         # A mark that cannot be written keeps all keys of its table back; a key only itself.
         latest = min if known.tries else max
         known.due_s = latest(known.due_s, proof.due_s)

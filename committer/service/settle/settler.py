@@ -24,6 +24,7 @@ from committer.service.settle.pending_deletes import PendingDeletes, Proof
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.telemetry.object_conditions import ObjectConditions
+from committer.storage.inbox.audit_log import AuditLog
 from committer.storage.inbox.ended_requests import EndedRequests
 
 # Outcomes that wait are held in memory; above this, redelivery and the reconciler handle the
@@ -44,6 +45,7 @@ class Settler:
     """Collects ended requests of all tables and settles them in groups."""
 
     requests: EndedRequests
+    audit: AuditLog
     queue: Queue | None
     world: World
     health: Health
@@ -136,8 +138,9 @@ class Settler:
         return True
 
     async def _delete(self) -> bool:
-        """Delete ended requests from the inbox, those that landed after the high-water mark is
-        durable. Those that cannot be deleted are queued for `_retry_deletions`. False if none can.
+        """Delete ended requests from the inbox, those that landed after the high-water mark and
+        their audit entries are durable. Those that cannot be deleted are queued for
+        `_retry_deletions`. False if none can.
         """
         async with self._deleting:
             return await self._delete_due(are_retried=False)
@@ -170,7 +173,43 @@ class Settler:
                 self.pending_deletes.requeue(proof)
             elif not answer:
                 self._void(proof)
-        return await self._delete_now([proof for proof, answer in pairs if answer])
+        proven = [proof for proof, answer in pairs if answer]
+        await self._append_audit(proven)
+        return await self._delete_now(proven)
+
+    async def _append_audit(self, proofs: Sequence[Proof]) -> None:
+        """Make the entries of these proofs durable, as one object; no call without an entry. If it
+        cannot be written, take the keys with an entry out of the proofs, and queue them again: all
+        others are deleted.
+        """
+        entries = [entry for proof in proofs for entry in proof.audit]
+        if not entries:
+            return
+        try:
+            await self.audit.append(entries, object_id=self.world.uuid())
+        except FrazilError as error:
+            self.health.unavailable("audit", error, mitigation="keeping the requests in the inbox")
+            for proof in proofs:
+                self._retry_audit(proof)
+            return
+        for proof in proofs:
+            proof.audit = []
+        self.health.recovered("audit")
+
+    def _retry_audit(self, proof: Proof) -> None:
+        audited = {entry.key for entry in proof.audit}
+        if not audited:
+            return
+        keys = [key for key in proof.keys if key in audited]
+        retried = Proof(proof.seen, keys, self._retry_s(proof), proof.tries + 1, proof.audit)
+        proof.keys, proof.audit = [key for key in proof.keys if key not in audited], []
+        self.pending_deletes.requeue(retried)
+        self._has_retries.set()
+
+    def _retry_s(self, proof: Proof) -> float:
+        """Return when keys are tried again, by the event loop's clock."""
+        pause_s = min(RETRY_S_MAX, RETRY_FIRST_S * 2.0 ** min(proof.tries, 16))
+        return self.world.monotonic_s() + pause_s
 
     async def _high_water_mark(self, proof: Proof) -> bool | None:
         """Make durable what proves that the keys may go. False: it proves nothing.
@@ -234,8 +273,7 @@ class Settler:
             if self._undeleted.failed(key, failures[key]).tries == 1:
                 log.warning("inbox.object_undeleted", key=key, error=str(failures[key]))
         proof.keys = [key for key in proof.keys if key not in failures]
-        pause_s = min(RETRY_S_MAX, RETRY_FIRST_S * 2.0 ** min(proof.tries, 16))
-        due_s = self.world.monotonic_s() + pause_s
+        due_s = self._retry_s(proof)
         self.pending_deletes.requeue(Proof(proof.seen, remaining, due_s, proof.tries + 1))
         self._has_retries.set()
 

@@ -53,7 +53,7 @@ class Verdicts:
             )
             for one in commit.batch.requests
         ]
-        self.endings.landed(ended, self.cached_table.known)
+        self.endings.landed(ended, self.cached_table.known, commit)
         # Higher epochs of ordered producers that waited for these.
         self.waiting.wake(
             {pending.key.folder for pending, _ in ended if pending.sealed.request.producer.ordered}

@@ -21,6 +21,7 @@ from committer.service.requests.settled_requests import SettledByTable, SettledR
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.outcome import Outcome
 from committer.service.settle.settler import Settler
+from committer.storage.inbox.audit_log import AuditLog
 from committer.storage.inbox.ended_requests import EndedRequests
 from committer.storage.inbox.inbox import Inbox, skips_of
 from tests.support.builders.request_builders import build_request
@@ -238,6 +239,7 @@ async def test_what_left_the_inbox_for_the_quarantine_is_not_settled_by_its_dele
     harness, tables = ServiceHarness(), SettledByTable()
     settler = Settler(
         requests=EndedRequests(harness.inbox, harness.quarantine),
+        audit=AuditLog(harness.inbox_storage, INBOX),
         queue=None,
         world=harness.world,
         health=harness.health,

@@ -13,6 +13,7 @@ from committer.service.requests.deferred_doorbells import Waiters
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.settle.outcome import Outcome
 from committer.service.settle.settler import RETRY_S_MAX, UNREADABLE_RETRY_S, Settler
+from committer.storage.inbox.audit_log import AuditLog
 from committer.storage.inbox.ended_requests import EndedRequests
 from committer.storage.inbox.high_water_mark_objects import HighWaterMarks
 from tests.support.builders.request_builders import build_request
@@ -40,6 +41,7 @@ class SlowOutage(MemoryQueue):
 async def settling(harness: ServiceHarness, queue: MemoryQueue) -> AsyncIterator[Settler]:
     settler = Settler(
         requests=EndedRequests(harness.inbox, harness.quarantine),
+        audit=AuditLog(harness.inbox_storage, INBOX),
         queue=queue,
         world=harness.world,
         health=harness.health,
