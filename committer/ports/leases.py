@@ -17,17 +17,21 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A committer that shares the shards. `left_s`: until it expires, unless it renews."""
+    """A committer that shares the shards. `left_s`: until it expires, unless it renews.
+    `status_url`: where others reach its `/status`; None if it has not said so.
+    """
 
     name: str
     is_leaving: bool
     left_s: float
+    status_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
     """One renewal of a member. `is_new`: its first, which replaces any earlier process of its name.
     `claim`: shards that it wants if they are free. `release`: shards that it gives up.
+    `status_url`: as of `Member`.
     """
 
     lease_s: float
@@ -35,6 +39,7 @@ class Renewal:
     is_leaving: bool = False
     claim: frozenset[int] = frozenset()
     release: frozenset[int] = frozenset()
+    status_url: str | None = None
 
 
 Standing = Literal["renewed", "new", "displaced"]

@@ -4,12 +4,14 @@
     {frazil:leases}:members    hash: process → "<expires, ms> <is leaving: 0, 1> <name>"
     {frazil:leases}:shards     hash: shard → "<term> <process>", the last lease of each
     {frazil:leases}:changes    stream of one entry, whose id is the version
+    {frazil:leases}:status-urls    hash: process → where its `/status` is; apart from the members,
+        whose lines earlier releases read
 
 A process is one incarnation of a member: 32 hexadecimal digits. A lease is in force while its
 process is a member, so a renewal writes one field, however many shards it is for. How it works:
 
 * A script is one step, and reads the server's clock, not the client's. Each call is one exchange.
-* It runs on a full server, too (`allow-oom`): else no committer could drain it. It writes three
+* It runs on a full server, too (`allow-oom`): else no committer could drain it. It writes four
   small keys.
 * A member that waits for a change is woken by the stream. A stream that was lost begins again with
   a higher id, because ids are the time.
@@ -27,8 +29,9 @@ from committer.errors import QueueKeyTakenError
 from committer.ports.leases import Assignment, Lease, Member, Renewal, Standing
 from committer.queue.redis_connection import RedisConnection, is_key_taken, raise_first
 
-_KEYS = tuple(f"{{frazil:leases}}:{name}" for name in ("members", "shards", "changes"))
-_TYPES = dict(zip(_KEYS, ("hash", "hash", "stream"), strict=True))
+_NAMES = ("members", "shards", "changes", "status-urls")
+_KEYS = tuple(f"{{frazil:leases}}:{name}" for name in _NAMES)
+_TYPES = dict(zip(_KEYS, ("hash", "hash", "stream", "hash"), strict=True))
 
 # Numbers pass through %.0f: a Lua number of so many digits is printed as 1.8e+12.
 _SCRIPT = """#!lua flags=allow-oom
@@ -48,6 +51,7 @@ end
 local function remove(member)
   members[member] = nil
   redis.call("HDEL", KEYS[1], member)
+  redis.call("HDEL", KEYS[4], member)
   is_changed = true
 end
 
@@ -76,6 +80,11 @@ elseif verb == "renew" then
     redis.call("HSET", KEYS[1], process,
       string.format("%.0f %s %s", now_ms + lease_ms, leaving, name))
     is_changed = is_changed or not before or before.leaving ~= leaving
+    local urls = pairs_of(KEYS[4])
+    for member in pairs(urls) do
+      if not members[member] then redis.call("HDEL", KEYS[4], member) end
+    end
+    if (urls[process] or "") ~= ARGV[9] then redis.call("HSET", KEYS[4], process, ARGV[9]) end
     local function owner_of(shard)
       local term, owner = string.match(tenures[shard] or "0 nobody", "^(%d+) (.*)$")
       return tonumber(term), owner
@@ -102,10 +111,11 @@ end
 if is_changed then redis.call("XADD", KEYS[3], "MAXLEN", 1, "*", "by", process) end
 local last = redis.call("XREVRANGE", KEYS[3], "+", "-", "COUNT", 1)
 local version = last[1] and last[1][1] or "0-0"
-local told = {}
+local told, urls = {}, pairs_of(KEYS[4])
 for member, one in pairs(members) do
   if one.expires > now_ms then
-    table.insert(told, {member, one.name, one.leaving, string.format("%.0f", one.expires - now_ms)})
+    local left_ms = string.format("%.0f", one.expires - now_ms)
+    table.insert(told, {member, one.name, one.leaving, left_ms, urls[member] or ""})
   end
 end
 return {standing, version, told, redis.call("HGETALL", KEYS[2])}
@@ -131,6 +141,7 @@ class RedisLeases:
                 int(renewal.is_leaving),
                 _joined(renewal.claim),
                 _joined(renewal.release),
+                renewal.status_url or "",
             )
         )
 
@@ -155,7 +166,7 @@ class RedisLeases:
             await self._connection.close()
 
     async def _run(self, verb: str, *words: object) -> Sequence[Any]:
-        given = (*words, *(0, 0, 0, "", "")[len(words) :])
+        given = (*words, *(0, 0, 0, "", "", "")[len(words) :])
         command = ("EVAL", _SCRIPT, len(_KEYS), *_KEYS, self._process, self._member, verb, *given)
         with self._connection.explained():
             answers = await self._connection.commands([command])
@@ -178,9 +189,15 @@ def _joined(shards: Iterable[int]) -> str:
 
 def _assignment(answer: Sequence[Any]) -> Assignment:
     standing, version, told, tenures = answer
-    names = {process: name.decode() for process, name, _, _ in told}
+    names = {process: name.decode() for process, name, *_ in told}
     members = [
-        Member(names[process], flag == b"1", int(ms) / 1_000) for process, _, flag, ms in told
+        Member(
+            names[process],
+            flag == b"1",
+            int(left_ms) / 1_000,
+            status_url=url.decode() or None,
+        )
+        for process, _, flag, left_ms, url in told
     ]
     leases = {}
     for shard, tenure in zip(tenures[::2], tenures[1::2], strict=True):

@@ -51,6 +51,22 @@ async def test_whoever_renews_is_a_member(harness: QueueHarness) -> None:
     assert (await one.renew(STAY)).standing == "renewed"
 
 
+async def test_each_member_names_its_status_url_until_it_is_gone(harness: QueueHarness) -> None:
+    one, two = harness.leases("one"), harness.leases("two")
+    await one.renew(Renewal(LONG_S, is_new=True, status_url="http://one:8181"))
+    await two.renew(JOIN)
+    seen = await harness.leases("three").look()
+    assert [(member.name, member.status_url) for member in seen.members] == [
+        ("one", "http://one:8181"),
+        ("two", None),
+    ]
+    await one.renew(Renewal(LONG_S, status_url="http://one:9191"))
+    assert (await two.renew(STAY)).members[0].status_url == "http://one:9191"
+    await one.leave()
+    again = await harness.leases("one").renew(JOIN)
+    assert [member.status_url for member in again.members] == [None, None]
+
+
 async def test_names_of_any_kind_are_kept(harness: QueueHarness) -> None:
     name = "häuschen 1 \n-%d"
     assert names(await harness.leases(name).renew(JOIN)) == [name]

@@ -168,17 +168,29 @@ def test_metrics_are_taken_from_a_port_that_the_policy_opens_and_nothing_else_is
     assert endpoint["path"] in served_paths()
 
 
-def test_a_pod_reaches_names_the_queue_and_https_only() -> None:
+def test_a_pod_reaches_names_the_queue_https_and_the_status_of_its_like_only() -> None:
     policy = only("NetworkPolicy")["spec"]
     assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+    like_it = {"podSelector": policy["podSelector"]}
+    (asked,) = [rule for rule in policy["egress"] if like_it in rule["to"]]
+    assert (asked["to"], [one["port"] for one in asked["ports"]]) == ([like_it], ["http"])
+    assert like_it in policy["ingress"][0]["from"]
     reached = {
         (port["port"], peer["ipBlock"]["cidr"] if "ipBlock" in peer else "kube-system")
         for rule in policy["egress"]
+        if rule is not asked
         for port in rule["ports"]
         for peer in rule["to"]
     }
     assert {port for port, peer in reached if peer in ("0.0.0.0/0", "::/0")} == {443}
     assert {port for port, _ in reached} == {53, 6379, 6380, 443}
+
+
+def test_a_committer_names_its_pods_address_for_its_status() -> None:
+    names = {one["name"]: one for one in containers()[0]["env"]}
+    assert names["POD_IP"]["valueFrom"]["fieldRef"]["fieldPath"] == "status.podIP"
+    port = variables(BASE)["FRAZIL_SERVICE__HTTP_PORT"]
+    assert names["FRAZIL_SERVICE__STATUS_URL"]["value"] == f"http://$(POD_IP):{port}"
 
 
 def test_nothing_is_cut_off_in_its_drain() -> None:
@@ -258,7 +270,7 @@ def test_every_variable_is_a_setting(folders: tuple[Path, ...]) -> None:
         for variable in one["env"]:
             found[variable["name"]] = "a-name"
     settings = settings_of(found)
-    known = {"FRAZIL_INBOX", "FRAZIL_HOME"}
+    known = {"FRAZIL_INBOX", "FRAZIL_HOME", "POD_IP"}
     for group in Settings.model_fields:
         fields = getattr(type(getattr(settings, group)), "model_fields", ())
         known |= {f"FRAZIL_{group}__{name}".upper() for name in fields}

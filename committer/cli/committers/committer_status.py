@@ -38,6 +38,12 @@ class Answer:
     status: Status | None
     why: str | None = None
 
+    @property
+    def members(self) -> list[MemberStatus]:
+        """Return those that share the shards, as the committer saw them last."""
+        shards = self.status.shards if self.status else None
+        return shards.members if shards else []
+
 
 def ask_committer(url: str) -> Answer:
     """Ask the committer at an address such as `http://host:8181`.
@@ -139,6 +145,11 @@ _HEADERS = (
 
 def answer_views(answer: Answer, table: str | None) -> list[View]:
     """Show all that a committer says, for a caller that can ask nothing else."""
+    return [Facts("committer", answer_facts(answer)), *table_views(answer, table)]
+
+
+def answer_facts(answer: Answer) -> Description:
+    """Return the facts of a committer, with those that it alone is asked for."""
     facts, status = committer_facts(answer), answer.status
     if status is not None:
         facts |= {
@@ -147,7 +158,7 @@ def answer_views(answer: Answer, table: str | None) -> list[View]:
             "queue": _queue_text(status.queue),
             "quarantine": _quarantine_text(status),
         }
-    return [Facts("committer", facts), *table_views(answer, table)]
+    return facts
 
 
 def table_views(answer: Answer, table: str | None) -> list[View]:
@@ -168,7 +179,7 @@ def committer_facts(answer: Answer, quarantined: int | None = None) -> Descripti
     facts: Description = {
         "committer": f"{status.phase}, {'ready' if status.ready else 'not ready'}, at {answer.url},"
         f" version {status.version}",
-        "lag": _lag_text(status),
+        "lag": lag_text(status),
         "shards": _shards_text(status.shards),
         "missed doorbells": status.missed_doorbells,
     }
@@ -184,7 +195,8 @@ def committer_facts(answer: Answer, quarantined: int | None = None) -> Descripti
     return facts
 
 
-def _lag_text(status: Status) -> str:
+def lag_text(status: Status) -> str:
+    """Return the ages of the oldest requests, by cause."""
     if status.lag_s is None:
         return "not known: the inbox has not been listed yet"
     waits = f"{_age(status.lag_s)}: the age of the oldest request that waits"

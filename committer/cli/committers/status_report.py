@@ -88,8 +88,11 @@ class Report:
         )
 
 
-async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report:
+async def collect(
+    parts: RequestParts, wanted: TableIdentifier | None, *, is_brief: bool = False
+) -> Report:
     """Ask all parts. Requests of one table are found by its uuid, which the catalog knows.
+    `is_brief`: the catalog's tables are counted, and none but `wanted` is loaded.
 
     Errors: `NoSuchTableError` if there is no such table.
     """
@@ -100,7 +103,7 @@ async def collect(parts: RequestParts, wanted: TableIdentifier | None) -> Report
         parts.settings.inbox,
         without_secrets(url) if url else None,
     )
-    await _ask("catalog", _collect_tables(parts, wanted, report), report)
+    await _ask("catalog", _collect_tables(parts, wanted, report, is_brief=is_brief), report)
     only = _uuid_of(wanted, report)
     if wanted is None or only is not None:
         report.waiting = await _ask(
@@ -157,7 +160,7 @@ async def _count_quarantined(quarantine: Quarantine, table_uuid: UUID | None) ->
 
 
 async def _collect_tables(
-    parts: RequestParts, wanted: TableIdentifier | None, report: Report
+    parts: RequestParts, wanted: TableIdentifier | None, report: Report, *, is_brief: bool
 ) -> None:
     try:
         catalog = await open_known_catalog(parts, create=False)
@@ -171,8 +174,8 @@ async def _collect_tables(
         else:
             names = await list_tables(catalog)
             report.table_count = len(names)
-            load = partial(_load, catalog, report)
-            loaded = await finish_in_turns(load, names, at_once_max=_LOADS_AT_ONCE)
+            load, loads = partial(_load, catalog, report), [] if is_brief else names
+            loaded = await finish_in_turns(load, loads, at_once_max=_LOADS_AT_ONCE)
     finally:
         await catalog.close()
     tables = [table for table in loaded if table is not None]
@@ -237,7 +240,6 @@ def describe(report: Report) -> Description:
             for (uuid, producer), waiting in (report.waiting or {}).items()
         ],
         "producers": [_describe_producer(landed) for landed in report.landed],
-        "conditions": report.conditions,
     }
 
 
@@ -264,6 +266,11 @@ def _age_ms(waiting: Waiting, report: Report) -> int | None:
 def _name(table_uuid: str, report: Report) -> str | None:
     name = (report.tables or {}).get(table_uuid)
     return None if name is None else str(name)
+
+
+def brief_facts(report: Report) -> Description:
+    """Return the state of all parts, a line for each."""
+    return _facts(report, {"shards": ""})
 
 
 def views(report: Report, committer: Description) -> list[View]:

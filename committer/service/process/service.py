@@ -17,7 +17,7 @@ from committer.service.ingest.catalog_probe import keep_asking
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.poller import Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
-from committer.service.process.composition import RequestParts, member_name
+from committer.service.process.composition import RequestParts, member_name, status_url
 from committer.service.process.process_wiring import ProcessWiring, WorkWiring
 from committer.service.process.table_wiring import TableWiring
 from committer.service.sharding.shard_leases import ShardLeases
@@ -48,6 +48,7 @@ class Service:
             health=health,
             metrics=metrics,
             lease_s=parts.settings.service.lease_s,
+            status_url=status_url(parts.settings),
         )
         self._wiring = ProcessWiring(parts, health, metrics, self._shards)
 

@@ -217,7 +217,9 @@ def _frozen(tables: Iterable[TableCommitter]) -> Counter[str]:
 
 def _shards(shards: ShardLeases) -> ShardsStatus:
     return ShardsStatus(
-        owned=len(shards.owned), members=member_statuses(shards.seen) if shards.seen else []
+        member=shards.member,
+        owned=len(shards.owned),
+        members=member_statuses(shards.seen) if shards.seen else [],
     )
 
 

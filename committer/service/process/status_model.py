@@ -57,11 +57,15 @@ class MemberStatus(_StatusModel):
     name: str
     shards: int
     is_leaving: bool
+    status_url: str | None = None
+    """Where its `/status` is; null if it has none, or is of an earlier release."""
 
 
 class ShardsStatus(_StatusModel):
     """The committers and their shards. A table belongs to the owner of its shard."""
 
+    member: str | None = None
+    """The name of the committer that answers."""
     owned: int
     """By the committer that answers, of 64."""
     members: list[MemberStatus]
@@ -143,6 +147,11 @@ def member_statuses(seen: Assignment) -> list[MemberStatus]:
     """Return the members of an assignment, and how many shards each owns."""
     shares = Counter(lease.member for lease in seen.leases.values())
     return [
-        MemberStatus(name=one.name, shards=shares[one.name], is_leaving=one.is_leaving)
+        MemberStatus(
+            name=one.name,
+            shards=shares[one.name],
+            is_leaving=one.is_leaving,
+            status_url=one.status_url,
+        )
         for one in seen.members
     ]

@@ -40,7 +40,8 @@ class ShardLeases:
     """The shards of this committer. `leases` None: nothing is shared, and all shards are its own.
 
     `member`: the name of this committer among the others. `failure`: why the last exchange failed.
-    `seen`: the assignment as the server told it last.
+    `seen`: the assignment as the server told it last. `status_url`: where operators reach this
+    committer's `/status`.
     """
 
     leases: Leases | None
@@ -49,6 +50,7 @@ class ShardLeases:
     health: Health
     metrics: Metrics
     lease_s: float
+    status_url: str | None = None
 
     def __post_init__(self) -> None:
         self._waiting = Interruptible()
@@ -149,6 +151,7 @@ class ShardLeases:
             is_leaving=self._is_leaving,
             claim=frozenset() if self._is_leaving else self._claim,
             release=released,
+            status_url=self.status_url,
         )
         seen = await leases.renew(renewal)
         self._drained -= released

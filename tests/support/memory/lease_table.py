@@ -6,7 +6,7 @@ Pure: the time is an argument. Nothing of clients, waiting or outages lives here
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from committer.ports.leases import Assignment, Lease, Member, Renewal, Standing
@@ -21,6 +21,7 @@ class _Registered:
     name: str
     is_leaving: bool
     expires_ms: int
+    status_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +59,8 @@ class LeaseTable:
             del self._members[namesake]
         expires_ms = now_ms + round(renewal.lease_s * 1_000)
         before = self._members.get(process)
-        after = _Registered(name, renewal.is_leaving, expires_ms)
-        is_changed |= before is None or replace(before, expires_ms=expires_ms) != after
+        after = _Registered(name, renewal.is_leaving, expires_ms, renewal.status_url)
+        is_changed |= before is None or before.is_leaving != after.is_leaving
         self._members[process] = after
         is_changed |= self._release(process, renewal.release)
         is_changed |= self._claim(process, renewal.claim, now_ms)
@@ -111,7 +112,12 @@ class LeaseTable:
             members=tuple(
                 sorted(
                     (
-                        Member(one.name, one.is_leaving, (one.expires_ms - now_ms) / 1_000)
+                        Member(
+                            one.name,
+                            one.is_leaving,
+                            (one.expires_ms - now_ms) / 1_000,
+                            status_url=one.status_url,
+                        )
                         for one in live.values()
                     ),
                     key=lambda member: member.name,
