@@ -115,6 +115,9 @@ _REST = """\
 * **The look for quarantined epochs** is half of a request's cost. `on_quarantine=continue` saves
   it, and gives up that a producer stops at its own bad epoch; `wait=committed` saves it while all
   goes well.
+* **The audit**: requests that alter or delete write one object more, a PUT for all of them that
+  end within 0.1 s; a stream of changes that commits alone pays five PUT a commit. A plain append
+  writes none. A command that changes something writes two.
 * **A thousand files** in one request cost what one file does.
 * **A request above 32 MiB** is written in parts of 16 MiB: a PUT each, and two more.
 

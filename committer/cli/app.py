@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from committer.cli import demo, key
+from committer.cli import audit, demo, key
 from committer.cli.catalogs import catalog_commands, namespace_commands
 from committer.cli.changes import refs
 from committer.cli.changes.branch_moves import cherry_pick, fast_forward, publish, rollback
@@ -55,6 +55,7 @@ def _frazil(
 app.command()(serve.serve)
 app.command()(demo.demo)
 app.command()(status.status)
+app.command()(audit.audit)
 app.command()(inspect.inspect)
 table.app.command()(evolve)
 table.app.add_typer(refs.branches, name="branch")

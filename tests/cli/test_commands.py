@@ -114,9 +114,10 @@ def test_a_name_that_is_taken_is_refused(frazil: Frazil) -> None:
             ("table", "create", "db.x", "--schema", "id long", "--partition", "buket(4, id)"),
             "did you mean `bucket`?",
         ),
-        (("quarantine", "list", "--reason", "nonsense"), "there are request_truncated"),
+        (("quarantine", "list", "--code", "nonsense"), "there are request_truncated"),
         (("quarantine", "list", "--reason", "table_unknow"), "did you mean `table_unknown`?"),
-        (("quarantine", "discard", "--all", "--reason", "nonsense"), "no reason code"),
+        (("quarantine", "discard", "--all", "--code", "nonsense"), "no reason code"),
+        (("quarantine", "discard", "--all", "--reason", "table_unknown"), "--code table_unknown"),
         (("table", "create", "db.x", "--schema", "none.json"), "schema file `none.json`"),
         (("table", "create", "db.x", "--schema", "{}"), "type `struct`"),
         (("table", "create", "db/x.y", "--schema", "id long"), "without `/`"),
@@ -306,10 +307,11 @@ def test_a_request_that_cannot_be_read_is_listed_by_the_name_of_its_table(frazil
     [
         ((), [1, 2, 3]),
         (("--producer", "other"), [3]),
+        (("--code", "unsupported"), [2]),
         (("--reason", "unsupported"), [2]),
         (("--table", "db.flights"), [1, 2, 3]),
         (("--table", "db.none"), []),
-        (("--producer", "other", "--reason", "unsupported"), []),
+        (("--producer", "other", "--code", "unsupported"), []),
     ],
 )
 def test_the_list_is_filtered(frazil: Frazil, filters: tuple[str, ...], epochs: list[int]) -> None:
@@ -366,7 +368,7 @@ def test_replayed_requests_are_outstanding_again(frazil: Frazil) -> None:
     create(frazil)
     first = frazil.quarantine(request(frazil, epoch=1), "table_unknown")
     second = frazil.quarantine(request(frazil, epoch=2), "unsupported")
-    answer = frazil("quarantine", "replay", "--all", "--reason", "unsupported")
+    answer = frazil("quarantine", "replay", "--all", "--code", "unsupported")
     assert (answer.code, answer.out) == (0, second + "\n")
     assert list(map(published_key, frazil.outstanding())) == [second]
     assert frazil.quarantined() == [first]

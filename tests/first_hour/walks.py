@@ -418,7 +418,7 @@ HANDLE_QUARANTINE = Walk(
         Type(command="frazil quarantine list", terminal=True),
         Type(command="frazil quarantine show nonsense", exit_code=1),
         Type(
-            command="frazil quarantine list --reason nonsense",
+            command="frazil quarantine list --code nonsense",
             exit_code=2,
             varying={r"there are request_truncated, [a-z_, ]+": "there are <all reason codes>"},
         ),

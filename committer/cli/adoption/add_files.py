@@ -9,6 +9,7 @@ import typer
 
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import TIMEOUT_OPTION, AsJson, TableArgument, Timeout
+from committer.cli.context.operator_audit import ReasonOption, recorded_on_table
 from committer.cli.output.durations import parse_duration_ms
 from committer.cli.output.printing import counted, print_json, print_json_lines, print_table, say
 from committer.extras import named_extra
@@ -43,6 +44,7 @@ def add_files(
     ] = False,
     timeout: Timeout = "5min",
     as_json: AsJson = False,
+    reason: ReasonOption = None,
 ) -> None:
     """Add Parquet files that others wrote to a table, where they are: nothing is copied.
 
@@ -58,9 +60,17 @@ def add_files(
         planned = await adoption.plan(paths, allows_extra_columns=allow_extra_columns)
         if dry_run or not planned.files:
             return planned, None
-        if await adoption.prepare(planned):
-            say(f"set the table's `{planned.mapping_property}`: the files have no field ids")
-        return planned, await adoption.publish(planned, timeout_s=timeout_ms / 1_000)
+        async with recorded_on_table(parts, "table add-files", identifier, reason) as change:
+            if await adoption.prepare(planned):
+                say(f"set the table's `{planned.mapping_property}`: the files have no field ids")
+            receipt = await adoption.publish(planned, timeout_s=timeout_ms / 1_000)
+            change.after = {
+                "files": len(planned.files),
+                "rows": planned.rows,
+                "snapshot_id": receipt.snapshot_id,
+                "producer": receipt.producer,
+            }
+        return planned, receipt
 
     planned, receipt = run_with_parts(work)
     _say_empty(planned.empty)

@@ -40,7 +40,8 @@ def fast_forward(
     created. If the branch has got commits that the other one lacks, nothing is changed.
     """
     change = {"action": "fast-forward", "branch": branch, "to": to}
-    send(Order(table, f"branch `{branch}` is at `{to}`", [change]), waiting)
+    done = f"branch `{branch}` is at `{to}`"
+    send(Order("table fast-forward", table, done, [change]), waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ def rollback(
     Producers whose commits leave the history of the branch freeze: nothing of theirs lands until
     `frazil producer thaw` says whether they do the lost epochs again. They are listed before.
     """
-    order = Order(table, f"branch `{branch}` is rolled back", [target.change()], branch)
+    done = f"branch `{branch}` is rolled back"
+    order = Order("table rollback", table, done, [target.change()], branch)
     announce_move(order, branch)
     confirm(f"Roll back branch `{branch}` of {table}?", needed=not yes)
     send(order, waiting)
@@ -108,7 +110,9 @@ def publish(
     If the branch has not moved since it was staged, it becomes the head; else its files are added
     again. Each `wap.id` is published once.
     """
-    _pick(table, {"wap-id": wap_id}, f"`{wap_id}` is published", branch, waiting)
+    done = f"`{wap_id}` is published"
+    order = _pick("table publish", table, {"wap-id": wap_id}, done, branch)
+    send(order, waiting)
 
 
 @grouped
@@ -122,11 +126,9 @@ def cherry_pick(
     partitions to which nothing was added since. Each snapshot is picked once.
     """
     done = f"snapshot {snapshot} is in branch `{branch}`"
-    _pick(table, {"source-snapshot-id": snapshot}, done, branch, waiting)
-
-
-def _pick(
-    table: str, needs: dict[str, object], done: str, branch: str, waiting: WaitOptions
-) -> None:
-    order = Order(table, done, (), branch, operation="cherry-pick", needs=needs)
+    order = _pick("table cherry-pick", table, {"source-snapshot-id": snapshot}, done, branch)
     send(order, waiting)
+
+
+def _pick(command: str, table: str, needs: dict[str, object], done: str, branch: str) -> Order:
+    return Order(command, table, done, (), branch, operation="cherry-pick", needs=needs)

@@ -131,7 +131,8 @@ def evolve(
         raise typer.BadParameter("expected a change, such as --add-column 'tail string'")
     if ignore_case:
         documents = [_in_any_case(one) for one in documents]
-    send(Order(table, f"{counted(len(documents), 'change')} done", documents), waiting)
+    done = f"{counted(len(documents), 'change')} done"
+    send(Order("table evolve", table, done, documents), waiting)
 
 
 def _documents(columns: ColumnOptions, layout: LayoutOptions) -> Iterator[_Document]:

@@ -124,7 +124,7 @@ def _creation(
     kind: _Kind, table: str, name: str, rest: dict[str, object], if_not_exists: bool
 ) -> Order:
     change = {"action": f"create-{kind}", "name": name, **rest, "if-not-exists": if_not_exists}
-    return Order(table, f"{kind} `{name}` is there", [change])
+    return Order(f"table {kind} create", table, f"{kind} `{name}` is there", [change])
 
 
 @branches.command("replace")
@@ -152,7 +152,7 @@ def replace_tag(table: TableArgument, name: Name, at: At, waiting: WaitOptions) 
 
 def _replacement(kind: _Kind, table: str, name: str, at: At) -> Order:
     change = {"action": f"replace-{kind}", "name": name, **at.document()}
-    return Order(table, f"{kind} `{name}` is replaced", [change])
+    return Order(f"table {kind} replace", table, f"{kind} `{name}` is replaced", [change])
 
 
 @branches.command("remove")
@@ -180,7 +180,7 @@ def _removal(kind: _Kind, table: str, name: str, if_exists: bool) -> Order:
         "type": kind,
         "if-exists": if_exists,
     }
-    return Order(table, f"{kind} `{name}` is removed", [change])
+    return Order(f"table {kind} remove", table, f"{kind} `{name}` is removed", [change])
 
 
 # --- List ----------------------------------------------------------------------------------------

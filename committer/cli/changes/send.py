@@ -15,6 +15,7 @@ from committer.cli.context.command_session import (
     run_with_parts,
 )
 from committer.cli.context.common_options import TIMEOUT_OPTION, AsJson, Timeout
+from committer.cli.context.operator_audit import ReasonOption, audit_trail
 from committer.cli.output.durations import parse_duration_ms
 from committer.cli.output.printing import print_json, say
 
@@ -30,10 +31,11 @@ _PATIENT_S = 3.0
 
 @dataclass(frozen=True, slots=True)
 class WaitOptions:
-    """The options of how to wait, and how to answer."""
+    """The options of how to wait, how to answer, and why the change is made."""
 
     timeout: Timeout = "60s"
     as_json: AsJson = False
+    reason: ReasonOption = None
 
     def __post_init__(self) -> None:
         parse_duration_ms(self.timeout, TIMEOUT_OPTION)
@@ -47,9 +49,10 @@ class WaitOptions:
 class Order:
     """The work of a command: changes of a table, or an operation with its needs.
 
-    `done` is what is said once it is done.
+    `command` is its name in the audit; `done` is what is said once it is done.
     """
 
+    command: str
     table: str
     done: str
     changes: Sequence[Mapping[str, object]] = ()
@@ -75,7 +78,7 @@ def send(order: Order, waiting: WaitOptions) -> None:
     async def work(parts: Parts) -> _Sent:
         table = await parts.catalog.load(identifier)
         require_branch(table, order.branch, nothing="changed")
-        return await _published(parts, table, order, changes, needs, waiting.timeout_s)
+        return await _recorded(parts, table, order, waiting, changes, needs)
 
     _say_end(order, run_with_parts(work), waiting)
 
@@ -95,6 +98,35 @@ def _needs(said: Mapping[str, object] | None) -> Needs:
     # A change that cannot be made is told to the one who asks: it is not kept for a replay.
     needs: Needs = checked(Needs, {**(said or {}), "on-conflict": "fail"})
     return needs
+
+
+async def _recorded(
+    parts: Parts,
+    table: LoadedTable,
+    order: Order,
+    waiting: WaitOptions,
+    changes: tuple[TableChange, ...],
+    needs: Needs,
+) -> _Sent:
+    """Publish, with the outcome in the audit. The commit has an entry of its own, which says what
+    it has changed.
+    """
+    from committer.request.receipt_model import ReceiptState
+    from committer.service.admin.recorded_change import Change
+
+    change = Change(
+        order.command,
+        table=order.table,
+        table_uuid=str(table.metadata.table_uuid),
+        branch=order.branch,
+    )
+    async with audit_trail(parts, waiting.reason).recorded(change):
+        sent = await _published(parts, table, order, changes, needs, waiting.timeout_s)
+        state = "waiting" if sent.receipt is None else sent.receipt.state.value
+        change.after = {"request": sent.key, "state": state}
+        if sent.receipt is not None and sent.receipt.state is not ReceiptState.COMMITTED:
+            change.refused = sent.receipt.message or state
+    return sent
 
 
 async def _published(

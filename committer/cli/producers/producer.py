@@ -14,6 +14,7 @@ from committer.cli.context.command_session import (
     run_with_parts,
 )
 from committer.cli.context.common_options import AsJson, TableArgument, Yes
+from committer.cli.context.operator_audit import ReasonOption
 from committer.cli.context.option_groups import grouped
 from committer.cli.output.printing import confirm, print_json, print_json_lines, print_table, say
 from committer.cli.output.printing import show as show_views
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from committer.cli.producers.producer_report import Found
     from committer.plan.ledger.producer_decisions import ProducerName
     from committer.request.table_identifier import TableIdentifier
+    from committer.service.process.composition import Parts
 
 app = typer.Typer(
     help="Show, freeze, thaw or remove the producers of a table.",
@@ -105,7 +107,12 @@ def show(place: ProducerPlace, as_json: AsJson = False) -> None:
 def freeze(
     place: NewProducerPlace,
     reason: Annotated[
-        str, typer.Option("--reason", help="For those who find its requests in quarantine.")
+        str,
+        typer.Option(
+            "--reason",
+            metavar="TEXT",
+            help="For those who find its requests in quarantine; also in the audit.",
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -114,11 +121,16 @@ def freeze(
     The freeze is in the table's ledger: every committer obeys from its next commit on. The table
     need not know the producer yet.
     """
-    from committer.cli.producers.producer_report import operator
+    from committer.cli.producers.producer_report import operator, recorded_on_producer
 
     said = f"an operator froze the producer{f': {reason}' if reason else ''}"
     identifier = place.identifier
-    run_with_parts(lambda parts: operator(parts).freeze(identifier, place.name, said))
+
+    async def work(parts: Parts) -> None:
+        async with recorded_on_producer(parts, "producer freeze", identifier, place.name, reason):
+            await operator(parts).freeze(identifier, place.name, said)
+
+    run_with_parts(work)
     _print(_find(place), as_json)
 
 
@@ -138,6 +150,7 @@ def thaw(
     ] = None,
     yes: Yes = False,
     as_json: AsJson = False,
+    reason: ReasonOption = None,
 ) -> None:
     """Thaw a frozen producer.
 
@@ -148,6 +161,7 @@ def thaw(
     from committer.cli.producers.producer_report import (
         choose_epochs,
         operator,
+        recorded_on_producer,
         require_lost,
         what_follows,
     )
@@ -164,18 +178,24 @@ def thaw(
     if follows := what_follows(found, chosen):
         say(follows)
     confirm("Thaw?", needed=found.is_rolled_back and not yes)
-    run_with_parts(lambda parts: operator(parts).thaw(place.identifier, place.name, chosen))
+
+    async def work(parts: Parts) -> None:
+        table, name = place.identifier, place.name
+        async with recorded_on_producer(parts, "producer thaw", table, name, reason):
+            await operator(parts).thaw(table, name, chosen)
+
+    run_with_parts(work)
     _print(_find(place), as_json)
 
 
 @app.command()
 @grouped
-def forget(place: ProducerPlace, yes: Yes = False) -> None:
+def forget(place: ProducerPlace, yes: Yes = False, reason: ReasonOption = None) -> None:
     """Remove a producer that will never publish again from the ledger.
 
     Its landed rows stay. Refused while a request of it waits or is in quarantine.
     """
-    from committer.cli.producers.producer_report import operator
+    from committer.cli.producers.producer_report import operator, recorded_on_producer
 
     found = _find(place)
     entry = found.standing.entry
@@ -186,7 +206,13 @@ def forget(place: ProducerPlace, yes: Yes = False) -> None:
     )
     say(said)
     confirm("Forget?", needed=not yes)
-    run_with_parts(lambda parts: operator(parts).forget(place.identifier, place.name))
+
+    async def work(parts: Parts) -> None:
+        table, name = place.identifier, place.name
+        async with recorded_on_producer(parts, "producer forget", table, name, reason):
+            await operator(parts).forget(table, name)
+
+    run_with_parts(work)
     say(f"forgot `{place.producer}` of {place.identifier}")
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
 
+import orjson
 import typer
 
+from committer.cli.context.operator_audit import audit_trail
 from committer.cli.output.describe import Description
-from committer.cli.output.printing import time_text
+from committer.cli.output.printing import json_line, time_text
 from committer.cli.output.view import Facts
 from committer.errors import InvalidRequestError, NotFoundError
 from committer.ledger_entry import EpochRanges
@@ -20,10 +23,13 @@ from committer.plan.ledger.producer_decisions import (
     ProducerState,
     ProducerStatus,
     epochs_text,
+    standing,
     standings,
 )
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.producer_admin import Lost, ProducerAdmin, require_known_branch
+from committer.service.admin.recorded_change import Change
+from committer.service.admin.recorded_change import Facts as AuditFacts
 from committer.service.process.composition import Parts
 
 _RANGES = re.compile(r"[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*")
@@ -108,6 +114,31 @@ async def find(parts: Parts, table: TableIdentifier, name: ProducerName) -> Foun
         len(quarantined),
         await _stopped_at(parts, quarantined),
     )
+
+
+@asynccontextmanager
+async def recorded_on_producer(
+    parts: Parts, action: str, table: TableIdentifier, name: ProducerName, reason: str | None
+) -> AsyncIterator[None]:
+    """Record what the block changes of a producer: its entry in the ledger, before and after."""
+    loaded = await parts.catalog.load(table)
+    change = Change(
+        action,
+        table=str(table),
+        table_uuid=str(loaded.metadata.table_uuid),
+        branch=name.branch,
+        producer=name.producer,
+        before=_facts(table, standing(read_ledger(loaded.metadata), name)),
+    )
+    async with audit_trail(parts, reason).recorded(change):
+        yield
+        after = read_ledger((await parts.catalog.load(table)).metadata)
+        change.after = _facts(table, standing(after, name))
+
+
+def _facts(table: TableIdentifier, status: ProducerStatus) -> AuditFacts:
+    facts: AuditFacts = orjson.loads(json_line(describe(table, status)))
+    return facts
 
 
 async def require_lost(

@@ -20,7 +20,7 @@ from committer.cli.output.printing import (
 )
 from committer.cli.output.printing import show as show_views
 from committer.cli.output.view import Facts
-from committer.cli.producers.quarantine_filters import Filters
+from committer.cli.producers.quarantine_filters import AuditReason, Filters, ListFilters
 
 if TYPE_CHECKING:
     from committer.cli.producers.quarantine_selection import Replayed
@@ -51,7 +51,7 @@ Force = Annotated[
 @app.command("list")
 @grouped
 def list_(
-    filters: Filters,
+    filters: ListFilters,
     answers: Annotated[
         bool,
         typer.Option(
@@ -122,6 +122,7 @@ def replay(
     filters: Filters,
     force: Force = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="With --force: do not ask.")] = False,
+    reason: AuditReason = None,
 ) -> None:
     """Return requests to the inbox, to be checked again. Prints their keys.
 
@@ -133,20 +134,21 @@ def replay(
     has landed; a frozen producer stays frozen. Asks only about those that can land, and names the
     reason for the others.
     """
-    from committer.cli.producers.quarantine_selection import replay as replay_one
+    from committer.cli.producers.quarantine_selection import replay_all
 
     if force:
-        _force(keys, every, filters, yes=yes)
+        _force(keys, every, filters, yes=yes, reason=reason)
         return
 
     async def work(parts: RequestParts) -> list[Replayed]:
-        chosen = await _choose(parts, keys, every, filters)
-        return [await replay_one(parts, key) for key in chosen]
+        return await replay_all(parts, await _choose(parts, keys, every, filters), reason)
 
     _print_outcomes(run_with_requests(work))
 
 
-def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) -> None:
+def _force(
+    keys: list[str] | None, every: bool, filters: Filters, *, yes: bool, reason: str | None
+) -> None:
     from committer.cli.producers.quarantine_selection import accept, refusals
 
     named = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
@@ -161,7 +163,7 @@ def _force(keys: list[str] | None, every: bool, filters: Filters, *, yes: bool) 
         " the producer is frozen: rows that are in the table already are in it twice then."
     )
     confirm("Replay?", needed=not yes)
-    _print_outcomes(run_with_parts(lambda parts: accept(parts, chosen)))
+    _print_outcomes(run_with_parts(lambda parts: accept(parts, chosen, reason)))
     if refused:
         raise typer.Exit(1)
 
@@ -197,8 +199,11 @@ def discard(
     *,
     filters: Filters,
     yes: Yes = False,
+    reason: AuditReason = None,
 ) -> None:
     """Remove requests for good. Prints their keys. The data files that they name stay."""
+    from committer.cli.producers.quarantine_selection import discard_all
+
     chosen = run_with_requests(lambda parts: _choose(parts, keys, every, filters))
     if not chosen:
         return
@@ -209,12 +214,7 @@ def discard(
     )
     confirm("Discard?", needed=not yes, refused="nothing was removed")
 
-    async def remove(parts: RequestParts) -> None:
-        for key in chosen:
-            await parts.replays.discard(key)
-            typer.echo(key)
-
-    run_with_requests(remove)
+    run_with_requests(lambda parts: discard_all(parts, chosen, reason, discarded=typer.echo))
 
 
 async def _choose(

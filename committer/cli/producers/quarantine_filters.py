@@ -9,16 +9,45 @@ import typer
 
 from committer.cli.output.durations import parse_duration_ms
 
+_CODE = "--code"
+
 
 def _reason_code(text: str) -> str:
     from committer.iceberg.values.near_names import did_you_mean
-    from committer.reason import Reason
 
-    codes = [code.value for code in Reason]
+    codes = _codes()
     if text not in codes:
         hint = did_you_mean(text, codes) or f"there are {', '.join(codes)}"
-        raise typer.BadParameter(f"`{text}` is no reason code; {hint}", param_hint="--reason")
+        raise typer.BadParameter(f"`{text}` is no reason code; {hint}", param_hint=_CODE)
     return text
+
+
+def _codes() -> list[str]:
+    from committer.reason import Reason
+
+    return [code.value for code in Reason]
+
+
+def _audit_reason(text: str | None) -> str | None:
+    """Refuse a reason code: `--reason` was the filter once, and nothing would be filtered now."""
+    if text in _codes():
+        raise typer.BadParameter(
+            f"it says why, for the audit; to choose requests by their reason code, give"
+            f" {_CODE} {text}",
+            param_hint="--reason",
+        )
+    return text
+
+
+AuditReason = Annotated[
+    str | None,
+    typer.Option(
+        "--reason",
+        metavar="TEXT",
+        callback=_audit_reason,
+        help="Why: kept in the audit (`frazil audit`).",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +59,9 @@ class Filters:
         typer.Option("--table", help="Of this table: name or uuid."),
     ] = None
     producer: Annotated[str | None, typer.Option("--producer", help="Of this producer.")] = None
-    reason: Annotated[
+    code: Annotated[
         str | None,
-        typer.Option(
-            "--reason", metavar="CODE", parser=_reason_code, help="With this reason code."
-        ),
+        typer.Option(_CODE, metavar="CODE", parser=_reason_code, help="With this reason code."),
     ] = None
     older_than_ms: Annotated[
         int | None,
@@ -52,5 +79,17 @@ class Filters:
             metavar="AGE",
             parser=parse_duration_ms,
             help="In quarantine for less.",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilters(Filters):
+    """The same of a command that changes nothing, and therefore needs no `--reason` of its own."""
+
+    code: Annotated[
+        str | None,
+        typer.Option(
+            _CODE, "--reason", metavar="CODE", parser=_reason_code, help="With this reason code."
         ),
     ] = None

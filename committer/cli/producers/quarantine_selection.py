@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from committer.cli.context.operator_audit import audit_trail
 from committer.cli.output.describe import Description
 from committer.cli.producers.producer_report import operator
 from committer.cli.producers.quarantine_filters import Filters
@@ -25,11 +26,14 @@ from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.request_key import RequestKey
 from committer.request.table_identifier import TableIdentifier
 from committer.service.admin.data_file_check import absent_data_file
+from committer.service.admin.recorded_change import Change
 from committer.service.process.composition import Parts, RequestParts
 from committer.service.requests.inbox_keys import parsed
 from committer.storage.inbox.inbox import Outstanding, QuarantineRecord, read_quarantined
 
 _READS_AT_ONCE = 32
+# Requests that one object of the audit is about: an interrupted command knows the end of the rest.
+_RECORDED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class Quarantined:
         return (
             filters.table in (None, self.record.table, self.table_uuid)
             and filters.producer in (None, self.producer)
-            and filters.reason in (None, self.record.reason)
+            and filters.code in (None, self.record.reason)
             and (filters.older_than_ms is None or age_ms > filters.older_than_ms)
             and (filters.younger_than_ms is None or age_ms < filters.younger_than_ms)
         )
@@ -177,7 +181,78 @@ class Replayed:
     queue_error: str | None = None
 
 
-async def replay(parts: RequestParts, key: str) -> Replayed:
+async def replay_all(
+    parts: RequestParts, keys: Sequence[str], reason: str | None
+) -> list[Replayed]:
+    """Replay each of these requests, and record it in the audit."""
+
+    async def replay(group: Sequence[str]) -> AsyncIterator[Replayed]:
+        for key in group:
+            yield await _replay(parts, key)
+
+    return await _recorded(parts, "quarantine replay", keys, reason, replay)
+
+
+async def discard_all(
+    parts: RequestParts,
+    keys: Sequence[str],
+    reason: str | None,
+    *,
+    discarded: Callable[[str], object],
+) -> None:
+    """Remove each of these requests for good, record it in the audit, and report its key."""
+
+    async def discard(group: Sequence[str]) -> AsyncIterator[Replayed]:
+        for key in group:
+            await parts.replays.discard(key)
+            discarded(key)
+            yield Replayed(key)
+
+    await _recorded(parts, "quarantine discard", keys, reason, discard)
+
+
+async def _recorded(
+    parts: RequestParts,
+    action: str,
+    keys: Sequence[str],
+    reason: str | None,
+    act: Callable[[Sequence[str]], AsyncIterator[Replayed]],
+) -> list[Replayed]:
+    """Act on the requests in their order, and record each with its quarantine record: one read more
+    for each, and two objects of the audit for each five hundred.
+    """
+    outcomes: list[Replayed] = []
+    for start in range(0, len(keys), _RECORDED_AT_ONCE):
+        group = keys[start : start + _RECORDED_AT_ONCE]
+        change_of = partial(_change, parts, action)
+        changes = await finish_in_turns(change_of, group, at_once_max=_READS_AT_ONCE)
+        async with audit_trail(parts, reason).recorded(*changes):
+            remaining = iter(changes)
+            async for outcome in act(group):
+                change = next(remaining)
+                change.refused, change.after = outcome.refused, {}
+                outcomes.append(outcome)
+    return outcomes
+
+
+async def _change(parts: RequestParts, action: str, key: str) -> Change:
+    """Return the change of one request, with the reason for which it is in quarantine."""
+    place, record = parsed(key), await parts.quarantine.readable_record(key)
+    change = Change(action, key=key)
+    if place is not None:
+        change.table_uuid, change.producer = str(place.table_uuid), place.producer
+        change.epoch = place.epoch
+    if record is not None:
+        change.table = record.table
+        change.before = {
+            "quarantine_reason": record.reason,
+            "message": record.message,
+            "quarantined_at_ms": record.quarantined_at_ms,
+        }
+    return change
+
+
+async def _replay(parts: RequestParts, key: str) -> Replayed:
     """Put a request back into the inbox, if its data files are there, and announce it,
     if the queue answers.
     """
@@ -212,13 +287,18 @@ async def refusals(parts: Parts, keys: Sequence[str]) -> dict[str, str]:
     return refused
 
 
-async def accept(parts: Parts, keys: Sequence[str]) -> list[Replayed]:
-    """Permit these requests to land although the ledger refuses them, and replay them."""
-    refused = await _ask_about(parts, keys, operator(parts).accept)
-    return [
-        Replayed(key, refused=refused[key]) if key in refused else await replay(parts, key)
-        for key in keys
-    ]
+async def accept(parts: Parts, keys: Sequence[str], reason: str | None) -> list[Replayed]:
+    """Permit these requests to land although the ledger refuses them, replay them, and record both
+    in the audit.
+    """
+
+    async def replay(group: Sequence[str]) -> AsyncIterator[Replayed]:
+        refused = await _ask_about(parts, group, operator(parts).accept)
+        for key in group:
+            why = refused.get(key)
+            yield await _replay(parts, key) if why is None else Replayed(key, refused=why)
+
+    return await _recorded(parts, "quarantine replay --force", keys, reason, replay)
 
 
 _Ask = Callable[[TableIdentifier, ProducerName, Sequence[CommitRequest]], Awaitable[dict[str, str]]]

@@ -11,6 +11,7 @@ import typer
 
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import TableArgument, Yes
+from committer.cli.context.operator_audit import ReasonOption, recorded_on_table
 from committer.cli.output.printing import confirm, counted, say
 from committer.errors import AccessError, CatalogUnavailableError, SettingsError, TransientError
 from committer.ports.capability_checks import check_namespace, check_register
@@ -40,6 +41,7 @@ def migrate(
         ),
     ] = False,
     yes: Yes = False,
+    reason: ReasonOption = None,
 ) -> None:
     """Move a table to another catalog, with its ledger and the requests that wait. Files stay.
 
@@ -59,7 +61,11 @@ def migrate(
     async def work(parts: Parts) -> Migrated:
         async with _opened(parts, to, to_inbox) as target:
             migration = _migration(parts, target, identifier, is_quiet=no_active_writers)
-            return await migration.run()
+            async with recorded_on_table(parts, "table migrate", identifier, reason) as change:
+                migrated = await migration.run()
+                location = migrated.table.metadata_location
+                change.after = {"catalog": to, "metadata_location": location}
+                return migrated
 
     table = run_with_parts(look)
     if table is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import TableArgument, Yes
+from committer.cli.context.operator_audit import ReasonOption, recorded_on_table
 from committer.cli.output.printing import confirm, counted, say
 from committer.errors import FrazilError, NoSuchTableError, UnsupportedError
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from committer.service.process.composition import Parts
 
 
-def purge(name: TableArgument, yes: Yes = False) -> None:
+def purge(name: TableArgument, yes: Yes = False, reason: ReasonOption = None) -> None:
     """Drop a table, and delete every file below its location. There is no way back.
 
     Refused while requests wait for it, while it is being migrated, where `gc.enabled` is false, and
@@ -30,10 +31,16 @@ def purge(name: TableArgument, yes: Yes = False) -> None:
         await _refuse_elsewhere(parts, plan.table)
         return plan
 
+    async def work(parts: Parts) -> int:
+        async with recorded_on_table(parts, "table purge", identifier, reason) as change:
+            deleted = await _purge(parts, identifier).run(plan)
+            change.after = {"deleted_objects": deleted}
+            return deleted
+
     plan = run_with_parts(look)
     _say_plan(identifier, plan)
     confirm("Delete them all?", needed=not yes)
-    deleted = run_with_parts(lambda parts: _purge(parts, identifier).run(plan))
+    deleted = run_with_parts(work)
     say(f"purged {identifier}: {counted(deleted, 'object')} deleted")
 
 

@@ -12,6 +12,7 @@ import typer
 
 from committer.cli.context.command_session import parse_identifier, run_with_parts, usage_error
 from committer.cli.context.common_options import TableArgument
+from committer.cli.context.operator_audit import ReasonOption, recorded_on_table
 from committer.cli.output.printing import say
 from committer.errors import AccessError, InvalidMetadataError, StorageUnavailableError
 
@@ -45,6 +46,7 @@ def create(
             " <warehouse>/<namespace>/<name>."
         ),
     ] = "",
+    reason: ReasonOption = None,
 ) -> None:
     """Make a table, and its namespace if there is none."""
     from committer.cli.tables.table_properties import parse_properties, refuse_long_keys
@@ -62,14 +64,15 @@ def create(
         refuse_long_keys(own, parts.catalog.capabilities)
         place = parts.settings.catalog.all_properties.place
         with _named_warehouse(place), usage_error():
-            created = await create_table(
-                parts.catalog,
-                parts.world,
-                new,
-                place=place,
-                inbox=parts.settings.inbox,
-                locations=parts.settings.security.locations,
-            )
+            async with recorded_on_table(parts, "table create", identifier, reason, is_new=True):
+                created = await create_table(
+                    parts.catalog,
+                    parts.world,
+                    new,
+                    place=place,
+                    inbox=parts.settings.inbox,
+                    locations=parts.settings.security.locations,
+                )
         return created, retention_notice(new, parts.catalog.capabilities)
 
     created, notice = run_with_parts(work, create=True)

@@ -8,6 +8,7 @@ import typer
 
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import TableArgument, Yes
+from committer.cli.context.operator_audit import ReasonOption, facts_now, recorded_on_table
 from committer.cli.output.printing import confirm, counted, say
 from committer.creation.new_namespace import with_namespace
 from committer.errors import InvalidMetadataError
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def register(
     name: TableArgument,
     location: Annotated[str, typer.Argument(help="Of the metadata file: …/00003-….metadata.json")],
+    reason: ReasonOption = None,
 ) -> None:
     """Bring a table into the catalog by its metadata file, and make its namespace if there is none.
 
@@ -33,7 +35,10 @@ def register(
     async def work(parts: Parts) -> LoadedTable:
         check_register(parts.catalog.capabilities, location)
         check_namespace(parts.catalog.capabilities, identifier.namespace)
-        async with with_namespace(parts.catalog, identifier.namespace):
+        async with (
+            recorded_on_table(parts, "table register", identifier, reason, is_new=True),
+            with_namespace(parts.catalog, identifier.namespace),
+        ):
             return await parts.catalog.register_table(identifier, location)
 
     registered = run_with_parts(work, create=True)
@@ -44,6 +49,7 @@ def rename(
     old: Annotated[str, typer.Argument(help="The table: db.flights.")],
     new: Annotated[str, typer.Argument(help="Its new name, in a namespace that is there.")],
     yes: Yes = False,
+    reason: ReasonOption = None,
 ) -> None:
     """Rename a table. Stop its writers first, and restart them with the new name.
 
@@ -56,13 +62,18 @@ def rename(
         check_namespace(parts.catalog.capabilities, to.namespace)
         return await _say_what_waits(parts, identifier)
 
+    async def work(parts: Parts) -> None:
+        async with recorded_on_table(parts, "table rename", identifier, reason) as change:
+            await parts.catalog.rename_table(identifier, to)
+            change.after = {"table": str(to), **(await facts_now(parts, to) or {})}
+
     waiting = run_with_parts(look)
     confirm("Rename?", needed=waiting and not yes)
-    run_with_parts(lambda parts: parts.catalog.rename_table(identifier, to))
+    run_with_parts(work)
     say(f"renamed {identifier} to {to}")
 
 
-def drop(name: TableArgument, yes: Yes = False) -> None:
+def drop(name: TableArgument, yes: Yes = False, reason: ReasonOption = None) -> None:
     """Remove a table from the catalog. Its files stay; `register` restores it."""
     identifier = parse_identifier(name)
 
@@ -74,11 +85,17 @@ def drop(name: TableArgument, yes: Yes = False) -> None:
         await _say_what_waits(parts, identifier)
         return location
 
+    async def work(parts: Parts) -> str | None:
+        async with recorded_on_table(parts, "table drop", identifier, reason) as change:
+            last = await parts.catalog.drop_table(identifier)
+            change.after = {"metadata_location": last}
+            return last
+
     location = run_with_parts(look)
     say(f"This removes {identifier} from the catalog. Its files stay; its metadata file is")
     say(location)
     confirm("Drop?", needed=not yes)
-    last = run_with_parts(lambda parts: parts.catalog.drop_table(identifier))
+    last = run_with_parts(work)
     say(f"dropped {identifier}")
     if last not in (None, location):
         say(f"A commit came between: its last metadata file is {last}")

@@ -8,6 +8,7 @@ import typer
 
 from committer.cli.context.command_session import parse_identifier, run_with_parts
 from committer.cli.context.common_options import AsJson, TableArgument, Yes
+from committer.cli.context.operator_audit import ReasonOption, recorded_on_table
 from committer.cli.output.durations import parse_duration_ms
 from committer.cli.output.printing import age_text, confirm, counted, print_json, print_table, say
 
@@ -47,6 +48,7 @@ def orphans(
     ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
+    reason: ReasonOption = None,
 ) -> None:
     """List files in a table's folders that nothing names: no metadata, snapshot, statistics,
     waiting or quarantined request, and no clean-up in progress.
@@ -70,7 +72,15 @@ def orphans(
         return
     question = f"Remove {counted(report.objects, 'object')}?"
     confirm(question, needed=not yes, refused="nothing was removed")
-    removed = run_with_parts(lambda parts: remove_orphans(parts, wanted))
+
+    async def work(parts: Parts) -> int:
+        action = "table orphans --remove"
+        async with recorded_on_table(parts, action, identifier, reason) as change:
+            removed = await remove_orphans(parts, wanted)
+            change.after = {"removed_objects": removed}
+            return removed
+
+    removed = run_with_parts(work)
     say(f"removed {counted(removed, 'object')}")
 
 

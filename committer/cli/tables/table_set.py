@@ -14,6 +14,7 @@ from committer.cli.context.command_session import (
     usage_error,
 )
 from committer.cli.context.common_options import TableArgument
+from committer.cli.context.operator_audit import ReasonOption, recorded_on_table
 from committer.cli.context.property_changes import (
     PAIRS,
     PairsArgument,
@@ -34,6 +35,7 @@ def set_(
     name: TableArgument,
     properties: PairsArgument = None,
     unset: UnsetOption = None,
+    reason: ReasonOption = None,
 ) -> None:
     """Set properties of a table, and remove some, in one change of its metadata.
 
@@ -61,7 +63,8 @@ def set_(
     async def work(parts: Parts) -> None:
         refuse_inbox_inside(parts.settings.inbox, change.wanted)
         refuse_long_keys(change.wanted, parts.catalog.capabilities)
-        await change_table(parts.catalog, parts.storage, parts.world, identifier, decide)
+        async with recorded_on_table(parts, "table set", identifier, reason):
+            await change_table(parts.catalog, parts.storage, parts.world, identifier, decide)
 
     run_with_parts(work)
     unchanged = "no change, the properties are set already"

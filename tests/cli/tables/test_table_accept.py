@@ -106,3 +106,61 @@ def test_a_table_that_changes_before_the_yes_is_not_accepted(
     assert frazil("table", "accept", "db.flights").code == 1
     assert changed
     assert high_water_mark(frazil) == before
+
+
+# --- All at once ---------------------------------------------------------------------------------
+
+
+def reasoned(frazil: Frazil) -> list[tuple[str, str, str]]:
+    lines = frazil("audit", "--json").lines
+    accepted = [one for one in lines if one["action"] == "table accept"]
+    return [(one["table"], one["outcome"], one["reason"]) for one in accepted]
+
+
+def test_a_dry_run_of_all_names_the_tables_that_lack_commits_and_changes_nothing(
+    frazil: Frazil,
+) -> None:
+    create(frazil)
+    create(frazil, "db.well")
+    before = fall_behind(frazil)
+    shown = frazil("table", "accept", "--all", "--dry-run", "--json")
+    assert shown.code == 0
+    assert [one["table"] for one in shown.lines] == ["db.flights"]
+    assert "nothing was accepted; 1 table would be" in shown.err
+    assert "db.well" not in shown.err
+    assert high_water_mark(frazil) == before
+    assert reasoned(frazil) == []
+
+
+def test_all_that_lack_commits_are_accepted_with_a_reason(frazil: Frazil) -> None:
+    create(frazil)
+    create(frazil, "db.well")
+    fall_behind(frazil)
+    assert frazil("table", "accept", "--all", "--yes").code == 2
+    accepted = frazil("table", "accept", "--all", "--yes", "--reason", "restored from a backup")
+    assert accepted.code == 0
+    assert "lacks: its last sequence number is 0" in accepted.err
+    assert accepted.err.endswith("accepted db.flights\n")
+    assert high_water_mark(frazil).sequence_number == 0
+    assert reasoned(frazil) == [("db.flights", "done", "restored from a backup")]
+    again = frazil("table", "accept", "--all", "--yes", "--reason", "again")
+    assert (again.code, again.err) == (0, "nothing was accepted; 0 tables would be\n")
+
+
+@pytest.mark.parametrize("typed", ["", "n"])
+def test_all_are_asked_about_first(
+    frazil: Frazil, monkeypatch: pytest.MonkeyPatch, typed: str
+) -> None:
+    create(frazil)
+    before = fall_behind(frazil)
+    answer(monkeypatch, typed)
+    refused = frazil("table", "accept", "--all", "--reason", "a test")
+    assert refused.code == 1
+    assert "Accept 1 table?" in refused.err
+    assert high_water_mark(frazil) == before
+
+
+@pytest.mark.parametrize("words", [(), ("db.flights", "--all", "--reason", "a test")])
+def test_a_table_or_all_of_them_is_named(frazil: Frazil, words: tuple[str, ...]) -> None:
+    create(frazil)
+    assert frazil("table", "accept", *words).code == 2
