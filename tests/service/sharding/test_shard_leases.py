@@ -137,16 +137,24 @@ async def test_only_the_owner_of_a_table_shows_the_lag_of_its_requests(replicas:
     assert (lags[1] or 0) > 200
 
 
-async def test_each_says_who_shares_the_shards(replicas: Replicas) -> None:
+async def test_each_names_all_that_share_the_shards_with_their_status_urls(
+    replicas: Replicas,
+) -> None:
     first, second = replicas.start("a"), replicas.start("b")
     assert first.status_collector.status().shards is None
     await settled(first, second)
     told = [replica.status_collector.status().shards for replica in (first, second)]
     assert told == [
         ShardsStatus(
+            member=replica.name,
             owned=replica.owned,
             members=[
-                MemberStatus(name=one.name, shards=one.owned, is_leaving=False)
+                MemberStatus(
+                    name=one.name,
+                    shards=one.owned,
+                    is_leaving=False,
+                    status_url="http://127.0.0.1:8181",
+                )
                 for one in (first, second)
             ],
         )
