@@ -33,6 +33,7 @@ SETTINGS = frozenset(
         "upkeep.expire_snapshots",
         *("service.drain_timeout_s", "service.lease_s"),
         *("service.http_host", "service.http_port", "service.http_names"),
+        "service.status_url",
         *("service.reconcile_interval_s", "service.reconcile_age_s"),
         *("service.breaker_threshold", "service.breaker_pause_s"),
         *("service.log_format", "service.log_level"),
