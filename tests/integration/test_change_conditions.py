@@ -7,9 +7,11 @@ One Spark application, no committer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -25,11 +27,16 @@ from committer.iceberg.expressions.expression import (
     NotNull,
     Reference,
 )
-from committer.iceberg.expressions.expression_json import parse_expression, print_expression
+from committer.iceberg.expressions.expression_json import (
+    DEPTH_MAX,
+    parse_expression,
+    print_expression,
+)
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.values import types as iceberg
 from committer.iceberg.values.types import NestedField
 from tests.support.iceberg.row_evaluator import row_evaluator
+from tests.support.integration.random_conditions import COLUMNS, RandomConditions
 from tests.support.integration.spark_session import spark_session
 from workers.changes.spark_conditions import ALL_ROWS, NO_ROWS, RowFilter, filter_of
 from workers.changes.tasks.row_kinds import FILE
@@ -137,6 +144,16 @@ INEXACT = (
     "text like '%b'",
     "not (id = 5 and length(text) = 1)",
     "place = named_struct('x', 3)",
+    # Of one operand, and of three.
+    "isnan(ratio)",
+    "not isnan(ratio)",
+    "if(flag, id = 5, id = 7)",
+    "case when flag then id = 5 when big = 3 then true end",
+    "coalesce(id = 5, flag, false) and text = 'a'",
+    "cast(id as boolean)",
+    "not cast(id as boolean) or big = 3",
+    # Too many for a list: a set.
+    f"id in ({', '.join(map(str, range(5, 10_010)))})",
 )
 
 
@@ -158,7 +175,7 @@ def probe(spark: Any) -> Any:
     return spark.range(0).mapInArrow(nothing, f"{SPARKS}, {FILE} string").alias("target")
 
 
-def kept_by_spark(spark: Any, texts: tuple[str, ...]) -> dict[str, list[bool]]:
+def kept_by_spark(spark: Any, texts: Sequence[str]) -> dict[str, list[bool]]:
     """Ask Spark which rows each condition keeps, in one job."""
     rows = spark.createDataFrame([(n, *row) for n, row in enumerate(ROWS)], f"row int, {SPARKS}")
     answers = [
@@ -263,3 +280,115 @@ def test_the_sessions_setting_is_as_it_was(spark: Any, probe: Any) -> None:
     assert spark.conf.get(name) == before
     assert filter_of(probe.filter("true"), SCHEMA, FILE) == ALL_ROWS
     assert filter_of(probe.filter("false"), SCHEMA, FILE) == NO_ROWS
+
+
+# --- Random conditions ---------------------------------------------------------------------------
+
+SEEDS = range(3)
+PER_SEED = 40
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_conditions_are_read_as_spark_means_them(spark: Any, probe: Any, seed: int) -> None:
+    check_random(spark, probe, seed, PER_SEED)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize("seed", range(len(SEEDS), 20))
+def test_many_random_conditions_are_read_as_spark_means_them(
+    spark: Any, probe: Any, seed: int
+) -> None:
+    check_random(spark, probe, seed, 5 * PER_SEED)
+
+
+def check_random(spark: Any, probe: Any, seed: int, count: int) -> None:
+    print(f"seed {seed}")
+    conditions = RandomConditions(seed)
+    texts = sorted({conditions.draw() for _ in range(count)})
+    kept: dict[str, list[bool]] = {}
+    for start in range(0, len(texts), 20):
+        kept |= kept_by_spark(spark, texts[start : start + 20])
+    exact = 0
+    for text in texts:
+        found = filter_of(probe.filter(F.expr(text)), SCHEMA, FILE)
+        matched = matches(parse_expression(print_expression(found.expression)))
+        exact += found.is_exact
+        if found.is_exact:
+            assert matched == kept[text], text
+        else:
+            assert all(
+                is_matched or not is_kept
+                for is_matched, is_kept in zip(matched, kept[text], strict=True)
+            ), text
+    assert 0 < exact < len(texts)
+
+
+def test_random_conditions_are_of_every_kind_and_type() -> None:
+    assert {name: kind for name, _, kind in FIELDS} == COLUMNS
+    conditions = [RandomConditions(seed) for seed in SEEDS]
+    for each in conditions:
+        for _ in range(PER_SEED):
+            each.draw()
+    assert {kind for each in conditions for kind in each.drawn} == conditions[0].kinds
+
+
+# --- Conditions of any depth ---------------------------------------------------------------------
+
+
+def test_a_chain_of_any_length_is_read_whole(probe: Any) -> None:
+    """A request holds so many levels: one for each operand would be too many."""
+    by_value = [F.col("id") == F.lit(value) for value in range(6, 246)]
+    assert len(by_value) > DEPTH_MAX
+    found = filter_of(probe.filter(reduce(operator.or_, by_value)), SCHEMA, FILE)
+    assert found.is_exact
+    parsed = parse_expression(print_expression(found.expression))
+    assert matches(parsed) == [row[0] == 7 for row in ROWS]
+    by_text = " AND ".join(f"id <> {value}" for value in range(6, 606))
+    found = filter_of(probe.filter(by_text), SCHEMA, FILE)
+    assert found.is_exact
+    parsed = parse_expression(print_expression(found.expression))
+    assert matches(parsed) == [row[0] is not None and row[0] != 7 for row in ROWS]
+
+
+def test_what_is_nested_too_deep_for_a_request_is_left_to_spark(probe: Any) -> None:
+    condition = F.col("flag")
+    for value in range(DEPTH_MAX // 3):
+        condition = (condition & (F.col("id") != F.lit(value))) | (F.col("big") == F.lit(value))
+    found = filter_of(probe.filter(condition), SCHEMA, FILE)
+    assert not found.is_exact
+    parse_expression(print_expression(found.expression))
+
+
+@pytest.mark.parametrize("zone", ["+01:00", "GMT+8", "PST", "UTC+01:30"])
+def test_times_in_a_zone_that_python_has_no_name_for_are_left_to_spark(
+    spark: Any, probe: Any, zone: str
+) -> None:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        assert filter_of(probe.filter("id = 5"), SCHEMA, FILE).is_exact
+        found = filter_of(probe.filter("id = 5 and at > '2024-03-01 10:00:00'"), SCHEMA, FILE)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+    assert not found.is_exact
+    assert EqualTo(Reference("id"), 5) in parts(found)
+
+
+def test_a_subquery_says_nothing_of_files(spark: Any, probe: Any) -> None:
+    spark.createDataFrame([(5,)], "n int").createOrReplaceTempView("numbers")
+    for text in (
+        "id in (select n from numbers)",
+        "id = (select max(n) from numbers)",
+        "exists (select 1 from numbers where n = id)",
+        "id not in (select n from numbers) or flag",
+    ):
+        found = filter_of(probe.filter(F.expr(text)), SCHEMA, FILE)
+        assert not found.is_exact, text
+        assert True in matches(found.expression), text
+
+
+def test_a_function_of_python_is_left_to_spark(spark: Any, probe: Any) -> None:
+    is_odd = F.udf(lambda value: value is not None and value % 2 == 1, "boolean")
+    found = filter_of(probe.filter(is_odd("id") & (F.col("text") == "a")), SCHEMA, FILE)
+    assert not found.is_exact

@@ -16,8 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 from committer import errors
 from committer.errors import FrazilError, PublishError
 from committer.iceberg.entry.data_file import DataFile
-from committer.iceberg.expressions.expression import ALWAYS_TRUE
-from committer.iceberg.expressions.expression_json import print_expression
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.schema.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER as NEWEST
 from committer.iceberg.schema.metadata_columns import ROW_ID as LINEAGE
@@ -28,7 +26,7 @@ from workers.changes.change_options import Command
 from workers.changes.changed_table import ChangedTable
 from workers.changes.layout.row_layout import Spread, all_columns, by_file
 from workers.changes.publish_change import WHAT, PreparedChange, delete_written
-from workers.changes.spark_conditions import RowFilter
+from workers.changes.spark_conditions import RowFilter, printed_filter
 from workers.changes.target_rows import facts, table_read
 from workers.changes.tasks.row_kinds import TYPES, RowKind
 from workers.changes.tasks.row_writer import RowsWritten, RowWriter
@@ -121,10 +119,10 @@ class ChangeRun:
 
 def isolation_needs(table: ChangedTable, command: Command, scope: RowFilter) -> dict[str, object]:
     """Return what others must not have done since the table was read. `scope`: of that read; the
-    whole table where nothing is known of it."""
+    whole table where nothing is known of it, or where a request cannot hold what is."""
     needs: dict[str, object] = {"isolation_level": table.isolation(command)}
-    if scope.expression != ALWAYS_TRUE:
-        needs["conflict_filter"] = print_expression(scope.expression)
+    if (printed := printed_filter(scope.expression)) is not None:
+        needs["conflict_filter"] = printed
     return needs
 
 

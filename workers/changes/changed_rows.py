@@ -9,7 +9,6 @@ from typing import Any
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from committer.iceberg.expressions.expression import ALWAYS_TRUE
-from committer.iceberg.expressions.expression_json import print_expression
 from committer.iceberg.pruning.metrics_evaluator import strict_metrics_evaluator
 from committer.iceberg.scan.scan_task import FileScanTask
 from workers.branches.application_name import application_name
@@ -19,7 +18,7 @@ from workers.changes.change_options import ChangeOptions, Command
 from workers.changes.change_run import ChangeRun, kind_of, run, with_places
 from workers.changes.changed_table import ChangedTable
 from workers.changes.publish_change import PreparedChange, run_change
-from workers.changes.spark_conditions import RowFilter, filter_of
+from workers.changes.spark_conditions import RowFilter, filter_of, printed_filter
 from workers.changes.target_rows import no_rows, target_rows
 from workers.changes.tasks.row_kinds import FILE, KIND, LAST_UPDATED, POSITION, ROW_ID, RowKind
 from workers.changes.what_changed import Changed
@@ -71,10 +70,9 @@ class _RowChange:
         if not tasks:
             return None
         if values is None and removes_whole_files(table, tasks, scope):
-            row_filter = print_expression(scope.expression)
-            if scope.expression == ALWAYS_TRUE:
-                row_filter = True
-            return PreparedChange("delete", {"row_filter": row_filter}, deleted_rows=None)
+            row_filter = scope.expression == ALWAYS_TRUE or printed_filter(scope.expression)
+            if row_filter is not None:
+                return PreparedChange("delete", {"row_filter": row_filter}, deleted_rows=None)
         form = table.delete_form(self._run.command)
         if form is None:
             return self._copy_on_write(tasks, scope, values)

@@ -8,7 +8,7 @@ Iceberg is taken. Runs on the driver. On Spark Connect the plan is not at hand: 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -25,6 +25,7 @@ from committer.iceberg.expressions.expression import (
     Expression,
     Or,
 )
+from committer.iceberg.expressions.expression_json import DEPTH_MAX, print_expression
 from committer.iceberg.schema.schema import Schema
 from workers.spark.pushed_filters import push_filters
 
@@ -33,6 +34,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 _IN_SET = "spark.sql.optimizer.inSetConversionThreshold"
 _IN_MAX = "10000"
 _ZONE = "spark.sql.session.timeZone"
+# A request adds levels of its own: the keys of a merge, and what `not` becomes.
+_LEVELS_MAX = DEPTH_MAX // 2
+# The line of a request has 4 MiB, and names files, too.
+_FILTER_CHARACTERS_MAX = 512 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +72,16 @@ def filter_of(dataframe: Any, schema: Schema, mark: str) -> RowFilter:
     with _sets_printed(dataframe.sparkSession):
         nodes = json.loads(plan.queryExecution().optimizedPlan().toJSON())
     zone = dataframe.sparkSession.conf.get(_ZONE)
-    return _of_table(nodes, _Reader(schema, ZoneInfo(_zone_name(zone))), mark)
+    return _of_table(nodes, _Reader(schema, zone), mark)
 
 
-def _zone_name(zone: str) -> str:
-    return "UTC" if zone in ("Z", "UTC", "GMT") else zone
+def printed_filter(expression: Expression) -> object | None:
+    """Print a filter as a request carries it; None for one that is too long for a request, and for
+    one that every row matches."""
+    if expression == ALWAYS_TRUE:
+        return None
+    printed = print_expression(expression)
+    return printed if len(json.dumps(printed)) <= _FILTER_CHARACTERS_MAX else None
 
 
 @contextmanager
@@ -122,18 +132,23 @@ class _Unread(Exception):
 class _Reader:
     """Reads conditions, whose nodes come before their children."""
 
-    def __init__(self, schema: Schema, zone: ZoneInfo) -> None:
+    def __init__(self, schema: Schema, zone: str) -> None:
         self._schema, self._zone = schema, zone
 
     def read(self, nodes: Sequence[Node]) -> RowFilter:
-        tree, _ = _tree(nodes, 0)
-        return self._read(tree)
+        return self._read(_tree(nodes), _LEVELS_MAX)
 
-    def _read(self, tree: _Tree) -> RowFilter:
+    def _read(self, tree: _Tree, levels: int) -> RowFilter:
+        """Read a condition as an expression of so many levels at most; what is deeper is left to
+        Spark."""
         name = _name(tree.node)
         if name in ("And", "Or"):
-            left, right = (self._read(child) for child in tree.children)
-            return left.both(right) if name == "And" else left.either(right)
+            operands = _operands(tree, name)
+            levels -= (len(operands) - 1).bit_length()
+            if levels < 0:
+                return ANY_ROWS
+            combine = RowFilter.both if name == "And" else RowFilter.either
+            return _balanced([self._read(each, levels) for each in operands], combine)
         try:
             if name == "Literal":
                 return ALL_ROWS if self._literal(tree) is True else NO_ROWS
@@ -143,27 +158,30 @@ class _Reader:
         return ANY_ROWS if pushed.remaining else RowFilter(pushed.expression, True)
 
     def _predicate(self, tree: _Tree) -> spark.Filter:
-        name, children = _name(tree.node), tree.children
-        if name in ("AttributeReference", "GetStructField"):  # a boolean column by itself
-            return spark.EqualTo(self._column(tree), True)
-        if name == "Not":
-            (child,) = children
-            if _name(child.node) == "Not":
-                raise _Unread(name)
-            return spark.Not(self._predicate(child))
-        if name in ("IsNull", "IsNotNull"):
-            kind = spark.IsNull if name == "IsNull" else spark.IsNotNull
-            return kind(self._column(children[0]))
-        if name == "In":
-            values = tuple(self._literal(child) for child in children[1:])
-            if any(value is None for value in values):
-                raise _Unread("a null in a set")
-            return spark.In(self._column(children[0]), values)
-        return self._comparison(name, *children)
+        match _name(tree.node), tree.children:
+            case (("AttributeReference" | "GetStructField"), _):  # a boolean column by itself
+                return spark.EqualTo(self._column(tree), True)
+            case "Not", (child,) if _name(child.node) != "Not":
+                return spark.Not(self._predicate(child))
+            case "IsNull", (child,):
+                return spark.IsNull(self._column(child))
+            case "IsNotNull", (child,):
+                return spark.IsNotNull(self._column(child))
+            case "In", (child, *literals):
+                values = tuple(self._literal(each) for each in literals)
+                if any(value is None for value in values):
+                    raise _Unread("a null in a set")
+                return spark.In(self._column(child), values)
+            case name, (left, right):
+                return self._comparison(name, left, right)
+        raise _Unread(tree.node["class"])
 
     def _comparison(self, name: str, left: _Tree, right: _Tree) -> spark.Filter:
         if name == "StartsWith":
-            return spark.StringStartsWith(self._column(left), str(self._literal(right)))
+            prefix = self._literal(right)
+            if not isinstance(prefix, str):
+                raise _Unread("a prefix that is no text")
+            return spark.StringStartsWith(self._column(left), prefix)
         if _name(left.node) == "Literal":
             left, right, name = right, left, _MIRRORED.get(name, name)
         kind = _COMPARISONS.get(name)
@@ -214,10 +232,18 @@ class _Reader:
     def _instant(self, text: str) -> datetime:
         """Read a time that Spark has printed in the zone of the session."""
         local = datetime.fromisoformat(text)
-        found = local.replace(tzinfo=self._zone)
+        found = local.replace(tzinfo=_zone(self._zone))
         if found.utcoffset() != found.replace(fold=1).utcoffset():
             raise _Unread("an hour that comes twice, or never")
         return found.astimezone(UTC)
+
+
+def _zone(name: str) -> ZoneInfo:
+    """Return a zone of the session; Java has names and offsets that Python has no zone for."""
+    try:
+        return ZoneInfo("UTC" if name in ("Z", "UTC", "GMT") else name)
+    except (KeyError, ValueError, OSError):
+        raise _Unread(f"a time in zone {name}") from None
 
 
 _COMPARISONS: Mapping[str, Any] = {
@@ -242,11 +268,33 @@ class _Tree:
     children: tuple[_Tree, ...]
 
 
-def _tree(nodes: Sequence[Node], place: int) -> tuple[_Tree, int]:
-    """Return the tree that begins at a place, and the place behind it."""
-    node, children = nodes[place], []
-    place += 1
-    for _ in range(node["num-children"]):
-        child, place = _tree(nodes, place)
-        children.append(child)
-    return _Tree(node, tuple(children)), place
+def _tree(nodes: Sequence[Node]) -> _Tree:
+    """Return the tree of nodes that come before their children, however deep it is."""
+    trees: list[_Tree] = []
+    for node in reversed(nodes):
+        children = tuple(trees.pop() for _ in range(node["num-children"]))
+        trees.append(_Tree(node, children))
+    return trees[0]
+
+
+def _operands(tree: _Tree, name: str) -> list[_Tree]:
+    """Return the operands of a chain of one connective, in their order."""
+    operands, left = [], [tree]
+    while left:
+        each = left.pop()
+        if _name(each.node) == name:
+            left += reversed(each.children)
+        else:
+            operands.append(each)
+    return operands
+
+
+def _balanced(
+    filters: list[RowFilter], combine: Callable[[RowFilter, RowFilter], RowFilter]
+) -> RowFilter:
+    """Combine neighbors, then these: a chain of any length has few levels."""
+    while len(filters) > 1:
+        pairs = zip(filters[::2], filters[1::2], strict=False)
+        last = filters[-1:] if len(filters) % 2 else []
+        filters = [combine(left, right) for left, right in pairs] + last
+    return filters[0]

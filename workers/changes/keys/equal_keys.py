@@ -81,8 +81,8 @@ def _value(expression: Any, side: Any, source: Any) -> Any:
     references = expression.references()
     if references.isEmpty() or not references.subsetOf(side):
         return None
-    value = F.expr(expression.sql())
     try:
+        value = F.expr(expression.sql())
         kind = source.select(value.alias("value")).schema["value"].dataType
     except PySparkException:
         return None
