@@ -95,6 +95,8 @@ FILES_INLINE_MAX = 25_000
 _STAGED: frozenset[Operation] = frozenset(
     {"append", "overwrite", "replace-partitions", "delete", "row-delta", "rewrite-files"}
 )
+# Operations whose files may have columns that the table gets with them.
+_BRING_COLUMNS: frozenset[Operation] = frozenset({"append", "overwrite", "row-delta"})
 
 
 def _no_own_keys(summary: dict[str, str]) -> dict[str, str]:
@@ -190,10 +192,11 @@ class CommitRequest(Model):
         if self.operation == "alter" or not self.changes:
             return
         unions = [one for one in self.changes if isinstance(one, UnionByName) and one.with_ids]
-        if self.operation != "append" or len(unions) < len(self.changes) or self.stage_only:
+        brings = self.operation in _BRING_COLUMNS and not self.stage_only
+        if not brings or len(unions) < len(self.changes):
             raise ValueError(
-                "expected `changes` with operation `alter`, or of an append those by the action"
-                " `union-by-name` with `with-ids`"
+                "expected `changes` with operation `alter`, or of an append, an overwrite or a"
+                " row-delta those by the action `union-by-name` with `with-ids`"
             )
 
     @property

@@ -293,9 +293,16 @@ ALTERATIONS = (
     Mutant(
         "change_moves_no_head_where_nothing_else_is_checked",
         "committer/plan/commit/alter_commit.py",
-        "    if is_append or (moves_head and not ",
-        "    if is_append or (False and not ",
+        "    if adds_files or (moves_head and not ",
+        "    if adds_files or (False and not ",
         ("tests/service/table/test_alterations.py -k in_one_swap",),
+    ),
+    Mutant(
+        "operation_that_brings_columns_leaves_its_files_out",
+        "committer/plan/commit/alter_commit.py",
+        "    adds_files = request.operation not in _WITHOUT_FILES\n",
+        "    adds_files = request.operation == 'append'\n",
+        ("tests/service/table/test_needed_columns.py -k come_in_its_swap",),
     ),
     Mutant(
         "staged_snapshot_becomes_the_head",

@@ -667,6 +667,13 @@ PROTOCOL = (
         ("tests/plan/operations/test_batch_steps.py",),
     ),
     Mutant(
+        "deletes_that_bring_columns_share_a_step",
+        "committer/plan/operations/batch_steps.py",
+        "    if request.changes:\n        return False\n    removes",
+        "    removes",
+        ("tests/plan/operations/test_batch_steps.py",),
+    ),
+    Mutant(
         "append_overtakes_its_own_producer",
         "committer/plan/operations/batch_steps.py",
         "        if is_own or not all(",

@@ -219,10 +219,18 @@ def test_needs_that_do_not_fit_are_refused_with_a_sentence(name: str) -> None:
         line_of(operation, needs, adds=adds)
 
 
+_UNION: dict[str, object] = {
+    "action": "union-by-name",
+    "schema": {"type": "struct", "fields": []},
+}
+
+
 @pytest.mark.parametrize(
     ("operation", "line", "words"),
     [
         ("append", {"changes": [{"action": "remove-properties", "removals": ["a"]}]}, "`changes`"),
+        ("row-delta", {"changes": [_UNION]}, "an overwrite or a row-delta .* `with-ids`"),
+        ("replace-partitions", {"changes": [_UNION | {"with-ids": True}]}, "`changes` with oper"),
         ("rewrite-manifests", {"stage-only": True}, "stage-only"),
         ("rewrite-manifests", {"create-branch": True}, "no `create-branch` with operation"),
         ("append", {"create-branch": True, "stage-only": True}, "which moves no branch"),

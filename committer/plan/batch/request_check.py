@@ -236,7 +236,7 @@ class Checker:
         basis = self.basis
         try:
             evolved = with_needed_columns(
-                request.changes if request.operation == "append" else (),
+                request.changes if request.operation != "alter" else (),
                 EvolvedSchema(self.current_schema, basis.last_column_id),
                 format_version=basis.format_version,
                 specs=basis.partition_specs,

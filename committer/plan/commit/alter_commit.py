@@ -1,5 +1,5 @@
 """The commit of a request that moves refs or changes the table: an `alter`, a cherry-pick of a
-snapshot that follows the head, or an append that brings the columns along which its files need.
+snapshot that follows the head, or one that brings the columns along which its files need.
 
 Without files it makes no snapshot where the whole metadata file is the condition of the swap. A
 catalog that checks requirements would let two such changes of one base pass, each with a ledger
@@ -40,6 +40,8 @@ from committer.plan.operations.conflict import Conflict
 from committer.plan.operations.head import Head, MissingObjectsError
 from committer.request.commit_request import CommitRequest
 
+_WITHOUT_FILES = frozenset({"alter", "cherry-pick"})
+
 
 def plan_alter_commit(
     planning: Planning, *, moves_head: bool
@@ -56,8 +58,8 @@ def plan_alter_commit(
         return InConflict({checked.sealed.key: updates})
     if updates is None or isinstance(updates, NeedsObjects):
         return updates
-    is_append = request.operation == "append"
-    if is_append or (moves_head and not _moves(updates, request.branch)):
+    adds_files = request.operation not in _WITHOUT_FILES
+    if adds_files or (moves_head and not _moves(updates, request.branch)):
         return _with_snapshot(planning, updates)
     return _without_snapshot(planning, request, updates)
 
@@ -132,8 +134,8 @@ def _moves(updates: Sequence[Update], branch: str) -> bool:
 def _with_snapshot(
     planning: Planning, updates: Sequence[Update]
 ) -> CommitPlan | NeedsObjects | InConflict:
-    """Plan the change together with a snapshot, which adds the files of the request, or nothing, on
-    the table after it."""
+    """Plan the change together with a snapshot, of what the request does with files, or of nothing,
+    on the table after it."""
     plan = plan_commit(replace(planning, state=_altered(planning, updates), upkeep=Upkeep()))
     if not isinstance(plan, CommitPlan):
         return plan

@@ -112,6 +112,8 @@ def _only_deletes_positions(one: CheckedRequest) -> bool:
     request, needs = one.request, one.request.needs
     if request.operation != "row-delta" or request.summary or request.stage_only:
         return False
+    if request.changes:
+        return False
     removes = needs.removed_data_files or needs.updates_rows
     adds_data = any(ref.content == "data" for ref in request.manifests) or request.files
     return not removes and not adds_data and not _has_equality_deletes(one)

@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 
 from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.schema.schema import print_schema
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.plan.operations.batch_steps import by_epoch, cut, of_one_swap
+from committer.request.alterations import UnionByName
 from tests.plan.branches import Branch, data_file, equality_delete, position_delete
 from tests.support.builders.flights import build_flights
 from tests.support.builders.operation_requests import build_operation
@@ -157,3 +159,17 @@ def test_what_may_leave_the_branch_where_it_is_is_alone_in_its_swap() -> None:
     assert of_one_swap(steps[2:], has_several_snapshots=True) == steps[2:3]
     assert of_one_swap(steps, has_several_snapshots=False) == steps[:1]
     assert of_one_swap((), has_several_snapshots=True) == ()
+
+
+def test_deletes_that_bring_columns_have_a_step_of_their_own() -> None:
+    brings = positions("q")
+    union = UnionByName.model_validate(
+        {
+            "action": "union-by-name",
+            "schema": print_schema(TABLE.metadata.current_schema),
+            "with-ids": True,
+        }
+    )
+    request = changed_line(brings.request, changes=(union,))
+    brings = replace(brings, sealed=replace(brings.sealed, request=request))
+    assert names(positions("p"), brings, positions("r")) == ["p", "q", "r"]

@@ -16,6 +16,7 @@ from committer.request.alterations import UnionByName
 from committer.request.request_format import EncodedRequest, read_request
 from tests.support.builders.alter_requests import build_alter
 from tests.support.builders.flights import build_flights, changed
+from tests.support.builders.operation_requests import base_of, build_operation
 from tests.support.builders.request_builders import build_request, seal, sealed_manifests
 from tests.support.faults.faulty_catalog import Fault, FaultyCatalog
 from tests.support.memory.requirements_catalog import RequirementsCatalog
@@ -47,14 +48,18 @@ def evolved(table: LoadedTable, *documents: Mapping[str, object]) -> LoadedTable
 
 def bringing(table: LoadedTable, written_for: LoadedTable, producer: str) -> EncodedRequest:
     """Build a request whose files have the columns of `written_for`, and that brings them along."""
-    sealed = build_request(written_for, producer=producer)
+    assert table.metadata.table_uuid == written_for.metadata.table_uuid
+    return with_columns_of(build_request(written_for, producer=producer), written_for)
+
+
+def with_columns_of(sealed: EncodedRequest, written_for: LoadedTable) -> EncodedRequest:
+    """Let a request bring along the columns of `written_for`."""
     schema = print_schema(written_for.metadata.current_schema)
     union = UnionByName.model_validate(
         {"action": "union-by-name", "schema": schema, "with-ids": True}
     )
     bare = sealed.request.model_copy(update={"changes": (union,), "manifests": ()})
     again = seal(bare, sealed_manifests(sealed))
-    assert table.metadata.table_uuid == written_for.metadata.table_uuid
     return read_request(again.content, key=again.key)
 
 
@@ -94,6 +99,54 @@ async def test_several_producers_that_need_the_same_column_add_it_once(
     assert (await columns(harness)).count("x") == 1
     assert len((await harness.load()).schemas) == 2
     assert len(await harness.live_files()) == 5
+
+
+async def operation_on(harness: ServiceHarness, operation: str) -> EncodedRequest:
+    """Build an operation that has read the table, and whose files have a column that it lacks."""
+    table = await harness.create_table()
+    await harness.publish(build_request(table, producer="loader"))
+    await harness.run_until_settled()
+    table = await harness.catalog.load(table.identifier)
+    written_for = evolved(table, ADD_X)
+    needs: dict[str, object] = {**base_of(table.metadata), "isolation-level": "serializable"}
+    if operation == "overwrite":
+        needs["removed-data-files"] = [file.file_path for file in await harness.live_files()]
+    needs["on-conflict"] = "fail"
+    sealed = build_operation(written_for, operation, producer="writer", files_count=1, needs=needs)
+    return with_columns_of(sealed, written_for)
+
+
+@pytest.mark.parametrize(("operation", "files"), [("overwrite", 1), ("row-delta", 2)])
+async def test_columns_that_an_operation_needs_come_in_its_swap(
+    harness: ServiceHarness, operation: str, files: int
+) -> None:
+    request = await operation_on(harness, operation)
+    swaps = harness.catalog.calls["swap"]
+    await harness.publish(request)
+    await harness.run_until_settled()
+    assert await harness.quarantined() == []
+    assert harness.catalog.calls["swap"] == swaps + 1
+    metadata = await harness.load()
+    head = metadata.current_snapshot
+    assert head is not None
+    assert head.schema_id == metadata.current_schema_id == 1
+    assert (await columns(harness))[-1] == "x"
+    assert (len(metadata.snapshots), len(await harness.live_files())) == (2, files)
+
+
+@pytest.mark.parametrize("operation", ["overwrite", "row-delta"])
+async def test_an_operation_that_conflicts_adds_no_column(
+    harness: ServiceHarness, operation: str
+) -> None:
+    request = await operation_on(harness, operation)
+    table = await harness.catalog.load(request.request.identifier)
+    await harness.publish(build_request(table, producer="other"))
+    await harness.run_until_settled()
+    await harness.publish(request)
+    await harness.run_until_settled()
+    (record,) = await harness.quarantined()
+    assert (record.reason, record.is_told_only) == (Reason.CONFLICT, True)
+    assert "x" not in await columns(harness)
 
 
 async def test_a_writer_does_not_describe_columns_as_they_were() -> None:
