@@ -53,8 +53,8 @@ CHANGES = (
     Mutant(
         "every_conflict_is_one_of_the_whole_table",
         "workers/changes/change_run.py",
-        "    if scope.expression != ALWAYS_TRUE:\n        needs",
-        "    if False:\n        needs",
+        "    if (printed := printed_filter(scope.expression)) is not None:\n",
+        "    if (printed := printed_filter(scope.expression)) is True:\n",
         _TABLE,
     ),
     # --- Whole files ---
@@ -214,9 +214,30 @@ CHANGES = (
     Mutant(
         "times_of_a_condition_are_utc",
         "workers/changes/spark_conditions.py",
-        "        found = local.replace(tzinfo=self._zone)\n",
+        "        found = local.replace(tzinfo=_zone(self._zone))\n",
         "        found = local.replace(tzinfo=UTC)\n",
         _CONDITIONS,
+    ),
+    Mutant(
+        "condition_is_read_deeper_than_a_request_holds",
+        "workers/changes/spark_conditions.py",
+        "            if levels < 0:\n                return ANY_ROWS\n",
+        "",
+        ("tests/integration/test_change_conditions.py -k too_deep",),
+    ),
+    Mutant(
+        "filter_of_any_length_is_sent",
+        "workers/changes/spark_conditions.py",
+        "    return printed if len(json.dumps(printed)) <= _FILTER_CHARACTERS_MAX else None\n",
+        "    return printed\n",
+        ("tests/workers/changes/test_spark_conditions.py",),
+    ),
+    Mutant(
+        "filter_names_a_column_of_another_type",
+        "workers/changes/changed_table.py",
+        "        if self.wider_schema is None:\n            return current\n",
+        "        return self.schema\n",
+        _TABLE,
     ),
     Mutant(
         "filter_behind_a_join_is_one_of_the_table",

@@ -65,14 +65,16 @@ class Assigner:
             for column in self.columns.fields
         }
 
-    def of_source(self, source: Any) -> dict[str, Value]:
-        """Return assignments of all columns, by name. Errors: `SettingsError` for one that the
-        source lacks."""
+    def of_source(self, source: Any, *, may_lack: bool) -> dict[str, Value]:
+        """Return assignments of all columns, by name; of those that the source has where it
+        `may_lack` some. Errors: `SettingsError` for a column that the source lacks."""
         found: dict[str, Value] = {}
         for column in self.columns.fields:
             names = [name for name in source.columns if name == column.name] or [
                 name for name in source.columns if name.lower() == column.name.lower()
             ]
+            if not names and may_lack:
+                continue
             if len(names) != 1:
                 raise SettingsError(
                     f"the source has {'no' if not names else 'several'} column `{column.name}`, as"
@@ -87,7 +89,7 @@ class Assigner:
         roots: dict[str, _Node] = {}
         for name, value in assigned.items():
             nodes, node, kind = roots, _Node(), T.StructType(self.columns.fields)
-            parts = _parts(name)
+            parts = name_parts(name)
             for at, part in enumerate(parts):
                 found = _field(kind, part)
                 if found is None:
@@ -161,7 +163,7 @@ def as_column(value: Value) -> Any:
     return value if hasattr(value, "alias") else F.lit(value)
 
 
-def _parts(name: str) -> list[str]:
+def name_parts(name: str) -> list[str]:
     """Split a name at its dots, but for those in backticks; without the alias of the table."""
     parts, rest = [], name
     while rest:

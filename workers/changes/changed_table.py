@@ -31,8 +31,11 @@ _POSITION_DELETES = 2
 
 @dataclass(frozen=True, slots=True)
 class ChangedTable:
+    """`wider_schema`: the columns where the table gets some by this change; None: it gets none."""
+
     options: ChangeOptions
     state: BranchState
+    wider_schema: Schema | None = None
 
     @property
     def name(self) -> str:
@@ -40,8 +43,17 @@ class ChangedTable:
 
     @property
     def schema(self) -> Schema:
-        """The columns of all branches: a branch is written with the table's current ones."""
-        return self.state.metadata.current_schema
+        """The columns of all branches: a branch is written with the table's current ones, and those
+        that the change brings."""
+        return self.wider_schema or self.state.metadata.current_schema
+
+    @property
+    def filter_schema(self) -> Schema:
+        """The columns that filters may name: those that the table has already, with these types."""
+        current = self.state.metadata.current_schema
+        if self.wider_schema is None:
+            return current
+        return Schema(tuple(field for field in current.fields if field in self.wider_schema.fields))
 
     @property
     def has_lineage(self) -> bool:

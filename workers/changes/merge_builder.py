@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workers.changes.merge_clauses import Action, Clause, Clauses, Side
@@ -10,6 +11,8 @@ from workers.changes.what_changed import Changed
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+    from workers.changes.change_options import ChangeOptions
 
 Value = object
 
@@ -23,14 +26,21 @@ class MergeBuilder:
 
     def __init__(
         self,
-        table: str,
         source: DataFrame,
         on: str | Column,
-        options: Mapping[str, object],
+        options: ChangeOptions,
         clauses: tuple[Clause, ...] = (),
     ) -> None:
-        self._table, self._source, self._on = table, source, on
+        self._source, self._on = source, on
         self._options, self._clauses = options, clauses
+
+    def with_schema_evolution(self) -> MergeBuilder:
+        """Add the columns of the source that the table lacks, by the commit of the merge: all of
+        them with a clause `…_all`, else those that a clause assigns. With a clause `…_all`, columns
+        that the source lacks stay as they are, or have their default in a new row.
+        """
+        options = replace(self._options, evolves_schema=True)
+        return MergeBuilder(self._source, self._on, options, self._clauses)
 
     def when_matched_update(
         self, condition: str | Column | None = None, *, set: Mapping[str, Value]
@@ -78,7 +88,7 @@ class MergeBuilder:
     ) -> MergeBuilder:
         clause = Clause(side, action, condition, assigned)
         clauses = (*self._clauses, clause)
-        return MergeBuilder(self._table, self._source, self._on, self._options, clauses)
+        return MergeBuilder(self._source, self._on, self._options, clauses)
 
     def execute(self) -> Changed:
         """Run the merge, and return once it is committed.
@@ -86,10 +96,9 @@ class MergeBuilder:
         Errors: `PublishError` for a conflict with what others have changed, and for a row that
         several rows of the source match; `SettingsError` for clauses that do not fit.
         """
-        from workers.changes.change_options import parse_change_options
         from workers.changes.merged_rows import Merge, merge_rows
 
         clauses = Clauses(self._clauses)
         clauses.check()
-        options = parse_change_options(self._table, self._options)
-        return merge_rows(Merge(self._source, self._on, clauses), options)
+        merge = Merge(self._source, self._on, clauses, self._options.evolves_schema)
+        return merge_rows(merge, self._options)

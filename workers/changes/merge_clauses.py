@@ -21,6 +21,11 @@ class Clause:
     condition: Any = None
     assigned: Mapping[str, Any] | None = None
 
+    @property
+    def takes_all(self) -> bool:
+        """Whether it takes all columns of the source."""
+        return self.assigned is None and self.action != "delete"
+
 
 @dataclass(frozen=True, slots=True)
 class Clauses:
@@ -47,6 +52,11 @@ class Clauses:
             (False, True): "left",
             (True, True): "full",
         }[bool(self.of("not_matched")), bool(self.of("not_matched_by_source"))]
+
+    @property
+    def take_all(self) -> bool:
+        """Whether a clause takes all columns of the source."""
+        return any(clause.takes_all for clause in self.all)
 
     @property
     def only_inserts(self) -> bool:

@@ -6,18 +6,20 @@ pair the first whose condition holds counts.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import functions as F  # noqa: N812  # its usual name
+from pyspark.sql.types import StructType
 
 from committer.errors import PublishError
 from committer.iceberg.expressions.expression import And, Expression
 from committer.iceberg.scan.scan_task import FileScanTask
 from workers.branches.application_name import application_name
 from workers.branches.attempt_identity import AttemptIdentity
-from workers.changes.assignments import SOURCE, TARGET, Assigner, as_column
+from workers.changes.assignments import SOURCE, TARGET, Assigner, as_column, name_parts
 from workers.changes.change_options import ChangeOptions
 from workers.changes.change_run import (
     ChangeRun,
@@ -36,7 +38,10 @@ from workers.changes.spark_conditions import ALL_ROWS, RowFilter, filter_of
 from workers.changes.target_rows import no_rows, target_rows
 from workers.changes.tasks.row_kinds import FILE, KIND, POSITION, ROW_ID, RowKind
 from workers.changes.what_changed import Changed
+from workers.creation.wider_schema import wider_schema
 from workers.spark.spark_schema import spark_schema
+
+_log = logging.getLogger("frazil.workers")
 
 _IN_SOURCE = "_frazil_in_source"
 _CHOICE = "_frazil_choice"
@@ -50,11 +55,13 @@ _KINDS = {"update": RowKind.UPDATE, "delete": RowKind.DELETE, "insert": RowKind.
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The clauses of a merge, as its caller gave them."""
+    """The clauses of a merge, as its caller gave them. `evolves_schema`: the table gets the columns
+    of the source that it lacks."""
 
     source: Any
     on: Any
     clauses: Clauses
+    evolves_schema: bool = False
 
 
 def merge_rows(merge: Merge, options: ChangeOptions) -> Changed:
@@ -70,11 +77,47 @@ def merge_rows(merge: Merge, options: ChangeOptions) -> Changed:
 
 def prepare_merge(change: ChangeRun, merge: Merge) -> PreparedChange | None:
     """Write what one try of a merge needs; None where nothing changes."""
-    merging = _MergeTry(change, merge)
+    table = _with_source_columns(change.table, merge)
+    _warn_of_left_out(table, merge)
+    merging = _MergeTry(replace(change, table=table), merge)
     try:
-        return merging.prepared()
+        prepared = merging.prepared()
     finally:
         merging.release()
+    return None if prepared is None else replace(prepared, union=table.wider_schema)
+
+
+def _with_source_columns(table: ChangedTable, merge: Merge) -> ChangedTable:
+    """Return the table with the columns that the merge brings: all of the source's that it lacks,
+    with wider types, where a clause takes all; else those that a clause assigns.
+
+    Errors: as `wider_schema`.
+    """
+    if not merge.evolves_schema:
+        return table
+    fields = merge.source.schema.fields
+    if not merge.clauses.take_all:
+        assigned = (name for clause in merge.clauses.all for name in clause.assigned or ())
+        new = {name_parts(name)[0].lower() for name in assigned} - _names(table)
+        fields = [field for field in fields if field.name.lower() in new]
+    return replace(table, wider_schema=wider_schema(table.state.metadata, StructType(fields)))
+
+
+def _warn_of_left_out(table: ChangedTable, merge: Merge) -> None:
+    """Name the columns of the source that no clause which takes all has a place for."""
+    names = _names(table)
+    left_out = [name for name in merge.source.columns if name.lower() not in names]
+    if left_out and merge.clauses.take_all:
+        _log.warning(
+            "merge into table `%s`: the source has columns that the table lacks, and their values"
+            " are left out: `%s`; `with_schema_evolution()` or option `mergeSchema` adds columns",
+            table.name,
+            "`, `".join(left_out),
+        )
+
+
+def _names(table: ChangedTable) -> set[str]:
+    return {field.name.lower() for field in table.schema.fields}
 
 
 class _MergeTry:
@@ -116,8 +159,8 @@ class _MergeTry:
         if self._clauses.of("not_matched_by_source"):
             return ALL_ROWS
         joined = probe.join(self._source, self._on, "inner")
-        scope = filter_of(joined, self._table.schema, FILE)
-        keys = equal_keys(joined, self._source, self._table.schema)
+        scope = filter_of(joined, self._table.filter_schema, FILE)
+        keys = equal_keys(joined, self._source, self._table.filter_schema)
         if not keys or self._table.state.snapshot is None:
             return scope
         return RowFilter(And.of(scope.expression, self._read_keys(keys)))
@@ -150,7 +193,8 @@ class _MergeTry:
             return None
         assigned = clause.assigned
         if assigned is None:
-            assigned = assigner.of_source(self._merge.source)
+            may_lack = self._merge.evolves_schema
+            assigned = assigner.of_source(self._merge.source, may_lack=may_lack)
         if clause.action == "insert":
             return assigner.inserted(assigned)
         return assigner.updated(assigned)

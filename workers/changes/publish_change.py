@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from committer.errors import PublishError
+from committer.iceberg.schema.schema import Schema
 from committer.reason import Reason
 from committer.request.needs import FILES_NAMED_MAX, Needs, Operation
 from committer.request.receipt_model import Receipt, ReceiptState
@@ -33,7 +34,8 @@ WHAT = "a change that did not land"
 
 @dataclass(frozen=True, slots=True)
 class PreparedChange:
-    """The request that a change asks for. `needs` without the base; `written`: of its tasks."""
+    """The request that a change asks for. `needs` without the base; `written`: of its tasks;
+    `union`: as of `WrittenEpoch`."""
 
     operation: Operation
     needs: Mapping[str, object] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class PreparedChange:
     deleted_rows: int | None = 0
     updated_rows: int = 0
     inserted_rows: int = 0
+    union: Schema | None = None
 
 
 Prepare = Callable[[ChangedTable, AttemptIdentity], PreparedChange | None]
@@ -113,7 +116,8 @@ def written_epoch(
     needs = {**table.base(), **prepared.needs, "on_conflict": "fail"}
     files = [file for each in prepared.written for file in each.files]
     asked = Needs.model_validate(needs)
-    return identity.written_epoch(table.state, prepared.operation, asked, files)
+    written = identity.written_epoch(table.state, prepared.operation, asked, files)
+    return replace(written, union=prepared.union)
 
 
 def delete_written(written: Sequence[RowsWritten], table: ChangedTable) -> None:

@@ -61,9 +61,12 @@ def merge_into(
 ) -> MergeBuilder:
     """Begin a merge of a DataFrame into a table: add clauses, then `execute()`.
 
-    `on`: when rows of `target` (the table) and `source` match. `options` as of `delete_from`.
+    `on`: when rows of `target` (the table) and `source` match. `options` as of `delete_from`, and
+    `mergeSchema`, which is `with_schema_evolution()`. Errors: `SettingsError` for an option.
     """
-    return MergeBuilder(table, source, on, options)
+    from workers.changes.change_options import parse_change_options
+
+    return MergeBuilder(source, on, parse_change_options(table, options, is_merge=True))
 
 
 def _session(given: SparkSession | None) -> SparkSession:

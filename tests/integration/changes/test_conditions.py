@@ -73,7 +73,7 @@ def rows(harness: ChangesHarness) -> Iterator[Any]:
     yield harness.frame(ROWS, SPARKS)
 
 
-def create(harness: ChangesHarness, name: str, rows: Any, **properties: str) -> None:
+def create(harness: ChangesHarness, name: str, rows: Any, **properties: Any) -> None:
     """Create a table of all rows, in a few files."""
     harness.create(name, SPARKS, **properties)
     rows.repartition(3).createOrReplaceTempView("rows_of_conditions")

@@ -17,12 +17,16 @@ def test_options_are_checked_and_settings_kept() -> None:
     assert parse_change_options("db.t", {}) == ChangeOptions("db.t", {}, None, 0, 300.0)
     staged = parse_change_options("db.t", {"wap_id": "w", "stage_only": True})
     assert staged.wap == WapOptions("w", True)
+    merged = parse_change_options("db.t", {"merge-schema": "TRUE"}, is_merge=True)
+    assert merged == ChangeOptions("db.t", {}, evolves_schema=True)
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         ({"retry": 1}, "unknown option `retry`"),
+        ({"mergeSchema": True}, "unknown option `mergeschema`"),
+        ({"catalog.urii": "x"}, "setting `catalog.urii`: there is no such setting"),
         ({"retries": "many"}, "option `retries`: expected a whole number"),
         ({"retries": 101}, "option `retries`: expected 100 at most"),
         ({"wait_timeout_s": -1}, "option `wait_timeout_s`"),

@@ -25,7 +25,7 @@ from committer.iceberg.schema.partition_spec import UNPARTITIONED
 from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.single_value import encode_value
-from committer.iceberg.values.types import LongType, NestedField
+from committer.iceberg.values.types import DoubleType, LongType, NestedField, StringType
 from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import TableReader
 from workers.branches.branch_state import BranchState
@@ -153,3 +153,13 @@ def test_tasks_get_neither_filters_nor_metrics() -> None:
     sent = for_tasks(FileScanTask(file(0, 9), deletes, ABOVE_5))
     assert (sent.residual, sent.file.lower_bounds) == (ALWAYS_TRUE, None)
     assert sent.delete_files == deletes
+
+
+def test_filters_name_columns_that_the_table_has_already_with_their_types() -> None:
+    name = NestedField(2, "name", StringType(), False)
+    found = replace(table(), wider_schema=Schema((*SCHEMA.fields, name)))
+    assert found.schema.fields == (*SCHEMA.fields, name)
+    assert found.filter_schema.fields == SCHEMA.fields
+    wider = NestedField(1, "id", DoubleType(), False)
+    assert replace(table(), wider_schema=Schema((wider, name))).filter_schema.fields == ()
+    assert table().filter_schema == SCHEMA

@@ -48,3 +48,11 @@ def test_a_clause_that_is_never_asked_is_refused() -> None:
         clauses(("matched", "delete", None), ("matched", "update", "x")).check()
     with pytest.raises(SettingsError, match="expected a clause"):
         clauses().check()
+
+
+def test_a_clause_without_values_takes_all_columns_unless_it_deletes() -> None:
+    assert clauses(("matched", "update", None)).take_all
+    assert clauses(("matched", "delete", None), ("not_matched", "insert", "x")).take_all
+    assert not clauses(("matched", "delete", None)).take_all
+    assigned = Clause("matched", "update", None, {"id": "1"})
+    assert not Clauses((assigned,)).take_all
