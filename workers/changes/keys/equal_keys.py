@@ -77,13 +77,15 @@ def _column(expression: Any) -> str | None:
 
 def _value(expression: Any, side: Any, source: Any) -> Any:
     """Return a value of the source's rows as a column of it; None for any other, and for one whose
-    text Spark does not understand. It is deterministic, as Spark demands of a join."""
+    text Spark does not understand, or in another way: a function of Python may have the name of one
+    of Spark's. It is deterministic, as Spark demands of a join."""
     references = expression.references()
     if references.isEmpty() or not references.subsetOf(side):
         return None
     try:
         value = F.expr(expression.sql())
-        kind = source.select(value.alias("value")).schema["value"].dataType
+        selected = source.select(value.alias("value"))
     except PySparkException:
         return None
-    return value if kind.simpleString() == expression.dataType().simpleString() else None
+    resolved = selected._jdf.queryExecution().analyzed().projectList().head().child()
+    return value if expression.semanticEquals(resolved) else None
