@@ -27,7 +27,6 @@ from bench.neighbors import TABLES, USUAL_LISTINGS, Neighbors, print_waits
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell
 from committer.ports.storage import NewObject
-from committer.queue.redis_stream import RedisQueue
 from committer.request.request_format import line_digest
 from committer.storage.disk.durable_writes import create_groups
 from tests.support.integration.processes import session_members
@@ -85,7 +84,7 @@ async def run(requests: int, before_s: float, after_s: float, *, sampled: bool) 
 
 async def _send(harness: RealHarness, tables: Sequence[LoadedTable], requests: int) -> None:
     """Write them into the inbox as any client may, and ring for each."""
-    queue = RedisQueue(harness.settings.queue_url, consumer="hostile")
+    queue = harness.queue("hostile")
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(_WRITERS) as writers:
         numbers = iter(range(requests))

@@ -22,7 +22,6 @@ from bench.neighbors import TABLES, USUAL_LISTINGS, Neighbors, print_waits
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import Doorbell
 from committer.ports.storage import NewObject
-from committer.queue.redis_stream import RedisQueue
 from committer.request.request_format import line_digest
 from committer.request.request_key import producer_prefix
 from committer.storage.disk.durable_writes import create_groups
@@ -72,7 +71,7 @@ async def run(requests: int, after_s: float) -> None:
 
 
 async def _publish_queue(harness: RealHarness, table: LoadedTable, requests: int) -> None:
-    queue = RedisQueue(harness.settings.queue_url, consumer=_PRODUCER)
+    queue = harness.queue(_PRODUCER)
     for start in range(0, requests, _BATCH):
         epochs = range(start, min(start + _BATCH, requests))
         await queue.announce(await asyncio.to_thread(_write, harness, table, epochs))

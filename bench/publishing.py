@@ -34,6 +34,7 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
+from committer.storage.inbox.identity import InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from workers.requests.backlog import BacklogPolicy
 from workers.requests.publisher import Publisher, PublishPolicy
@@ -112,7 +113,8 @@ class Publishing:
         )
         self._inbox = Inbox(self._storage, inbox)
         self._quarantine = Quarantine(self._storage, inbox)
-        self._queue = WatchedQueue(RedisQueue(queue, consumer=name))
+        identity = InboxIdentity(self._storage, inbox, RealWorld())
+        self._queue = WatchedQueue(RedisQueue(queue, identity=identity, consumer=name))
         return {}
 
     async def begin(self, *, table: str, writers: int, appends: bool) -> Message:

@@ -277,6 +277,13 @@ def test_the_page_of_log_events_has_each_event_and_no_other() -> None:
     assert [n for n in sorted(named) if not any(re.fullmatch(p, n) for p in patterns)] == []
 
 
+def test_the_end_of_a_condition_is_logged_at_the_level_of_its_start() -> None:
+    """A log from `warning` on that shows an outage shows its end, too."""
+    hidden = r'log\.(?:debug|info)\(\s*f?"[^"]*recovered"'
+    named = [path.name for path in sources() if re.search(hidden, path.read_text())]
+    assert named == []
+
+
 LEVELS = ("debug", "info", "warning", "error", "exception")
 
 

@@ -1,9 +1,10 @@
 """The queue on Redis Streams (Redis ≥ 7, Valkey ≥ 8).
 
-    {frazil:NN}                        stream of shard NN, 00 … 63; consumer group `frazil`
-    {frazil:NN}:receipts:<reply-to>    see `redis_receipts`
+    {frazil:<identity>:NN}                        stream of shard NN, 00 … 63; group `frazil`
+    {frazil:<identity>:NN}:receipts:<reply-to>    see `redis_receipts`
 
-All keys of a shard share its hash tag. Fields of the entries: `entry_fields`. How it works:
+Names of keys: `redis_keys`. All keys of a shard share its hash tag. Fields of the entries:
+`entry_fields`. How it works:
 
 * The answer of a read may get lost: its doorbells are then pending for this consumer, which never
   saw them, and no read of new entries returns them. So the queue remembers the doorbells that its
@@ -28,10 +29,10 @@ from uuid import UUID
 from redis.exceptions import OutOfMemoryError, ResponseError
 
 from committer.errors import FrazilError, QueueKeyTakenError, QueueUnavailableError
+from committer.ports.installation import Identity
 from committer.ports.queue import (
     AHEAD_MAX,
     ALL_SHARDS,
-    SHARDS,
     Delivery,
     Doorbell,
     QueueDepth,
@@ -44,13 +45,12 @@ from committer.queue.redis_connection import (
     is_key_taken,
     raise_first,
 )
+from committer.queue.redis_keys import ensure_identity, find_identity, receipts_key, shard_key
 from committer.queue.redis_receipts import RedisReceipts
 from committer.request.receipt_model import Receipt
 
 GROUP = "frazil"
 _STREAM = "stream"
-_KEYS = tuple(f"{{frazil:{shard:02d}}}" for shard in range(SHARDS))
-_SHARD_OF_KEY = {key.encode(): shard for shard, key in enumerate(_KEYS)}
 _DOORBELLS_A_PIPELINE = 128
 _CLAIMED_MAX = 1_024
 _SCANNED_MAX = 100
@@ -75,14 +75,21 @@ _Answer = TypeVar("_Answer")
 class RedisQueue:
     """`url`: `redis://`, `rediss://` or `unix://`, with options of redis-py as its query.
 
+    `identity` is that of the inbox, which the keys have in their names: read before the first call.
     `consumer` names this process among the consumers; a name that stays the same over restarts
     gets its doorbells back at once. `answer_s_max`: how long the server may take, beyond waiting
     that was asked for. One task reads at a time. `lost` counts doorbells that were deleted in the
     server while pending, `malformed` entries that are none; both are dropped.
     """
 
-    def __init__(self, url: str, *, consumer: str, answer_s_max: float = 5.0) -> None:
+    def __init__(
+        self, url: str, *, identity: Identity, consumer: str, answer_s_max: float = 5.0
+    ) -> None:
         self._connection = RedisConnection(url, answer_s_max=answer_s_max)
+        self._identity = identity
+        self._named_by = ""
+        self._keys: tuple[str, ...] = ()  # of the shards, once the identity is known
+        self._shard_of_key: dict[bytes, int] = {}
         self._receipts = RedisReceipts(self._connection)
         self._consumer = consumer
         self._reading = asyncio.Lock()
@@ -101,6 +108,7 @@ class RedisQueue:
     # --- Ringing ---------------------------------------------------------------------------------
 
     async def announce(self, doorbells: Sequence[Doorbell]) -> int:
+        await self._name_keys()
         backlog = 0
         with self._connection.explained():
             for start in range(0, len(doorbells), _DOORBELLS_A_PIPELINE):
@@ -111,9 +119,9 @@ class RedisQueue:
     async def _append(self, doorbells: Sequence[Doorbell]) -> int:
         """Append doorbells. Return the length of the longest stream:
         acknowledged entries are deleted."""
-        keys = {_KEYS[shard_of(doorbell.table_uuid)] for doorbell in doorbells}
+        keys = {self._keys[shard_of(doorbell.table_uuid)] for doorbell in doorbells}
         answers = await self._connection.commands(
-            [*map(_append, doorbells), *(("XLEN", key) for key in keys)]
+            [*map(self._appended, doorbells), *(("XLEN", key) for key in keys)]
         )
         if any(map(is_key_taken, answers)):
             for message in (await self._connection.taken(dict.fromkeys(keys, _STREAM))).values():
@@ -121,9 +129,17 @@ class RedisQueue:
         raise_first(answers)
         return max(map(int, answers[len(doorbells) :]))
 
+    def _appended(self, doorbell: Doorbell) -> tuple[Any, ...]:
+        pairs = encode_doorbell(doorbell).items()
+        words: Iterable[bytes] = (word for pair in pairs for word in pair)
+        return ("XADD", self._keys[shard_of(doorbell.table_uuid)], "*", *words)
+
     async def backlog(self, table_uuid: UUID) -> int:
+        if not await self._has_keys():
+            return 0
         with self._connection.explained():
-            (length,) = await self._connection.results([("XLEN", _KEYS[shard_of(table_uuid)])])
+            key = self._keys[shard_of(table_uuid)]
+            (length,) = await self._connection.results([("XLEN", key)])
             return int(length)
 
     # --- Reading ---------------------------------------------------------------------------------
@@ -136,6 +152,7 @@ class RedisQueue:
         shards: Collection[int] = ALL_SHARDS,
         more_max: int = 0,
     ) -> Sequence[Delivery]:
+        await self._name_keys()
         async with self._reading:
             wanted = self._turn_to(shards)
             self._let_go_meanwhile.clear()
@@ -175,7 +192,7 @@ class RedisQueue:
         usable = self._usable(shards)
         questions = [
             (
-                *("XPENDING", _KEYS[shard], GROUP, "-", "+"),
+                *("XPENDING", self._keys[shard], GROUP, "-", "+"),
                 *(count_max + len(self._held[shard]), self._consumer),
             )
             for shard in usable
@@ -202,7 +219,7 @@ class RedisQueue:
                 left_s = min(left_s, _TAKEN_AGAIN_S)
             block = ("BLOCK", max(1, round(left_s * 1_000))) if left_s else ()
             words = ("GROUP", GROUP, self._consumer, "COUNT", count_max, *block)
-            keys = (_KEYS[shard] for shard in usable)
+            keys = (self._keys[shard] for shard in usable)
             ids = (">",) * len(usable)
             return await self._connection.block(
                 left_s, ("XREADGROUP", *words, "STREAMS", *keys, *ids)
@@ -210,7 +227,7 @@ class RedisQueue:
 
         deliveries: list[Delivery] = []
         for key, entries in await self._with_groups(read) or ():
-            shard = _SHARD_OF_KEY[key]
+            shard = self._shard_of_key[key]
             deliveries += await self._deliver(shard, {entry[0]: (entry[1], 1) for entry in entries})
         return deliveries
 
@@ -234,7 +251,7 @@ class RedisQueue:
             for shard, last in longer.items()
         }
         answers = await self._connection.commands(
-            ("XREVRANGE", _KEYS[shard], "+", b"(" + last, "COUNT", AHEAD_MAX)
+            ("XREVRANGE", self._keys[shard], "+", b"(" + last, "COUNT", AHEAD_MAX)
             for shard, last in before.items()
         )
         for shard, entries in zip(before, answers, strict=True):
@@ -252,6 +269,7 @@ class RedisQueue:
 
         Takes some thousand doorbells a call; call again for more.
         """
+        await self._name_keys()
         async with self._reading:
             self._let_go_meanwhile.clear()
             settled, doubt = self._doubt()
@@ -268,7 +286,7 @@ class RedisQueue:
         options = ("COUNT", _SCANNED_MAX, "JUSTID")
         while cursors and sum(map(len, claimed.values())) < _CLAIMED_MAX:
             answers = await self._connection.results(
-                ("XAUTOCLAIM", _KEYS[shard], GROUP, self._consumer, idle_ms, cursor, *options)
+                ("XAUTOCLAIM", self._keys[shard], GROUP, self._consumer, idle_ms, cursor, *options)
                 for shard, cursor in cursors.items()
             )
             for shard, (cursor, ids, deleted) in zip(list(cursors), answers, strict=True):
@@ -282,7 +300,7 @@ class RedisQueue:
         """Fetch pending entries by id with their number of deliveries; count the missing ones."""
         wanted = {shard: each for shard, each in ids.items() if each}
         answers = await self._connection.results(
-            ("XCLAIM", _KEYS[shard], GROUP, self._consumer, 0, *each)
+            ("XCLAIM", self._keys[shard], GROUP, self._consumer, 0, *each)
             for shard, each in wanted.items()
         )
         deliveries: list[Delivery] = []
@@ -296,7 +314,7 @@ class RedisQueue:
 
     async def _delivery_counts(self, shard: int, ids: Sequence[bytes]) -> dict[bytes, int]:
         answers = await self._connection.results(
-            ("XPENDING", _KEYS[shard], GROUP, id_, id_, 1) for id_ in ids
+            ("XPENDING", self._keys[shard], GROUP, id_, id_, 1) for id_ in ids
         )
         return {row[0]: row[3] for rows in answers for row in rows}
 
@@ -347,6 +365,7 @@ class RedisQueue:
         for shard, each in ids.items():
             self._held[shard].difference_update(each)
         try:
+            await self._name_keys()
             with self._connection.explained():
                 await self._forget(ids)
         except FrazilError:
@@ -355,7 +374,7 @@ class RedisQueue:
 
     async def _forget(self, ids: Mapping[int, Sequence[bytes]]) -> None:
         answers = await self._connection.commands(
-            ("EVAL", _FORGET, 1, _KEYS[shard], GROUP, *each[start : start + _FORGOTTEN_MAX])
+            ("EVAL", _FORGET, 1, self._keys[shard], GROUP, *each[start : start + _FORGOTTEN_MAX])
             for shard, each in ids.items()
             for start in range(0, len(each), _FORGOTTEN_MAX)
         )
@@ -365,19 +384,25 @@ class RedisQueue:
     # --- Receipts, state -------------------------------------------------------------------------
 
     async def reply(self, receipts: Sequence[tuple[str, Receipt]]) -> None:
+        identity = await self._name_keys()
         with self._connection.explained():
-            await self._receipts.reply(receipts)
+            await self._receipts.reply(identity, receipts)
 
     async def wait_for_receipts(self, reply_to: str, *, wait_s: float) -> Sequence[Receipt]:
+        key = receipts_key(await self._name_keys(), reply_to)
         with self._connection.explained():
-            return await self._receipts.wait(reply_to, wait_s=wait_s)
+            return await self._receipts.wait(key, wait_s=wait_s)
 
     async def depth(self) -> QueueDepth:
+        if not await self._has_keys():
+            return QueueDepth(waiting=0, pending=0)
         with self._connection.explained():
-            lengths = await self._connection.commands(("XLEN", key) for key in _KEYS)
+            lengths = await self._connection.commands(("XLEN", key) for key in self._keys)
             lengths = [answer for answer in lengths if not is_key_taken(answer)]
             raise_first(lengths)
-            summaries = await self._connection.commands(("XPENDING", key, GROUP) for key in _KEYS)
+            summaries = await self._connection.commands(
+                ("XPENDING", key, GROUP) for key in self._keys
+            )
             raise_first(each for each in summaries if not _is_missing(each))
         return QueueDepth(
             waiting=sum(lengths),
@@ -392,13 +417,35 @@ class RedisQueue:
         with self._connection.explained():
             await self._connection.close()
 
+    # --- Names of keys ---------------------------------------------------------------------------
+
+    async def _name_keys(self) -> str:
+        """Name the keys, once. Return the identity in them, which is made where there is none."""
+        if not self._keys:
+            self._name(await ensure_identity(self._identity, self._connection))
+        return self._named_by
+
+    async def _has_keys(self) -> bool:
+        """Name the keys, unless the inbox has no identity yet: then no key exists."""
+        if not self._keys:
+            identity = await find_identity(self._identity, self._connection)
+            if identity is None:
+                return False
+            self._name(identity)
+        return True
+
+    def _name(self, identity: str) -> None:
+        self._named_by = identity
+        self._keys = tuple(shard_key(identity, shard) for shard in ALL_SHARDS)
+        self._shard_of_key = {key.encode(): shard for shard, key in enumerate(self._keys)}
+
     # --- Keys that something else has taken ------------------------------------------------------
 
     def taken_keys(self) -> Mapping[str, str]:
         return self._taken
 
     def _usable(self, shards: Iterable[int]) -> list[int]:
-        return [shard for shard in shards if _KEYS[shard] not in self._taken]
+        return [shard for shard in shards if self._keys[shard] not in self._taken]
 
     async def _look_at_taken(self) -> None:
         """Check every few seconds whether those keys are still taken,
@@ -432,7 +479,7 @@ class RedisQueue:
                 return await call()
             except ResponseError as error:
                 if is_key_taken(error):
-                    await self._find_taken(_KEYS)
+                    await self._find_taken(self._keys)
                 elif not is_group_gone(error):
                     raise
                 self._has_groups = False
@@ -443,21 +490,15 @@ class RedisQueue:
 
     async def _make_groups(self) -> None:
         answers = await self._connection.commands(
-            ("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM") for key in _KEYS
+            ("XGROUP", "CREATE", key, GROUP, "0", "MKSTREAM") for key in self._keys
         )
         raise_first(each for each in answers if not (_may_have_group(each) or is_key_taken(each)))
         if any(map(is_key_taken, answers)):
-            await self._find_taken(_KEYS)
+            await self._find_taken(self._keys)
         for shard, answer in enumerate(answers):
             if not isinstance(answer, Exception):
                 self._held[shard].clear()  # a new group: the held doorbells do not belong to it
         self._has_groups = True
-
-
-def _append(doorbell: Doorbell) -> tuple[Any, ...]:
-    pairs = encode_doorbell(doorbell).items()
-    words: Iterable[bytes] = (word for pair in pairs for word in pair)
-    return ("XADD", _KEYS[shard_of(doorbell.table_uuid)], "*", *words)
 
 
 def _longer(deliveries: Sequence[Delivery], count_max: int) -> dict[int, bytes]:

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 
 from committer.errors import QueueUnavailableError
+from committer.ports.installation import Installation
 from committer.ports.leases import Assignment, Leases, Renewal
 from committer.ports.queue import ALL_SHARDS
-from tests.support.servers.queue_servers import QueueHarness
+from tests.support.servers.queue_servers import OTHER_IDENTITY, QueueHarness
 
 LONG_S = 30.0
 EVER_S = 600.0  # never waited for: something wakes the call, or the test takes too long
@@ -67,6 +68,16 @@ async def test_each_member_names_its_status_url_until_it_is_gone(harness: QueueH
     assert [member.status_url for member in again.members] == [None, None]
 
 
+async def test_member_that_is_cut_off_says_so_until_it_is_not(harness: QueueHarness) -> None:
+    one, two = harness.leases("one"), harness.leases("two")
+    await two.renew(JOIN)
+    seen = await one.renew(Renewal(LONG_S, is_new=True, is_cut_off=True, claim=frozenset({1})))
+    assert [member.is_cut_off for member in seen.members] == [True, False]
+    assert owners(seen) == {1: "one"}
+    await one.renew(STAY)
+    assert [member.is_cut_off for member in (await two.look()).members] == [False, False]
+
+
 async def test_names_of_any_kind_are_kept(harness: QueueHarness) -> None:
     name = "häuschen 1 \n-%d"
     assert names(await harness.leases(name).renew(JOIN)) == [name]
@@ -84,8 +95,9 @@ async def test_who_leaves_is_gone_at_once_and_its_shards_are_free(harness: Queue
 
 async def test_who_does_not_renew_in_time_is_gone(harness: QueueHarness) -> None:
     one, two = harness.leases("one"), harness.leases("two")
-    await one.renew(claiming(1, lease_s=SHORT_S, is_new=True))
+    await one.renew(claiming(1, is_new=True))
     assert owners(await two.renew(claiming(1, is_new=True))) == {1: "one"}
+    await one.renew(Renewal(SHORT_S))
     await harness.lapse(SHORT_S + 0.001)
     assert owners(await two.look()) == {}
     assert names(await two.look()) == ["two"]
@@ -141,6 +153,60 @@ async def test_who_lost_its_name_is_displaced_until_the_name_is_free(
     await namesake.leave()
     back = await former.renew(claiming(2))
     assert (back.standing, owners(back)) == ("new", {2: "one"})
+
+
+# --- Installations -------------------------------------------------------------------------------
+
+
+async def test_two_installations_on_one_server_share_nothing(harness: QueueHarness) -> None:
+    mine, others = harness.leases("one"), harness.leases("one", identity=OTHER_IDENTITY)
+    await mine.renew(claiming(*ALL_SHARDS, is_new=True))
+    seen = await others.renew(claiming(*ALL_SHARDS, is_new=True))
+    assert (seen.standing, names(seen), len(owners(seen))) == ("new", ["one"], 64)
+    again = await mine.renew(STAY)
+    assert (again.standing, len(owners(again))) == ("renewed", 64)
+
+
+@pytest.mark.parametrize("name", ["one", "two"])
+@pytest.mark.parametrize("foreign", [Installation("copy", "frazil"), Installation("inbox", "b")])
+async def test_process_of_another_installation_is_refused_and_both_sides_name_it(
+    harness: QueueHarness, name: str, foreign: Installation
+) -> None:
+    own = Installation("inbox", "frazil")
+    one = harness.leases("one", installation=own)
+    other = harness.leases(name, installation=foreign)
+    version = (await one.renew(claiming(1, is_new=True))).version
+    seen = await other.renew(claiming(1, 2, is_new=True))
+    assert (seen.standing, owners(seen)) == ("foreign", {1: "one"}), "it has claimed nothing"
+    assert [(member.name, member.installation) for member in seen.members] == [("one", own)]
+    await one.wait_for_change(version, wait_s=EVER_S)
+    told = await one.renew(claiming(2))
+    assert (told.standing, names(told), owners(told)) == ("renewed", ["one"], {1: "one", 2: "one"})
+    assert [(member.name, member.installation) for member in told.refused] == [(name, foreign)]
+    assert (await other.renew(STAY)).standing == "foreign", "nor later"
+    await other.leave()
+    assert (await one.look()).refused == ()
+
+
+@pytest.mark.parametrize("verb", ["leave", "lapse"])
+async def test_refused_process_of_an_installation_joins_once_the_others_have_gone(
+    harness: QueueHarness, verb: str
+) -> None:
+    one = harness.leases("one")
+    other = harness.leases("two", installation=Installation("copy", "frazil"))
+    await one.renew(claiming(1, is_new=True))
+    version = (await other.renew(claiming(1, is_new=True))).version
+    if verb == "leave":
+        await one.leave()
+        await other.wait_for_change(version, wait_s=EVER_S)
+    else:
+        await one.renew(Renewal(SHORT_S))
+        await harness.lapse(SHORT_S + 0.001)
+    seen = await other.renew(claiming(1))
+    assert (seen.standing, names(seen), owners(seen)) == ("new", ["two"], {1: "two"})
+    assert seen.refused == ()
+    late = await one.renew(claiming(1))
+    assert (late.standing, owners(late)) == ("foreign", {1: "two"})
 
 
 # --- Shards --------------------------------------------------------------------------------------
@@ -199,8 +265,9 @@ async def test_terms_rise_after_the_server_has_lost_everything(harness: QueueHar
     [
         lambda other: other.renew(JOIN),
         lambda other: other.renew(claiming(7, is_new=True)),
+        lambda other: other.renew(Renewal(LONG_S, is_new=True, is_cut_off=True)),
     ],
-    ids=["a member comes", "a shard is claimed"],
+    ids=["a member comes", "a shard is claimed", "a member comes that is cut off"],
 )
 async def test_a_change_ends_the_wait(
     harness: QueueHarness, change: Callable[[Leases], Awaitable[object]]
@@ -213,7 +280,7 @@ async def test_a_change_ends_the_wait(
     await waiting
 
 
-@pytest.mark.parametrize("verb", ["release", "leaving", "leave", "lapse"])
+@pytest.mark.parametrize("verb", ["release", "leaving", "cut off", "leave", "lapse"])
 async def test_what_an_owner_gives_up_ends_the_wait(harness: QueueHarness, verb: str) -> None:
     one, other, third = (harness.leases(name) for name in ("one", "two", "three"))
     await one.renew(JOIN)
@@ -227,6 +294,8 @@ async def test_what_an_owner_gives_up_ends_the_wait(harness: QueueHarness, verb:
         await other.renew(releasing(7))
     elif verb == "leaving":
         await other.renew(Renewal(LONG_S, is_leaving=True))
+    elif verb == "cut off":
+        await other.renew(Renewal(LONG_S, is_cut_off=True))
     elif verb == "leave":
         await other.leave()
     else:

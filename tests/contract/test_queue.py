@@ -13,6 +13,7 @@ from committer.ports.queue import AHEAD_MAX, SHARDS, Delivery, Queue, QueueDepth
 from committer.queue.entry_fields import INLINE_BYTES_MAX, RECEIPTS_MAX
 from committer.request.receipt_model import Receipt, ReceiptState
 from tests.support.servers.queue_servers import (
+    OTHER_IDENTITY,
     QueueHarness,
     doorbell,
     numbers,
@@ -481,3 +482,20 @@ async def test_closing_may_be_repeated_and_keeps_what_is_pending(harness: QueueH
     await queue.close()
     await queue.close()
     assert seen(await take(harness.queue("one"))) == [1]
+
+
+# --- Installations -------------------------------------------------------------------------------
+
+
+async def test_two_installations_on_one_server_share_nothing(harness: QueueHarness) -> None:
+    mine, others = harness.queue(), harness.queue(identity=OTHER_IDENTITY)
+    await mine.announce([doorbell(1)])
+    assert await take(others) == []
+    assert await others.depth() == QueueDepth(waiting=0, pending=0)
+    await others.announce([doorbell(2)])
+    assert (seen(await take(mine)), seen(await take(others))) == ([1], [2])
+    assert await mine.reclaim(idle_s=0.0) == await others.reclaim(idle_s=0.0) == []
+    receipt = Receipt("p", 1, "a", ReceiptState.DURABLE)
+    await others.reply([("driver", receipt)])
+    assert await mine.wait_for_receipts("driver", wait_s=0.0) == []
+    assert await others.wait_for_receipts("driver", wait_s=0.0) == [receipt]

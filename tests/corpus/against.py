@@ -24,6 +24,7 @@ from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.signature import Keys, choose_key
 from committer.service.process.composition import Parts, open_parts, queue_url
 from committer.settings.service_settings import Settings
+from committer.storage.inbox.identity import InboxIdentity
 from tests.corpus import taken
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.poison import NEIGHBOR_FILES, large_neighbor
@@ -61,6 +62,7 @@ class Against:
         self, parts: Parts, tables: dict[str, LoadedTable], keys: Keys, timeout_s: float
     ) -> None:
         self._parts, self.tables, self._timeout_s = parts, tables, timeout_s
+        self._identity = InboxIdentity(parts.own_storage, parts.settings.inbox, parts.world)
         example = good(tables[SIGNED], "bad-0").request
         self.key = choose_key(keys, example)
         self.other_keys = [one for one in keys.values() if one.refusal(example)]
@@ -86,7 +88,9 @@ class Against:
         """
         url = queue_url(self._parts.settings)
         assert url is not None, "without a queue there is no such case"
-        async with taken_stream(url, self.tables[FLIGHTS].metadata.require_uuid()) as key:
+        identity = await self._identity.ensure()
+        table_uuid = self.tables[FLIGHTS].metadata.require_uuid()
+        async with taken_stream(url, identity, table_uuid) as key:
             during = await self._publish_good("while-taken")
             during_ms, is_named = await asyncio.gather(
                 self._delay_ms(*during), self._until(partial(self._is_named, key))

@@ -13,14 +13,15 @@ from uuid import UUID, uuid4
 from redis.asyncio import Redis
 
 from committer.ports.queue import shard_of
+from committer.queue.redis_keys import shard_key
 
 NAME = "the stream of a shard is a string (WRONGTYPE)"
 
 
 @asynccontextmanager
-async def taken_stream(url: str, table_uuid: UUID) -> AsyncIterator[str]:
-    """Take the key of a table's shard while inside; yield its name."""
-    key = f"{{frazil:{shard_of(table_uuid):02d}}}"
+async def taken_stream(url: str, identity: str, table_uuid: UUID) -> AsyncIterator[str]:
+    """Take the key of a table's shard in an installation while inside; yield its name."""
+    key = shard_key(identity, shard_of(table_uuid))
     aside = f"{key}:corpus-{uuid4().hex[:8]}"
     async with Redis.from_url(url, protocol=2) as redis:
         try:

@@ -18,7 +18,7 @@ class Bill:
         self.paid: Counter[str] = Counter()
 
     @contextmanager
-    def timed(self, call: str) -> Iterator[None]:
+    def timed(self, call: str, location: str = "") -> Iterator[None]:
         if call in ("head", "list"):
             self.paid["get" if call == "head" else call] += 1
         yield

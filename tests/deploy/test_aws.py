@@ -14,11 +14,14 @@ from botocore.validate import ParamValidator
 
 from committer import table_defaults
 from committer.catalog.dynamodb.dynamodb_layout import create_table
+from committer.errors import AccessError
 from committer.plan.cleanup import expiry
 from committer.plan.cleanup.orphan_search import data_files_of
 from committer.ports.storage import NewObject
+from committer.real_world import RealWorld
 from committer.request.receipt_model import ReceiptState
 from committer.service.admin.data_file_check import absent_data_file
+from committer.storage.inbox.identity import NAME, InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from committer.storage.probe import prove_conditions
 from tests.deploy.client_calls import ROOT, ClientCalls, operations
@@ -325,6 +328,17 @@ async def test_a_producers_policy_is_enough_to_publish_and_to_learn_what_became_
     assert receipt.state is ReceiptState.COMMITTED
     assert policed.refused == []
     assert policed.asked == {"s3:GetObject", "s3:PutObject", "s3:ListBucket"}
+
+
+async def test_a_committer_makes_the_identity_of_an_inbox_and_a_producer_reads_it() -> None:
+    storage = MemoryStorage()
+    policed = {role: PolicedStorage(storage, load_policy(role)) for role in ROLES}
+    inboxes = {role: InboxIdentity(one, INBOX, RealWorld()) for role, one in policed.items()}
+    with pytest.raises(AccessError, match="the first start of a committer makes it"):
+        await inboxes["producer"].ensure()
+    made = await inboxes["committer"].ensure()
+    assert await inboxes["producer"].ensure() == await inboxes["operator"].ensure() == made
+    assert not load_policy("producer").allows("s3:PutObject", f"{BUCKET}/requests/{NAME}", CREATES)
 
 
 # --- The table and the bucket --------------------------------------------------------------------

@@ -57,7 +57,8 @@ async def test_a_stream_that_is_taken_is_named_and_its_requests_land_all_the_sam
         assert "2 files are in the tables, expected 2" in played.stdout
         assert "left out: forged signatures, as it knows no keys" in played.stdout
         async with Redis.from_url(harness.settings.queue_url, protocol=2) as redis:
-            kinds = {await redis.type(key) async for key in redis.scan_iter("{frazil:??}")}
+            streams = redis.scan_iter("{frazil:*:[0-9][0-9]}")
+            kinds = {await redis.type(key) async for key in streams}
             assert kinds == {b"stream"}
             assert [key async for key in redis.scan_iter("*corpus-*")] == []
 

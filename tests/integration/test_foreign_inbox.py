@@ -17,6 +17,7 @@ from redis.asyncio import Redis
 
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
+from committer.queue.redis_keys import lease_keys, shard_key
 from committer.request.request_format import EncodedRequest
 from committer.storage.inbox.inbox import Inbox
 from tests.support.builders.bad_requests import refer
@@ -178,13 +179,15 @@ def _quarantined(harness: RealHarness) -> list[dict[str, str]]:
 async def test_a_key_of_the_queue_that_something_else_takes_is_told_and_heals() -> None:
     with real_harness() as harness:
         table = await create_table(harness)
-        key = f"{{frazil:{shard_of(table.metadata.require_uuid()):02d}}}"
         await harness.start()
+        identity = await harness.identity().ensure()
+        key = shard_key(identity, shard_of(table.metadata.require_uuid()))
+        members, _, _ = lease_keys(identity)
         redis: Redis = Redis.from_url(harness.settings.queue_url)
         try:
-            for taken in (key, "{frazil:leases}:members"):
+            for taken in (key, members):
                 await redis.set(taken, "mine")
-                component = "leases" if "leases" in taken else f"queue key {taken}"
+                component = "leases" if taken == members else f"queue key {taken}"
 
                 async def is_told(component: str = component, taken: str = taken) -> bool:
                     return f"DEL {taken}" in harness.conditions().get(component, "")

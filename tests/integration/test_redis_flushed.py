@@ -11,7 +11,6 @@ from uuid import uuid4
 import pytest
 from redis.asyncio import Redis
 
-from committer.queue.redis_stream import RedisQueue
 from committer.request.receipt_model import ReceiptState
 from tests.support.integration.readers import expected, live_files, seen_by_all
 from tests.support.integration.real_harness import RealHarness, real_harness, until
@@ -78,7 +77,7 @@ async def _waits(harness: RealHarness) -> bool:
 
 
 async def _is_unread(harness: RealHarness) -> bool:
-    queue = RedisQueue(harness.settings.queue_url, consumer="onlooker")
+    queue = harness.queue("onlooker")
     try:
         depth = await queue.depth()
     finally:

@@ -14,11 +14,10 @@ from uuid import uuid4
 import pytest
 from redis.asyncio import Redis
 
-from committer.queue.redis_stream import RedisQueue
 from tests.integration.dying_harness import dying_harness
 from tests.support.faults.fault_proxy import FaultProxy
 from tests.support.integration.exactness import Exactness, check_exactly_once
-from tests.support.integration.real_harness import RealHarness, living_in, until
+from tests.support.integration.real_harness import RealHarness, living_in, local_queue, until
 from tests.support.integration.traffic import RealProducer, producers
 from tests.support.servers.queue_servers import TcpServer, tcp_server
 
@@ -96,16 +95,14 @@ async def _undo_acknowledgments(
     await until(has_expired, "the end of the snapshot")
     harness.signal(signal.SIGSTOP)
     log.cut(rung)
-    assert await _rung(harness.settings.queue_url) >= 2 * EPOCHS, (
-        "nothing that had landed will be handed over again"
-    )
+    assert await _rung(harness) >= 2 * EPOCHS, "nothing that had landed will be handed over again"
     harness.signal(signal.SIGCONT)
     await until(lambda: _is_silent(harness), "an end of all doorbells")
 
 
-async def _rung(url: str) -> int:
-    """Return how many doorbells a queue server knows."""
-    queue = RedisQueue(url, consumer="onlooker")
+async def _rung(harness: RealHarness, url: str = "") -> int:
+    """Return how many doorbells a queue server knows: that of the harness, or one at `url`."""
+    queue = local_queue(url or harness.settings.queue_url, harness.settings.inbox, "onlooker")
     try:
         return (await queue.depth()).waiting
     finally:
@@ -113,7 +110,7 @@ async def _rung(url: str) -> int:
 
 
 async def _is_silent(harness: RealHarness) -> bool:
-    return await _rung(harness.settings.queue_url) == 0
+    return await _rung(harness) == 0
 
 
 async def _cut_anywhere(
@@ -189,7 +186,7 @@ async def test_requests_land_once_after_a_stale_replica_was_promoted() -> None:
             await until(lambda: _has_work(harness), "a request in the inbox", poll_s=0.001)
             primary.kill()
             await _promote(replica)
-            again = await _rung(replica.url)
+            again = await _rung(harness, replica.url)
             await clients.turn_to(replica.address)
         await until(harness.is_settled, "an empty inbox")
         await until(harness.is_healthy, "a healthy committer again")

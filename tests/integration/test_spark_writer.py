@@ -41,7 +41,6 @@ from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, NestedField, StringType
 from committer.plan.batch.request_check import CheckBasis, CheckedRequest, Checker
 from committer.ports.pointer_swap import LoadedTable
-from committer.queue.redis_stream import RedisQueue
 from committer.request.alterations import UnionByName
 from committer.request.needs import Needs
 from committer.request.request_format import EncodedRequest, read_request
@@ -52,6 +51,7 @@ from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from frazil.spark import configure, find_java_home, sink, upsert_stream
 from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.cli.serving import serving
+from tests.support.integration.real_harness import local_queue
 from tests.support.integration.spark_session import end_jvm
 from workers.spark.releases import has_stream_writer
 from workers.spark.worker_process import begin_call
@@ -733,15 +733,15 @@ def test_a_write_can_be_announced_at_a_queue_of_its_own(harness: Harness, tmp_pa
     try:
         writer = harness.frame(range(5)).write.format("frazil").mode("append")
         writer.option("queue.url", server.url).save(table)
-        announced = asyncio.run(_announced(server.url))
+        announced = asyncio.run(_announced(server.url, harness.inbox_location))
     finally:
         server.stop()
     (sealed,) = harness.requests(table)
     assert announced == [(sealed.request.inbox_key, sealed.content)]
 
 
-async def _announced(url: str) -> list[tuple[str, bytes | None]]:
-    queue = RedisQueue(url, consumer="test")
+async def _announced(url: str, inbox: str) -> list[tuple[str, bytes | None]]:
+    queue = local_queue(url, inbox, "test")
     deliveries = await queue.read(count_max=10, wait_s=5)
     await queue.close()
     return [(each.doorbell.inbox_key, each.doorbell.content) for each in deliveries]

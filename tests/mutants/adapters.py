@@ -422,6 +422,20 @@ ADAPTERS = (
         '        forget = [("DEL", key)] if taken else []\n',
         ("tests/contract/test_queue.py", "tests/queue/test_redis_stream.py"),
     ),
+    Mutant(
+        "installations_share_their_keys",
+        "committer/queue/redis_keys.py",
+        'f"{{frazil:{identity}:{shard:02d}}}"',
+        'f"{{frazil:{shard:02d}}}"',
+        ("tests/contract/test_queue.py -k installation",),
+    ),
+    Mutant(
+        "foreign_process_becomes_a_member",
+        "committer/queue/redis_leases.py",
+        "      if one.installation ~= installation then is_foreign = true\n",
+        "      if one.installation ~= installation then is_foreign = false\n",
+        ("tests/contract/test_leases.py -k installation",),
+    ),
     # --- Namespaces ---
     Mutant(
         "namespace_with_tables_is_dropped_from_a_database",

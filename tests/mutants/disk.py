@@ -176,7 +176,7 @@ DISK = (
     Mutant(
         "key_that_something_else_has_taken_is_read_on",
         "committer/queue/redis_stream.py",
-        "        return [shard for shard in shards if _KEYS[shard] not in self._taken]\n",
+        "        return [shard for shard in shards if self._keys[shard] not in self._taken]\n",
         "        return list(shards)\n",
         ("tests/queue/test_redis_stream.py -k taken",),
     ),

@@ -437,7 +437,7 @@ UPKEEP = (
     Mutant(
         "lease_of_the_dead_is_never_free",
         "tests/support/memory/lease_table.py",
-        "            if tenure.process not in self._members:\n",
+        "            if owner is None or not owner.is_member:\n",
         "            if tenure.process == _NOBODY:\n",
         ("tests/service/sharding/test_shard_leases.py", SEEDS),
     ),
@@ -454,6 +454,34 @@ UPKEEP = (
         "        await hand_over(shards)\n",
         "",
         ("tests/service/sharding/test_shard_leases.py",),
+    ),
+    Mutant(
+        "committer_that_is_cut_off_keeps_its_shards",
+        "committer/plan/scheduling/shards.py",
+        "len(others) if able and must_give_up else 0\n",
+        "0\n",
+        ("tests/plan/scheduling/test_shards.py", "tests/service/sharding/test_cut_off.py"),
+    ),
+    Mutant(
+        "shards_move_where_all_are_cut_off",
+        "committer/plan/scheduling/shards.py",
+        "len(others) if able and must_give_up else 0\n",
+        "len(others) if must_give_up else 0\n",
+        ("tests/plan/scheduling/test_shards.py -k cut_off",),
+    ),
+    Mutant(
+        "member_that_is_cut_off_gets_shards",
+        "committer/plan/scheduling/shards.py",
+        "for member in staying if not member.is_cut_off]\n",
+        "for member in staying]\n",
+        ("tests/plan/scheduling/test_shards.py -k cut_off",),
+    ),
+    Mutant(
+        "place_that_failed_once_is_silent_for_ever",
+        "committer/service/telemetry/place_watch.py",
+        "        self.answered_s = now_s\n        self.failed_s = None\n",
+        "        self.answered_s = now_s\n",
+        ("tests/service/telemetry/test_place_watch.py",),
     ),
     # --- Where the catalog's service maintains tables ---
     Mutant(

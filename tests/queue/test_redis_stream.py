@@ -19,10 +19,12 @@ from committer.errors import (
 from committer.ports.leases import Renewal
 from committer.ports.queue import QueueDepth
 from committer.queue.entry_fields import RECEIPTS_S_MAX
+from committer.queue.redis_keys import shard_key
 from committer.queue.redis_stream import RedisQueue
 from committer.request.receipt_model import Receipt, ReceiptState
 from tests.support.faults.fault_proxy import Fault, FaultProxy
 from tests.support.servers.queue_servers import (
+    IDENTITY,
     REDIS_KINDS,
     RedisHarness,
     doorbell,
@@ -31,6 +33,7 @@ from tests.support.servers.queue_servers import (
 
 EVER_S = 600.0  # never waited for: something wakes the call, or the test takes too long
 pytestmark = pytest.mark.parametrize("running", REDIS_KINDS, indirect=True)
+KEY_7 = f"{{frazil:{IDENTITY}:07}}"
 RECEIPT = Receipt("p", 1, "a", ReceiptState.DURABLE)
 
 
@@ -276,23 +279,24 @@ async def test_keys_and_fields_are_the_documented_ones(harness: RedisHarness) ->
     await queue.announce([doorbell(7, content=None, reply_to=None)])
     await queue.reply([("driver", RECEIPT)])
     keys = sorted(await harness.redis.keys())
-    assert keys[0] == b"{frazil:07}"
-    assert keys[1].startswith(b"{frazil:")
+    assert keys[0] == KEY_7.encode()
+    assert keys[1].startswith(f"{{frazil:{IDENTITY}:".encode())
     assert keys[1].endswith(b"}:receipts:driver")
     assert 0 < await harness.redis.ttl(keys[1]) <= RECEIPTS_S_MAX
-    ((_, fields),) = await harness.redis.xrange("{frazil:07}")
+    ((_, fields),) = await harness.redis.xrange(KEY_7)
     assert sorted(fields) == [b"digest", b"inbox-key", b"table-uuid"]
     await take(queue)
     streams = [key for key in await harness.redis.keys() if b"receipts" not in key]
-    assert sorted(streams) == [f"{{frazil:{shard:02d}}}".encode() for shard in range(64)]
-    assert (await harness.redis.xinfo_groups("{frazil:00}"))[0]["name"] == b"frazil"
+    assert sorted(streams) == [shard_key(IDENTITY, shard).encode() for shard in range(64)]
+    assert (await harness.redis.xinfo_groups(shard_key(IDENTITY, 0)))[0]["name"] == b"frazil"
 
 
 async def test_rubbish_in_a_stream_is_dropped_and_counted(harness: RedisHarness) -> None:
     queue = harness.queue()
-    await harness.redis.xadd("{frazil:01}", {"a": "b"})
+    await harness.redis.xadd(shard_key(IDENTITY, 1), {"a": "b"})
     await queue.announce([doorbell(1)])
-    await harness.redis.xadd("{frazil:01}", {"table-uuid": b"\xff", "inbox-key": "", "digest": ""})
+    rubbish = {"table-uuid": b"\xff", "inbox-key": "", "digest": ""}
+    await harness.redis.xadd(shard_key(IDENTITY, 1), rubbish)
     assert await take(queue) == [1]
     assert queue.malformed == 2
     assert await queue.depth() == QueueDepth(waiting=1, pending=1)
@@ -304,12 +308,12 @@ async def test_a_pending_doorbell_that_was_deleted_is_counted_as_lost(
     dead = harness.queue("dead")
     await dead.announce([doorbell(1, shard=1), doorbell(2, shard=1), doorbell(3)])
     await take(dead)
-    await harness.redis.xtrim("{frazil:01}", maxlen=1, approximate=False)
+    await harness.redis.xtrim(shard_key(IDENTITY, 1), maxlen=1, approximate=False)
     other = harness.queue("other")
     assert seen(await other.reclaim(idle_s=0)) == [2, 3]
     assert other.lost == 1
-    await harness.redis.delete("{frazil:03}")
-    await harness.redis.xtrim("{frazil:01}", maxlen=0, approximate=False)
+    await harness.redis.delete(shard_key(IDENTITY, 3))
+    await harness.redis.xtrim(shard_key(IDENTITY, 1), maxlen=0, approximate=False)
     again = harness.queue("other")
     assert await take(again) == []
     assert again.lost == 1
@@ -320,9 +324,9 @@ async def test_one_missing_stream_does_not_stop_the_others(harness: RedisHarness
     queue = harness.queue()
     assert await take(queue) == []
     await queue.announce([doorbell(1), doorbell(2)])
-    await harness.redis.delete("{frazil:09}")
+    await harness.redis.delete(shard_key(IDENTITY, 9))
     assert await take(queue) == [1, 2]
-    await harness.redis.xgroup_destroy("{frazil:01}", "frazil")
+    await harness.redis.xgroup_destroy(shard_key(IDENTITY, 1), "frazil")
     assert await take(queue) == [1], "a new group starts at the beginning"
 
 
@@ -383,17 +387,18 @@ async def test_a_stream_that_something_else_has_taken_is_named_and_the_others_go
     if is_read_before:
         await publisher.announce([doorbell(7), doorbell(8)])
         assert await take(queue) == [7, 8]
-    await harness.redis.set("{frazil:07}", "mine")
-    with pytest.raises(QueueKeyTakenError, match=r"`\{frazil:07\}` .* holds a string, .*`DEL "):
+    await harness.redis.set(KEY_7, "mine")
+    said = f"`{re.escape(KEY_7)}` .* holds a string, .*`DEL "
+    with pytest.raises(QueueKeyTakenError, match=said):
         await publisher.announce([doorbell(7)])
     await publisher.announce([doorbell(8)])
     assert await take(queue) == [8]
-    assert list(queue.taken_keys()) == ["{frazil:07}"]
-    assert "expected a stream" in queue.taken_keys()["{frazil:07}"]
+    assert list(queue.taken_keys()) == [KEY_7]
+    assert "expected a stream" in queue.taken_keys()[KEY_7]
     assert await queue.reclaim(idle_s=0.0, shards=[7, 9]) == []
     await queue.acknowledge(["07:1-1", "08:1-1"])
     assert (await queue.depth()).waiting == 1 + is_read_before
-    await harness.redis.delete("{frazil:07}")
+    await harness.redis.delete(KEY_7)
     await publisher.announce([doorbell(7)])
     assert await take(queue) == [7]
     assert queue.taken_keys() == {}
@@ -404,9 +409,9 @@ async def test_a_read_of_nothing_but_taken_streams_waits_and_comes_back(
     harness: RedisHarness,
 ) -> None:
     queue = harness.queue()
-    await harness.redis.lpush("{frazil:07}", "mine")
+    await harness.redis.lpush(KEY_7, "mine")
     assert await queue.read(count_max=1, wait_s=0.01, shards=[7]) == []
-    assert "holds a list" in queue.taken_keys()["{frazil:07}"]
+    assert "holds a list" in queue.taken_keys()[KEY_7]
 
 
 async def test_a_stream_that_is_taken_during_a_read_ends_the_read_in_no_error(
@@ -416,7 +421,7 @@ async def test_a_stream_that_is_taken_during_a_read_ends_the_read_in_no_error(
     assert await take(queue) == []
     reading = asyncio.create_task(queue.read(count_max=1, wait_s=EVER_S))
     await harness.until_waiting(reading)
-    await harness.redis.set("{frazil:07}", "mine")
+    await harness.redis.set(KEY_7, "mine")
     await harness.queue("publisher").announce([doorbell(8)])
     assert seen(await reading) == [8]
 
@@ -442,7 +447,7 @@ async def test_a_receipt_whose_key_is_taken_is_dropped_and_the_key_named(
 
 @pytest.mark.parametrize("name", ["members", "shards", "changes"])
 async def test_a_key_of_the_leases_that_is_taken_is_named(harness: RedisHarness, name: str) -> None:
-    leases, key = harness.leases(), f"{{frazil:leases}}:{name}"
+    leases, key = harness.leases(), f"{{frazil:{IDENTITY}:leases}}:{name}"
     await leases.renew(Renewal(30.0, is_new=True, claim=frozenset({1})))
     await harness.redis.set(key, "mine")
     with pytest.raises(QueueKeyTakenError, match=f"`{re.escape(key)}` .* holds a string"):

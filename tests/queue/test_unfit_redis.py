@@ -13,6 +13,7 @@ import pytest
 from committer.errors import QueueUnavailableError, SettingsError
 from committer.queue.redis_stream import RedisQueue
 from tests.support.servers.certificates import Authority
+from tests.support.servers.queue_servers import FixedIdentity
 
 
 @asynccontextmanager
@@ -42,6 +43,10 @@ async def closed(server: asyncio.Server) -> None:
     await ended
 
 
+def opened(url: str) -> RedisQueue:
+    return RedisQueue(url, identity=FixedIdentity(), consumer="one")
+
+
 @pytest.mark.parametrize(
     ("info", "complaint"),
     [
@@ -53,7 +58,7 @@ async def closed(server: asyncio.Server) -> None:
 )
 async def test_an_unfit_server_is_refused(info: str, complaint: str) -> None:
     async with answering(info) as port:
-        queue = RedisQueue(f"redis://127.0.0.1:{port}", consumer="one")
+        queue = opened(f"redis://127.0.0.1:{port}")
         with pytest.raises(SettingsError, match=complaint):
             await queue.probe()
         await queue.close()
@@ -62,12 +67,12 @@ async def test_an_unfit_server_is_refused(info: str, complaint: str) -> None:
 @pytest.mark.parametrize("url", ["http://host", "redis://host:port", "nothing", "redis://[", ""])
 def test_a_broken_url_is_a_wrong_setting(url: str) -> None:
     with pytest.raises(SettingsError, match="URL of the queue"):
-        RedisQueue(url, consumer="one")
+        opened(url)
 
 
 async def test_an_unreachable_server_is_an_outage_and_its_password_stays_secret() -> None:
     for url in ("redis://u:secret@127.0.0.1:1/3?password=secret", "rediss://:secret@127.0.0.1:1"):
-        queue = RedisQueue(url, consumer="one")
+        queue = opened(url)
         with pytest.raises(QueueUnavailableError, match=r"127.0.0.1:1") as caught:
             await queue.probe()
         assert "secret" not in str(caught.value)

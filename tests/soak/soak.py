@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from committer.errors import FrazilError
-from committer.queue.redis_stream import RedisQueue
 from tests.soak.chaos import FaultKind, strikes
 from tests.soak.crew import Crew, assigned
 from tests.soak.journal import Attempt, Ended, Published, read_journal
@@ -166,7 +165,7 @@ async def _play(crew: Crew, story: Story) -> None:
 
 
 async def _watch(crew: Crew, story: Story) -> None:
-    queue = RedisQueue(crew.harness.settings.queue_url, consumer="soak", answer_s_max=1.0)
+    queue = crew.harness.queue("soak", answer_s_max=1.0)
     try:
         while True:
             at_s = crew.elapsed_s()

@@ -264,7 +264,7 @@ class _Run:
 
     async def _publish_all(self) -> float:
         """Publish every transaction, then end the appends; return when the last request came."""
-        queue = RedisQueue(self.harness.settings.queue_url, consumer="trial")
+        queue = self.harness.queue("trial")
         killing = asyncio.create_task(self._kill_now_and_then())
         try:
             async with self.harness.storage() as storage, asyncio.TaskGroup() as tasks:

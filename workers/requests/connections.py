@@ -6,8 +6,10 @@ import os
 import socket
 from dataclasses import dataclass
 
+from committer.ports.installation import Identity
 from committer.ports.queue import Queue
 from committer.queue.redis_stream import RedisQueue
+from committer.storage.inbox.identity import InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine
 from committer.storage.inbox.key_file import KeyFile
 from workers.requests.open_tables import OpenTables, open_tables
@@ -44,7 +46,7 @@ def connect(tables: OpenTables) -> Connections:
     if settings.keys:
         storage.adapter(settings.keys)
         key_file = KeyFile(storage, settings.keys, tables.world)
-    queue = _open_queue(settings)
+    queue = _open_queue(settings, InboxIdentity(storage, settings.inbox, tables.world))
     publisher = Publisher(
         catalog_name=settings.catalog.name,
         tables=tables.cache,
@@ -57,7 +59,8 @@ def connect(tables: OpenTables) -> Connections:
     return Connections(publisher, tables, queue)
 
 
-def _open_queue(settings: WorkerSettings) -> Queue | None:
+def _open_queue(settings: WorkerSettings, identity: Identity) -> Queue | None:
     if settings.queue_url == NO_QUEUE:
         return None
-    return RedisQueue(settings.queue_url, consumer=f"{socket.gethostname()}-{os.getpid()}")
+    consumer = f"{socket.gethostname()}-{os.getpid()}"
+    return RedisQueue(settings.queue_url, identity=identity, consumer=consumer)

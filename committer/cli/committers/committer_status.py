@@ -250,9 +250,15 @@ def _shards_text(shards: ShardsStatus | None) -> str:
     return f"{shards.owned} of {SHARDS}; {members_text(shards.members) or 'alone, without a queue'}"
 
 
+def _state(member: MemberStatus) -> str:
+    if member.is_leaving:
+        return " (leaving)"
+    return " (cut off)" if member.is_cut_off else ""
+
+
 def members_text(members: Sequence[MemberStatus]) -> str:
     """List the committers that share the shards, and how many each has; empty if there is none."""
-    each = (f"{one.name} {one.shards}{' (leaving)' if one.is_leaving else ''}" for one in members)
+    each = (f"{one.name} {one.shards}{_state(one)}" for one in members)
     return f"{counted(len(members), 'committer')}: {', '.join(each)}" if members else ""
 
 

@@ -20,6 +20,7 @@ from committer.ledger_entry import ProducerEntry
 from committer.plan.ledger.ledger import read_ledger
 from committer.plan.ledger.producer_decisions import ProducerName, standings
 from committer.ports.catalog import Catalog
+from committer.ports.leases import Member
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import QueueDepth
 from committer.request.commit_request import REQUEST_BYTES_MAX
@@ -27,6 +28,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.process.composition import RequestParts, open_known_catalog, queue_url
 from committer.service.process.status_model import MemberStatus, member_statuses
 from committer.service.requests.inbox_keys import parsed
+from committer.service.sharding.shard_leases import FOREIGN
 from committer.storage.inbox.inbox import RECORD_BYTES_MAX, Outstanding, Quarantine, skips_of
 from committer.url_text import without_secrets
 
@@ -115,9 +117,16 @@ async def collect(
     if parts.leases is not None:
         seen = await _ask("queue", parts.leases.look(), report)
         report.members = None if seen is None else member_statuses(seen)
+        if seen is not None and seen.refused:
+            report.conditions[FOREIGN] = _refused(seen.refused)
         if parts.settings.queue.url == "private" and "queue" in report.conditions:
             report.conditions["queue"] += " (a private queue runs while `frazil serve` runs)"
     return report
+
+
+def _refused(members: Sequence[Member]) -> str:
+    named = ", ".join(f"`{one.name}` ({one.installation})" for one in members)
+    return f"refused by the other committers of this queue, and without a shard: {named}"
 
 
 async def _ask(component: str, question: Coroutine[object, object, T], report: Report) -> T | None:

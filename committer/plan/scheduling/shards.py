@@ -42,18 +42,29 @@ def next_step(
     *,
     busy: frozenset[int] = frozenset(),
     only: frozenset[int] | None = None,
+    must_give_up: bool = False,
 ) -> Step:
     """Decide a member's next step. `busy`: shards that it is handing over already. `only`: claim
-    nothing else, where others may be about to claim the rest again.
+    nothing else, where others may be about to claim the rest again. `must_give_up`: it has been cut
+    off for so long that another member should work.
+
+    Shards belong to the members that can work. Where all are cut off nothing moves: a free shard
+    is claimed as ever, for the first that works again.
     """
-    if seen.standing == "displaced":
+    if seen.standing in ("displaced", "foreign"):
         return Step(frozenset())
-    staying = [member.name for member in seen.members if not member.is_leaving]
-    wanted = _wanted(tuple(staying), me)
+    staying = [member for member in seen.members if not member.is_leaving]
+    able = [member.name for member in staying if not member.is_cut_off]
+    wanted = _wanted(tuple(able or [member.name for member in staying]), me)
     mine = frozenset(shard for shard, lease in seen.leases.items() if lease.member == me)
     free = wanted.difference(seen.leases, busy)
     others = sorted(mine - wanted - busy)
-    moves_max = max(0, MOVES_MAX - len(busy)) if me in staying else len(others)
+    if all(member.name != me for member in staying):
+        moves_max = len(others)
+    elif me not in able:
+        moves_max = len(others) if able and must_give_up else 0
+    else:
+        moves_max = max(0, MOVES_MAX - len(busy))
     return Step(
         owned=mine - busy,
         claim=frozenset(free if only is None else free & only),

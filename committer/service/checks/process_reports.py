@@ -47,4 +47,4 @@ class ProcessReports:
         """Clear the condition, as a process has answered."""
         self._failures = 0
         if self.health.healthy(COMPONENT):
-            log.info("worker_process.recovered")
+            log.warning("worker_process.recovered")

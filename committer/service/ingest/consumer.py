@@ -166,7 +166,7 @@ class Consumer:
                 log.warning("queue.key_taken", key=key, error=why, mitigation="listing the inbox")
         for key in self._shown_taken - taken.keys():
             self.health.healthy(_component(key))
-            log.info("queue.key_recovered", key=key)
+            log.warning("queue.key_recovered", key=key)
         self._shown_taken = set(taken)
 
     async def _went_away(self, error: Exception) -> None:

@@ -95,7 +95,7 @@ class UnreadObjects:
         if key in self._faults:
             self._forget(key)
         if not self._fails_mostly and self.health.healthy(INBOX_READS):
-            log.info("inbox.reads_recovered")
+            log.warning("inbox.reads_recovered")
             self.retry_all()
 
     def retry_all(self) -> None:

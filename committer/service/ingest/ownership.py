@@ -74,7 +74,9 @@ class Ownership:
 
     def owns_shard(self, shard: int) -> bool:
         """Return whether this committer may decide about the tables of a shard."""
-        return self.is_alone or shard in self.shards.owned
+        if self.is_alone:
+            return not self.shards.is_refused
+        return shard in self.shards.owned
 
     def is_due(self, found: Arrival, listed_s: float | None, age_s: float) -> bool:
         """Return whether its owner should have taken it by now.

@@ -17,6 +17,7 @@ from committer.backends import catalog_kinds, storage_schemes
 from committer.catalog.catalog_properties import CatalogKind
 from committer.errors import CatalogUnavailableError, NotFoundError, SettingsError
 from committer.ports.catalog import Catalog
+from committer.ports.installation import Identity, Installation
 from committer.ports.leases import Leases
 from committer.ports.queue import Queue
 from committer.ports.storage import Storage
@@ -40,6 +41,7 @@ from committer.settings.service_settings import LimitSettings, Settings
 from committer.settings.setting_names import named_setting, setting_text
 from committer.storage.bounded import BoundedStorage, ReadLimit, ReadLimits
 from committer.storage.inbox.audit_log import AuditLog
+from committer.storage.inbox.identity import InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
 from committer.storage.inbox.journal import Journal
 from committer.storage.inbox.key_file import KeyFile
@@ -175,7 +177,7 @@ def open_request_parts(settings: Settings) -> RequestParts:
             storage.adapter(settings.security.keys)
     table_storage = storage_schemes.open_table_storage(storage, properties, world)
     bounded = BoundedStorage(table_storage, read_limits(settings.limits))
-    queue, leases = _open_queue(settings, world)
+    queue, leases = _open_queue(settings, InboxIdentity(storage, settings.inbox, world), world)
     return RequestParts(
         settings=settings,
         world=world,
@@ -357,7 +359,9 @@ def _explained(folder: Path) -> Iterator[None]:
         raise SettingsError(f"folder `{folder}`: {error.strerror or error}") from error
 
 
-def _open_queue(settings: Settings, world: World) -> tuple[Queue | None, Leases | None]:
+def _open_queue(
+    settings: Settings, identity: Identity, world: World
+) -> tuple[Queue | None, Leases | None]:
     url = queue_url(settings)
     if url is None:
         return None, None
@@ -366,8 +370,20 @@ def _open_queue(settings: Settings, world: World) -> tuple[Queue | None, Leases 
 
     with named_setting("queue.url"):
         name = member_name(settings)
-        queue = RedisQueue(url, consumer=name)
-        return queue, RedisLeases(url, member=name, process=world.uuid())
+        queue = RedisQueue(url, identity=identity, consumer=name)
+        leases = RedisLeases(
+            url,
+            identity=identity,
+            installation=installation_of(settings),
+            member=name,
+            process=world.uuid(),
+        )
+        return queue, leases
+
+
+def installation_of(settings: Settings) -> Installation:
+    """Return what a committer with these settings serves."""
+    return Installation(settings.inbox.rstrip("/"), settings.catalog.name)
 
 
 def member_name(settings: Settings) -> str:

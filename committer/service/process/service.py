@@ -13,19 +13,26 @@ from committer.place_threads import unanswered
 from committer.plan.scheduling.backoff import retry_s
 from committer.ports.catalog import Catalog
 from committer.service.checks.checks import Checks
-from committer.service.ingest.catalog_probe import keep_asking
+from committer.service.ingest.catalog_probe import ASKED, keep_asking
 from committer.service.ingest.committer_pool import TableCommitters
 from committer.service.ingest.poller import Poller
 from committer.service.ingest.resolved_refusals import ResolvedRefusals
-from committer.service.process.composition import RequestParts, member_name, status_url
+from committer.service.process.composition import (
+    RequestParts,
+    installation_of,
+    member_name,
+    status_url,
+)
 from committer.service.process.process_wiring import ProcessWiring, WorkWiring
 from committer.service.process.table_wiring import TableWiring
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
+from committer.service.telemetry.place_watch import CATALOG, INBOX, STORAGE, PlaceWatch
 from committer.service.transactions.transaction_room import TransactionRoom
 from committer.settings.setting_names import named_setting
+from committer.storage.inbox.identity import NAME
 
 # Beside the inbox and the quarantine.
 _SMALL_FOLDERS = ("upkeep", "witness")
@@ -36,19 +43,28 @@ class Service:
     before it has started.
     """
 
-    def __init__(self, parts: RequestParts, health: Health, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        parts: RequestParts,
+        health: Health,
+        metrics: Metrics,
+        places: PlaceWatch | None = None,
+    ) -> None:
         self._parts = parts
+        self._places = places or PlaceWatch(parts.world, health)
         self.health = health
         self.metrics = metrics
         self.work: WorkWiring | None = None
         self._shards = ShardLeases(
             leases=parts.leases,
             member=member_name(parts.settings),
+            installation=installation_of(parts.settings),
             world=parts.world,
             health=health,
             metrics=metrics,
             lease_s=parts.settings.service.lease_s,
             status_url=status_url(parts.settings),
+            places=self._places,
         )
         self._wiring = ProcessWiring(parts, health, metrics, self._shards)
 
@@ -110,8 +126,25 @@ class Service:
             world=parts.world,
             metrics=self.metrics,
         )
+        self._name_questions(catalog)
         asking = keep_asking(catalog, self.health)
-        return [poller.run(), asking, self._wiring.signatures.run()]
+        return [poller.run(), asking, self._wiring.signatures.run(), self._places.run()]
+
+    def _name_questions(self, catalog: Catalog) -> None:
+        """Name what each place is asked when a call of it has no answer."""
+        own, root = self._parts.own_storage, self._parts.settings.inbox.rstrip("/")
+        self._places.ask_by(STORAGE, self._head_last)
+        self._places.ask_by(INBOX, lambda: own.head(f"{root}/{NAME}"))
+        self._places.ask_by(CATALOG, lambda: catalog.current_location(ASKED))
+
+    async def _head_last(self) -> None:
+        """Ask for the object of a table that was called last: tables may be in several buckets.
+        Before the first, ask for one in the place of new tables, if the settings name it.
+        """
+        place = self._parts.settings.catalog.all_properties.place.rstrip("/")
+        location = self._places.location(STORAGE) or (place and f"{place}/{ASKED.name}")
+        if location:
+            await self._parts.storage.head(location)
 
     async def _probe(self, catalog: Catalog, stop: asyncio.Event) -> None:
         """Refuse back ends that do not enforce conditions; wait for those that do not answer."""

@@ -30,6 +30,7 @@ from committer.service.process.status_collector import StatusCollector
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.instrumented_ports import InstrumentedStorage, instrumented
 from committer.service.telemetry.metrics import Metrics
+from committer.service.telemetry.place_watch import CATALOG, INBOX, STORAGE, PlaceWatch
 from committer.settings.service_settings import Settings
 from committer.stop_signals import StopRequest
 
@@ -93,8 +94,9 @@ async def serve_parts(
     Errors: those of the tasks, as groups.
     """
     settings, metrics, health = parts.settings, Metrics(), Health(parts.world)
-    parts = _counted(parts, metrics)
-    service = Service(parts, health, metrics)
+    places = PlaceWatch(parts.world, health)
+    parts = instrument(parts, metrics, places)
+    service = Service(parts, health, metrics, places)
     status_collector = StatusCollector(service, catalog=settings.catalog.name, inbox=settings.inbox)
     async with serving(
         status_collector,
@@ -109,7 +111,7 @@ async def serve_parts(
         checks = Checks(processes, CheckProcess(), ProcessReports(health, metrics))
         try:
             opened()
-            counted = instrumented(catalog, Catalog, metrics.meter("catalog", parts.world))
+            counted = instrument_catalog(catalog, parts.world, metrics, places)
             await service.run(counted, stop, checks)
         finally:
             await checks.close()
@@ -122,15 +124,24 @@ def _processes() -> int:
     return 1 if (os.cpu_count() or 1) < _PROCESSORS_MIN else 2
 
 
-def _counted(parts: RequestParts, metrics: Metrics) -> RequestParts:
+def instrument_catalog(
+    catalog: Catalog, world: World, metrics: Metrics, places: PlaceWatch
+) -> Catalog:
+    """Instrument every call of the catalog."""
+    return instrumented(catalog, Catalog, metrics.meter(CATALOG, world, places.calls(CATALOG)))
+
+
+def instrument(parts: RequestParts, metrics: Metrics, places: PlaceWatch) -> RequestParts:
     """Instrument every call of these parts: calls for requests apart from those for tables."""
     world = parts.world
+    of_tables = metrics.meter(STORAGE, world, places.calls(STORAGE))
+    own = metrics.meter(INBOX, world, places.calls(INBOX))
     return replace(
         parts,
         storages=replace(
             parts.storages,
-            of_tables=InstrumentedStorage(parts.storage, metrics.meter("storage", world)),
-            own=InstrumentedStorage(parts.own_storage, metrics.meter("inbox", world)),
+            of_tables=InstrumentedStorage(parts.storage, of_tables),
+            own=InstrumentedStorage(parts.own_storage, own),
         ),
         queue=parts.queue and instrumented(parts.queue, Queue, metrics.meter("queue", world)),
         leases=parts.leases and instrumented(parts.leases, Leases, metrics.meter("leases", world)),

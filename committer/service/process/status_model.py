@@ -57,6 +57,8 @@ class MemberStatus(_StatusModel):
     name: str
     shards: int
     is_leaving: bool
+    is_cut_off: bool = False
+    """Its storage, inbox or catalog does not answer it."""
     status_url: str | None = None
     """Where its `/status` is; null if it has none, or is of an earlier release."""
 
@@ -151,6 +153,7 @@ def member_statuses(seen: Assignment) -> list[MemberStatus]:
             name=one.name,
             shards=shares[one.name],
             is_leaving=one.is_leaving,
+            is_cut_off=one.is_cut_off,
             status_url=one.status_url,
         )
         for one in seen.members

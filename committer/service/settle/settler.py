@@ -134,7 +134,7 @@ class Settler:
                 log.warning("queue.answers_fail", error=str(error))
             return False
         if self.health.healthy("queue answers"):
-            log.info("queue.answers_recovered")
+            log.warning("queue.answers_recovered")
         return True
 
     async def _delete(self) -> bool:
@@ -256,7 +256,7 @@ class Settler:
                 log.warning("inbox.deletions_fail", error=str(error))
             return False
         if self.health.healthy("inbox deletions"):
-            log.info("inbox.deletions_recovered")
+            log.warning("inbox.deletions_recovered")
         for proof in proofs:
             self._retry_later(proof, failures)
             if proof.seen is not None:

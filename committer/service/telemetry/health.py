@@ -120,7 +120,7 @@ class Health:
         """Clear a component's condition, and log it if there was one. Return whether there was."""
         if not self.healthy(component):
             return False
-        log.info(f"{component}.recovered")
+        log.warning(f"{component}.recovered")
         return True
 
     def show_unanswered(self, places: Sequence[Unanswered]) -> None:
@@ -128,7 +128,7 @@ class Health:
         for place in self._unanswered - {one.place for one in places}:
             self._unanswered.discard(place)
             if self.healthy(place):
-                log.info("place.recovered", place=place)
+                log.warning("place.recovered", place=place)
         for one in places:
             self._unanswered.add(one.place)
             if self.degraded(one.place, str(one)):

@@ -18,8 +18,10 @@ from committer.ports.storage import NewObject, ObjectInfo, Storage
 class Meter(Protocol):
     """Measures every call of one port, by the name of its method."""
 
-    def timed(self, call: str) -> AbstractContextManager[None]:
-        """Measure one call, and see its error. Of a listing, also what is done meanwhile."""
+    def timed(self, call: str, location: str = "") -> AbstractContextManager[None]:
+        """Measure one call, and see its error. Of a listing, also what is done meanwhile.
+        `location`: the object that is called, or the first of them.
+        """
 
     def moved(self, call: str, objects: int, size_bytes: int) -> None:
         """Count objects and bytes of a `create`, `replace`, `get` or `delete` that succeeded."""
@@ -40,7 +42,7 @@ class InstrumentedStorage:
         length: int | None = None,
         size_bytes_max: int | None = None,
     ) -> bytes:
-        with self._meter.timed("get"):
+        with self._meter.timed("get", location):
             content = await self.inner.get(
                 location, offset=offset, length=length, size_bytes_max=size_bytes_max
             )
@@ -48,22 +50,22 @@ class InstrumentedStorage:
         return content
 
     async def head(self, location: str) -> ObjectInfo:
-        with self._meter.timed("head"):
+        with self._meter.timed("head", location):
             return await self.inner.head(location)
 
     async def create(self, objects: Sequence[NewObject]) -> None:
-        with self._meter.timed("create"):
+        with self._meter.timed("create", objects[0].location if objects else ""):
             await self.inner.create(objects)
         self._meter.moved("create", len(objects), sum(len(one.content) for one in objects))
 
     async def replace(self, location: str, content: bytes, *, etag: str | None) -> str:
-        with self._meter.timed("replace"):
+        with self._meter.timed("replace", location):
             new_etag = await self.inner.replace(location, content, etag=etag)
         self._meter.moved("replace", 1, len(content))
         return new_etag
 
     async def delete(self, locations: Sequence[str]) -> None:
-        with self._meter.timed("delete"):
+        with self._meter.timed("delete", locations[0] if locations else ""):
             await self.inner.delete(locations)
         self._meter.moved("delete", len(locations), 0)
 

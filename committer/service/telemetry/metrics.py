@@ -22,6 +22,7 @@ from committer.request.table_identifier import TableIdentifier
 from committer.service.telemetry.health import labels_of
 from committer.service.telemetry.instruments import Instruments
 from committer.service.telemetry.lag import LagCause
+from committer.service.telemetry.place_watch import PlaceCalls
 
 # Requests for a table that the catalog has not shown.
 NO_TABLE = "unknown"
@@ -320,39 +321,50 @@ class Metrics:
 
     # --- Calls -----------------------------------------------------------------------------------
 
-    def meter(self, port: str, world: World) -> PortMeter:
-        """Make a meter for the calls of one port."""
-        return PortMeter(self.instruments, port, world)
+    def meter(self, port: str, world: World, calls: PlaceCalls | None = None) -> PortMeter:
+        """Make a meter for the calls of one port. `calls`: where they are noted, too."""
+        return PortMeter(self.instruments, port, world, calls)
 
 
 def _known(value: float | None) -> float:
     return _NOT_KNOWN if value is None else value
 
 
+# Errors that are answers to what was asked.
+_EXPECTED = (NotFoundError, AlreadyExistsError)
+
+
 class PortMeter:
     """Counts and times the calls of one port."""
 
-    def __init__(self, instruments: Instruments, port: str, world: World) -> None:
+    def __init__(
+        self, instruments: Instruments, port: str, world: World, calls: PlaceCalls | None = None
+    ) -> None:
         self._instruments = instruments
         self._port = port
         self._world = world
+        self._calls = calls or PlaceCalls()
 
     @contextmanager
-    def timed(self, call: str) -> Iterator[None]:
+    def timed(self, call: str, location: str = "") -> Iterator[None]:
         """Count and time the call inside. An absent or existing object is an answer, no error; a
         canceled call is no error either.
         """
         started_s = self._world.monotonic_s()
+        number = self._calls.begin(started_s, location)
+        error: BaseException | None = None
         try:
             yield
-        except (NotFoundError, AlreadyExistsError):
-            raise
-        except Exception as error:
-            self._instruments.call_errors.labels(self._port, call, type(error).__name__).inc()
+        except BaseException as raised:
+            error = raised
+            if isinstance(raised, Exception) and not isinstance(raised, _EXPECTED):
+                name = type(raised).__name__
+                self._instruments.call_errors.labels(self._port, call, name).inc()
             raise
         finally:
-            duration_s = self._world.monotonic_s() - started_s
-            self._instruments.call_duration.labels(self._port, call).observe(duration_s)
+            ended_s = self._world.monotonic_s()
+            self._calls.end(number, error, ended_s)
+            self._instruments.call_duration.labels(self._port, call).observe(ended_s - started_s)
 
     def moved(self, call: str, objects: int, size_bytes: int) -> None:
         numbers = self._instruments

@@ -93,14 +93,14 @@ class TableCondition:
     def none_returned(self) -> None:
         """Clear the condition of the deferred requests."""
         if self._health.healthy(self._deferred):
-            log.info("requests.recovered", table=str(self._identifier))
+            log.warning("requests.recovered", table=str(self._identifier))
 
     def recovered(self, *, is_sure: bool) -> None:
         """Clear the condition after a success.
         `is_sure`: no answer is outstanding that the condition may be about."""
         self.failures = 0
         if is_sure and self.clear():
-            log.info("table.recovered", table=str(self._identifier))
+            log.warning("table.recovered", table=str(self._identifier))
 
     def clear(self) -> bool:
         """Clear the condition. Return whether one was shown."""

@@ -109,3 +109,51 @@ def test_who_lost_its_name_owns_nothing() -> None:
     displaced = Assignment((Member("a", False, 30.0),), {1: Lease("a", 7)}, "1", "displaced")
     step = next_step(displaced, "a")
     assert (step.owned, step.claim, step.give_up) == (frozenset(),) * 3
+
+
+def cut_off(members: Sequence[str], owners: Mapping[int, str], silent: Sequence[str]) -> Assignment:
+    before = seen(members, owners)
+    shown = tuple(
+        Member(one.name, is_leaving=False, left_s=30.0, is_cut_off=one.name in silent)
+        for one in before.members
+    )
+    return Assignment(shown, before.leases, "1")
+
+
+def test_member_that_is_cut_off_for_long_gives_everything_up_at_once() -> None:
+    owners = first("ab")
+    mine = frozenset(shard for shard, name in owners.items() if name == "a")
+    short = next_step(cut_off("ab", owners, "a"), "a")
+    assert short.owned == mine
+    assert short.give_up == short.claim == frozenset()
+    long = next_step(cut_off("ab", owners, "a"), "a", must_give_up=True)
+    assert long.give_up == mine
+    assert long.claim == frozenset()
+
+
+def test_others_claim_what_a_member_that_is_cut_off_should_have() -> None:
+    owners = {shard: name for shard, name in first("ab").items() if name == "b"}
+    assert len(next_step(cut_off("ab", owners, "a"), "b").claim) == SHARDS - len(owners)
+
+
+def test_where_all_are_cut_off_nothing_moves_and_what_is_free_is_claimed_once() -> None:
+    owners = dict.fromkeys(ALL_SHARDS, "a")
+    for name in "ab":
+        step = next_step(cut_off("ab", owners, "ab"), name, must_give_up=True)
+        assert (step.give_up, step.claim) == (frozenset(), frozenset())
+    claims = [next_step(cut_off("ab", {}, "ab"), name, must_give_up=True).claim for name in "ab"]
+    assert sorted(shard for claim in claims for shard in claim) == list(ALL_SHARDS)
+
+
+def test_member_that_works_again_gets_its_share_a_few_at_a_time() -> None:
+    owners = dict.fromkeys(ALL_SHARDS, "b")
+    assert next_step(cut_off("ab", owners, "a"), "b").give_up == frozenset()
+    assert 0 < len(next_step(cut_off("ab", owners, ""), "b").give_up) <= MOVES_MAX
+
+
+def test_leaving_member_gives_everything_up_though_the_others_are_cut_off() -> None:
+    owners = dict.fromkeys(ALL_SHARDS, "a")
+    members = (Member("a", True, 30.0), Member("b", False, 30.0, is_cut_off=True))
+    leases = {shard: Lease(owner, 1) for shard, owner in owners.items()}
+    step = next_step(Assignment(members, leases, "1"), "a")
+    assert step.give_up == set(ALL_SHARDS)

@@ -18,9 +18,10 @@ from committer.service.ingest.intake import Doorbells
 from committer.service.ingest.ownership import EMPTY_WAIT_S, QueueProgress
 from committer.service.requests.listing import Folders
 from committer.service.sharding.shard_leases import ShardLeases
+from committer.service.telemetry.place_watch import PlaceWatch
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.support.builders.request_builders import build_request
-from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue
+from tests.support.memory.memory_queue import INSTALLATION, MemoryLeases, MemoryQueue
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.outside import ring
 from tests.support.service.service_harness import ServiceHarness
@@ -85,10 +86,12 @@ class Shares(ShardLeases):
         super().__init__(
             leases=MemoryLeases(harness.server, member="ours", process=UUID(int=1)),
             member="ours",
+            installation=INSTALLATION,
             world=harness.world,
             health=harness.health,
             metrics=harness.metrics,
             lease_s=30.0,
+            places=PlaceWatch(harness.world, harness.health),
         )
 
     def become(self, *owned: int) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from committer.iceberg.updates.metadata_update import RemoveProperties
 from committer.ledger_entry import property_key
@@ -274,3 +275,19 @@ async def test_a_request_that_a_scan_finds_for_a_stuck_table_lands_soon_after_it
         await harness.settle(200.0)
         assert await harness.outstanding() == []
     assert len(await harness.live_files()) == 3
+
+
+# --- What it says --------------------------------------------------------------------------------
+
+
+async def test_each_outage_of_the_inbox_is_logged_once_and_so_is_its_end() -> None:
+    harness = ServiceHarness()
+    with capture_logs() as logs:
+        async with harness.running(reconcile_interval_s=10.0):
+            for _ in range(3):
+                harness.inbox_storage.is_away = True
+                await harness.settle(65.0)
+                harness.inbox_storage.is_away = False
+                await harness.settle(65.0)
+    said = [(one["event"], one["log_level"]) for one in logs if one["event"][:6] == "inbox."]
+    assert said == [("inbox.unavailable", "warning"), ("inbox.recovered", "warning")] * 3

@@ -15,10 +15,12 @@ from committer.service.process.status_model import MemberStatus, ShardsStatus
 from committer.service.sharding.shard_leases import RENEWALS_A_LEASE, ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
+from committer.service.telemetry.place_watch import PlaceWatch
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
-from tests.support.memory.memory_queue import MemoryLeases, MemoryServer
+from tests.support.memory.memory_queue import INSTALLATION, MemoryLeases, MemoryServer
 from tests.support.service.replicas import LEASE_S, Replica, Replicas, cancel_others
+from tests.support.service.service_harness import INBOX
 
 VIRTUAL_TIME = True
 SOON_S = 1.0
@@ -241,13 +243,16 @@ async def nothing_under_way(shards: frozenset[int]) -> None:
 @pytest.mark.parametrize("exchange", [1, 2, 3])
 async def test_who_ends_during_an_exchange_hands_over_within_a_second(exchange: int) -> None:
     world, leases = LoopWorld(), SlowLeases(exchange)
+    health = Health(world)
     shards = ShardLeases(
         leases=leases,
         member="alone",
+        installation=INSTALLATION,
         world=world,
-        health=Health(world),
+        health=health,
         metrics=Metrics(),
         lease_s=LEASE_S,
+        places=PlaceWatch(world, health),
     )
     running = asyncio.ensure_future(shards.run(nothing_under_way))
     await leases.exchanging.wait()
@@ -306,6 +311,59 @@ async def test_a_lease_ends_between_two_renewals_of_the_others(replicas: Replica
     await first.crash()
     await asyncio.sleep(LEASE_S)
     assert second.owned == 64
+
+
+# --- Other installations -------------------------------------------------------------------------
+
+
+async def test_committer_of_another_catalog_is_refused_by_name_and_works_on_nothing(
+    replicas: Replicas,
+) -> None:
+    first = replicas.start("a")
+    await settled(first)
+    second = replicas.start("b", catalog_name="other")
+    await asyncio.sleep(SOON_S)
+    assert (first.owned, second.owned) == (64, 0)
+    for replica in (first, second):
+        (component,) = replica.conditions
+        said = replica.conditions[component]
+        assert component == "foreign committer"
+        assert f"`b` (inbox `{INBOX}`, catalog `other`) is refused" in said
+        assert f"gets no shard: `a` (inbox `{INBOX}`, catalog `frazil`) has the same keys" in said
+    table = await replicas.table_of("b", "a")
+    await replicas.harness.publish(build_request(table))
+    await asyncio.sleep(SOON_S)
+    assert await landed(replicas, table) == 1
+    assert first.number("frazil_commits_total") == 1
+
+
+async def test_refused_committer_works_on_nothing_without_the_queue_either(
+    replicas: Replicas,
+) -> None:
+    first = replicas.start("a")
+    await settled(first)
+    second = replicas.start("b", catalog_name="other")
+    await asyncio.sleep(SOON_S)
+    table = await replicas.table_of("b", "a")
+    replicas.harness.server.available = False
+    replicas.harness.server.wake()
+    await first.crash()
+    await replicas.harness.publish(build_request(table), announce=False)
+    await asyncio.sleep(LEASE_S * 4)
+    assert await landed(replicas, table) == 0
+    assert second.number("frazil_commits_total") == 0
+
+
+async def test_refused_committer_gets_the_shards_once_the_others_have_gone(
+    replicas: Replicas,
+) -> None:
+    first = replicas.start("a")
+    await settled(first)
+    second = replicas.start("b", catalog_name="other")
+    await asyncio.sleep(SOON_S)
+    await first.end()
+    await settled(second)
+    assert second.conditions == {}
 
 
 # --- The server is away --------------------------------------------------------------------------

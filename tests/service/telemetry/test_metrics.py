@@ -162,7 +162,7 @@ class Recorder:
 
         return method
 
-    def timed(self, call: str) -> AbstractContextManager[None]:
+    def timed(self, call: str, location: str = "") -> AbstractContextManager[None]:
         @contextmanager
         def noting() -> Iterator[None]:
             self.timed_calls.append(call)

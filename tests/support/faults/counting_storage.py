@@ -23,7 +23,7 @@ class CountingStorage(InstrumentedStorage):
         self.is_away = False
 
     @contextmanager
-    def timed(self, call: str) -> Iterator[None]:
+    def timed(self, call: str, location: str = "") -> Iterator[None]:
         if call != "probe":
             self.calls[call] += 1
             if self.is_away:

@@ -36,6 +36,7 @@ from committer.iceberg.values.types import LongType, NestedField, StringType
 from committer.ports.catalog import Catalog
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.storage import Storage
+from committer.queue.redis_stream import RedisQueue
 from committer.real_world import RealWorld
 from committer.request.table_identifier import TableIdentifier
 from committer.service.process.redis_server import (
@@ -43,6 +44,8 @@ from committer.service.process.redis_server import (
     private_server_url,
     start_redis_server,
 )
+from committer.storage.disk.local import LocalStorage
+from committer.storage.inbox.identity import InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from tests.support.servers.free_port import free_port
 from workers.settings.worker_settings import WorkerSettings
@@ -69,6 +72,12 @@ async def until(
         if time.monotonic() > end_s:
             raise TimeoutError(f"within {timeout_s:g} s not seen: {what}")
         await asyncio.sleep(poll_s)
+
+
+def local_queue(url: str, inbox: str, consumer: str, *, answer_s_max: float = 5.0) -> RedisQueue:
+    """Open a client of the queue of an inbox on this machine."""
+    identity = InboxIdentity(LocalStorage(), inbox, RealWorld())
+    return RedisQueue(url, identity=identity, consumer=consumer, answer_s_max=answer_s_max)
 
 
 class Process(Protocol):
@@ -187,10 +196,13 @@ class RealHarness:
         """Return status and body of `/readyz`; status 0 while no committer listens."""
         return self._ask("readyz")
 
+    def status(self) -> dict[str, Any]:
+        """Return the answer of `/status`; empty while no committer listens."""
+        return self._ask("status")[1]
+
     def conditions(self) -> dict[str, str]:
         """Return all conditions, as `/status` has them; none while no committer listens."""
-        _, body = self._ask("status")
-        found: dict[str, str] = body.get("conditions", {})
+        found: dict[str, str] = self.status().get("conditions", {})
         return found
 
     def _ask(self, path: str) -> tuple[int, dict[str, Any]]:
@@ -227,6 +239,15 @@ class RealHarness:
 
     def start_queue(self) -> None:
         self.server = start_redis_server(self.folder / "queue")
+
+    def queue(self, consumer: str, *, answer_s_max: float = 5.0) -> RedisQueue:
+        """Open a client of the queue; its caller closes it."""
+        url, inbox = self.settings.queue_url, self.settings.inbox
+        return local_queue(url, inbox, consumer, answer_s_max=answer_s_max)
+
+    def identity(self) -> InboxIdentity:
+        """Return that of the inbox."""
+        return InboxIdentity(LocalStorage(), self.settings.inbox, RealWorld())
 
     def kill_queue(self) -> None:
         assert self.server is not None and self.server.process is not None

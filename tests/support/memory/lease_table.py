@@ -6,22 +6,56 @@ Pure: the time is an argument. Nothing of clients, waiting or outages lives here
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import Enum
 from uuid import UUID
 
+from committer.ports.installation import Installation
 from committer.ports.leases import Assignment, Lease, Member, Renewal, Standing
 
 _NOBODY = UUID(int=0)
 
 
+class _State(Enum):
+    """A refused process is registered, and no member."""
+
+    WORKING = 0
+    LEAVING = 1
+    CUT_OFF = 2
+    REFUSED = 3
+
+    @classmethod
+    def for_renewal(cls, renewal: Renewal) -> _State:
+        """Return the state that a member says it is in."""
+        if renewal.is_leaving:
+            return cls.LEAVING
+        return cls.CUT_OFF if renewal.is_cut_off else cls.WORKING
+
+
 @dataclass(frozen=True, slots=True)
 class _Registered:
-    """A process that is a member. `expires_ms`: by the server's clock."""
+    """A process that is a member, or wants to be. `expires_ms`: by the server's clock."""
 
     name: str
-    is_leaving: bool
+    installation: Installation
+    state: _State
     expires_ms: int
     status_url: str | None = None
+
+    @property
+    def is_member(self) -> bool:
+        return self.state is not _State.REFUSED
+
+    def shown(self, now_ms: int) -> Member:
+        """Return it as the port shows it."""
+        return Member(
+            self.name,
+            is_leaving=self.state is _State.LEAVING,
+            left_s=(self.expires_ms - now_ms) / 1_000,
+            is_cut_off=self.state is _State.CUT_OFF,
+            installation=self.installation,
+            status_url=self.status_url,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +81,46 @@ class LeaseTable:
     _asked: tuple[int, tuple[UUID, ...]] | None = None
     _leases: Mapping[int, Lease] = field(default_factory=dict)
 
-    def renew(self, process: UUID, name: str, renewal: Renewal, *, now_ms: int) -> Assignment:
+    def renew(
+        self,
+        process: UUID,
+        name: str,
+        installation: Installation,
+        renewal: Renewal,
+        *,
+        now_ms: int,
+    ) -> Assignment:
         """See the port."""
         is_changed = self._drop_lapsed(now_ms)
-        standing: Standing = "renewed" if process in self._members else "new"
-        namesakes = [p for p, one in self._members.items() if one.name == name and p != process]
-        if namesakes and not renewal.is_new:
+        is_member = process in self._members and self._members[process].is_member
+        own = _Registered(
+            name,
+            installation,
+            _State.for_renewal(renewal),
+            now_ms + round(renewal.lease_s * 1_000),
+            renewal.status_url,
+        )
+        others = {p: one for p, one in self._members.items() if p != process}
+        if not is_member and any(
+            one.is_member and one.installation != installation for one in others.values()
+        ):
+            is_changed |= self._register(process, replace(own, state=_State.REFUSED))
+            self.version += is_changed
+            return self._seen(now_ms, "foreign")
+        namesakes = [
+            p for p, one in others.items() if (one.name, one.installation) == (name, installation)
+        ]
+        if any(others[p].is_member for p in namesakes) and not renewal.is_new:
             self.version += is_changed
             return self._seen(now_ms, "displaced")
         for namesake in namesakes:
             del self._members[namesake]
-        expires_ms = now_ms + round(renewal.lease_s * 1_000)
-        before = self._members.get(process)
-        after = _Registered(name, renewal.is_leaving, expires_ms, renewal.status_url)
-        is_changed |= before is None or before.is_leaving != after.is_leaving
-        self._members[process] = after
+            is_changed = True
+        is_changed |= self._register(process, own)
         is_changed |= self._release(process, renewal.release)
         is_changed |= self._claim(process, renewal.claim, now_ms)
         self.version += is_changed
-        return self._seen(now_ms, standing)
+        return self._seen(now_ms, "renewed" if is_member else "new")
 
     def look(self, *, now_ms: int) -> Assignment:
         """See the port."""
@@ -86,6 +141,15 @@ class LeaseTable:
             del self._members[process]
         return bool(lapsed)
 
+    def _register(self, process: UUID, own: _Registered) -> bool:
+        """Renew the record of a process. Return whether more than its time has changed."""
+        before = self._members.get(process)
+        self._members[process] = own
+        own_before = before and replace(
+            before, expires_ms=own.expires_ms, status_url=own.status_url
+        )
+        return own_before != own
+
     def _release(self, process: UUID, shards: Iterable[int]) -> bool:
         """Release shards of a process. The term is kept, so that the next one is higher."""
         is_changed = False
@@ -101,28 +165,19 @@ class LeaseTable:
         is_changed = False
         for shard in shards:
             tenure = self._tenures.get(shard, _Tenure(_NOBODY, 0))
-            if tenure.process not in self._members:
+            owner = self._members.get(tenure.process)
+            if owner is None or not owner.is_member:
                 self._tenures[shard] = _Tenure(process, max(tenure.term + 1, now_ms))
                 is_changed = True
         return is_changed
 
     def _seen(self, now_ms: int, standing: Standing) -> Assignment:
-        live = {p: one for p, one in self._members.items() if one.expires_ms > now_ms}
+        registered = [(p, one) for p, one in self._members.items() if one.expires_ms > now_ms]
+        live = {p: one for p, one in registered if one.is_member}
+        refused = [one for _, one in registered if not one.is_member]
         return Assignment(
-            members=tuple(
-                sorted(
-                    (
-                        Member(
-                            one.name,
-                            one.is_leaving,
-                            (one.expires_ms - now_ms) / 1_000,
-                            status_url=one.status_url,
-                        )
-                        for one in live.values()
-                    ),
-                    key=lambda member: member.name,
-                )
-            ),
+            members=_by_name(live.values(), now_ms),
+            refused=_by_name(refused, now_ms),
             leases=self._in_force(tuple(live)),
             version=str(self.version),
             standing=standing,
@@ -141,3 +196,7 @@ class LeaseTable:
                 shard: Lease(name, term) for shard, term, name in sorted(held) if name is not None
             }
         return self._leases
+
+
+def _by_name(registered: Iterable[_Registered], now_ms: int) -> tuple[Member, ...]:
+    return tuple(sorted((one.shown(now_ms) for one in registered), key=lambda member: member.name))

@@ -1,8 +1,8 @@
 """The queue inside one process, for tests and simulations: behaves as the Redis one does.
 
-`MemoryServer` is what a Redis server would be; each `MemoryQueue` on it is one client with a
-consumer name, each `MemoryLeases` one process of a member. Idle times and expiry come from the
-`World`, waiting uses the event loop's clock, so both may be virtual.
+`MemoryServer` is what a Redis server would be for one installation; each `MemoryQueue` on it is one
+client with a consumer name, each `MemoryLeases` one process of a member. Idle times and expiry come
+from the `World`, waiting uses the event loop's clock, so both may be virtual.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from committer.errors import QueueUnavailableError
+from committer.ports.installation import Installation
 from committer.ports.leases import Assignment, Renewal
 from committer.ports.queue import (
     AHEAD_MAX,
@@ -32,6 +33,8 @@ from committer.request.receipt_model import Receipt
 from tests.support.memory.lease_table import LeaseTable
 
 _Item = TypeVar("_Item")
+
+INSTALLATION = Installation("memory://requests", "frazil")
 
 
 @dataclass(slots=True)
@@ -258,15 +261,25 @@ class MemoryQueue:
 class MemoryLeases:
     """One process of a member, on a `MemoryServer`; the server's clock is the world's."""
 
-    def __init__(self, server: MemoryServer, *, member: str, process: UUID) -> None:
+    def __init__(
+        self,
+        server: MemoryServer,
+        *,
+        member: str,
+        process: UUID,
+        installation: Installation = INSTALLATION,
+    ) -> None:
         self._server = server
         self._member = member
         self._process = process
+        self._installation = installation
 
     async def renew(self, renewal: Renewal) -> Assignment:
         server = self._server.reached()
         version, now_ms = server.leases.version, server.world.now_ms()
-        seen = server.leases.renew(self._process, self._member, renewal, now_ms=now_ms)
+        seen = server.leases.renew(
+            self._process, self._member, self._installation, renewal, now_ms=now_ms
+        )
         if server.leases.version != version:
             server.wake()
         return seen

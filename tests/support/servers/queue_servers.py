@@ -20,6 +20,7 @@ from uuid import UUID, uuid4
 import pytest
 from redis.asyncio import Redis
 
+from committer.ports.installation import Installation
 from committer.ports.leases import Leases
 from committer.ports.queue import SHARDS, Doorbell, Queue
 from committer.queue.redis_leases import RedisLeases
@@ -31,9 +32,16 @@ from committer.service.process.redis_server import (
     start_redis_server,
 )
 from tests.support.clock.worlds import ManualWorld
-from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue, MemoryServer
+from tests.support.memory.memory_queue import (
+    INSTALLATION,
+    MemoryLeases,
+    MemoryQueue,
+    MemoryServer,
+)
 from tests.support.servers.free_port import free_port
 
+IDENTITY = "0123456789abcdef" * 2
+OTHER_IDENTITY = "fedcba9876543210" * 2
 _POLL_S = 0.02
 _START_S_MAX = 30.0
 
@@ -50,13 +58,34 @@ def doorbell(
     return Doorbell(table_uuid, f"{table_uuid}/p/{number:020d}/a", f"d-{number}", content, reply_to)
 
 
+class FixedIdentity:
+    """The identity of an inbox that is nowhere."""
+
+    def __init__(self, identity: str = IDENTITY) -> None:
+        self.location = "memory://requests/installation"
+        self._identity = identity
+
+    async def find(self) -> str | None:
+        return self._identity
+
+    async def ensure(self) -> str:
+        return self._identity
+
+
 class QueueHarness(Protocol):
     """A server, clients of it, and what may happen to it."""
 
-    def queue(self, consumer: str = "one") -> Queue:
-        """Open a new client; the harness closes it."""
+    def queue(self, consumer: str = "one", *, identity: str = IDENTITY) -> Queue:
+        """Open a new client of an installation; the harness closes it."""
 
-    def leases(self, member: str = "one", *, process: UUID | None = None) -> Leases:
+    def leases(
+        self,
+        member: str = "one",
+        *,
+        process: UUID | None = None,
+        identity: str = IDENTITY,
+        installation: Installation = INSTALLATION,
+    ) -> Leases:
         """Open a new process of a member; the harness closes it."""
 
     async def lapse(self, delay_s: float) -> None:
@@ -77,13 +106,27 @@ class QueueHarness(Protocol):
 class MemoryHarness:
     def __init__(self) -> None:
         self.world = ManualWorld()
-        self.server = MemoryServer(world=self.world)
+        self._servers = {
+            identity: MemoryServer(world=self.world) for identity in (IDENTITY, OTHER_IDENTITY)
+        }
 
-    def queue(self, consumer: str = "one") -> Queue:
-        return MemoryQueue(self.server, consumer=consumer)
+    def queue(self, consumer: str = "one", *, identity: str = IDENTITY) -> Queue:
+        return MemoryQueue(self._servers[identity], consumer=consumer)
 
-    def leases(self, member: str = "one", *, process: UUID | None = None) -> Leases:
-        return MemoryLeases(self.server, member=member, process=process or uuid4())
+    def leases(
+        self,
+        member: str = "one",
+        *,
+        process: UUID | None = None,
+        identity: str = IDENTITY,
+        installation: Installation = INSTALLATION,
+    ) -> Leases:
+        return MemoryLeases(
+            self._servers[identity],
+            member=member,
+            process=process or uuid4(),
+            installation=installation,
+        )
 
     async def lapse(self, delay_s: float) -> None:
         self.world.advance(delay_s)
@@ -93,15 +136,18 @@ class MemoryHarness:
             await asyncio.sleep(0)
 
     async def flush(self) -> None:
-        self.server.flush()
-        self.server.wake()
+        for server in self._servers.values():
+            server.flush()
+            server.wake()
 
     async def stop(self) -> None:
-        self.server.available = False
-        self.server.wake()
+        for server in self._servers.values():
+            server.available = False
+            server.wake()
 
     async def start(self) -> None:
-        self.server.available = True
+        for server in self._servers.values():
+            server.available = True
 
     async def close(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -120,16 +166,37 @@ class RedisHarness:
         return Path(unquote(self._running.server.url.removeprefix("unix://")))
 
     def queue(
-        self, consumer: str = "one", *, url: str | None = None, answer_s_max: float = 5.0
+        self,
+        consumer: str = "one",
+        *,
+        identity: str = IDENTITY,
+        url: str | None = None,
+        answer_s_max: float = 5.0,
     ) -> RedisQueue:
-        url = url or self._running.server.url
-        queue = RedisQueue(url, consumer=consumer, answer_s_max=answer_s_max)
+        queue = RedisQueue(
+            url or self._running.server.url,
+            identity=FixedIdentity(identity),
+            consumer=consumer,
+            answer_s_max=answer_s_max,
+        )
         self._clients.append(queue)
         return queue
 
-    def leases(self, member: str = "one", *, process: UUID | None = None) -> RedisLeases:
-        url = self._running.server.url
-        leases = RedisLeases(url, member=member, process=process or uuid4())
+    def leases(
+        self,
+        member: str = "one",
+        *,
+        process: UUID | None = None,
+        identity: str = IDENTITY,
+        installation: Installation = INSTALLATION,
+    ) -> RedisLeases:
+        leases = RedisLeases(
+            self._running.server.url,
+            identity=FixedIdentity(identity),
+            installation=installation,
+            member=member,
+            process=process or uuid4(),
+        )
         self._clients.append(leases)
         return leases
 

@@ -12,19 +12,22 @@ from committer.plan.scheduling.shards import ranked
 from committer.ports.leases import Leases
 from committer.ports.pointer_swap import LoadedTable
 from committer.ports.queue import shard_of
-from committer.service.process.composition import RequestParts, Storages
+from committer.service.process.composition import RequestParts, Storages, installation_of
 from committer.service.process.service import Service
+from committer.service.process.startup import instrument, instrument_catalog
 from committer.service.process.status_collector import StatusCollector
 from committer.service.telemetry.health import Health
-from committer.service.telemetry.instrumented_ports import instrumented
 from committer.service.telemetry.metrics import Metrics
+from committer.service.telemetry.place_watch import PlaceWatch
 from committer.settings.service_settings import (
+    CatalogSettings,
     CommitSettings,
     QueueSettings,
     SecuritySettings,
     ServiceSettings,
     Settings,
 )
+from tests.support.faults.cut_off import Links, linked_catalog, linked_storage
 from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue
 from tests.support.service.checks_here import ChecksHere
 from tests.support.service.service_harness import INBOX, ServiceHarness
@@ -83,30 +86,51 @@ class Replicas:
     tables: int = 0
     used: set[int] = field(default_factory=set)
 
-    def start(self, name: str, *, leases: Leases | None = None) -> Replica:
+    def start(
+        self,
+        name: str,
+        *,
+        leases: Leases | None = None,
+        catalog_name: str = "frazil",
+        links: Links | None = None,
+    ) -> Replica:
         harness, world = self.harness, self.harness.world
+        links = links or Links()
         storage = harness.storage.inner
         self.started += 1
         metrics = Metrics()
-        own = MemoryLeases(harness.server, member=name, process=UUID(int=self.started))
-        parts = RequestParts(
-            settings=Settings(
-                home=self.folder,
-                inbox=INBOX,
-                queue=QueueSettings(consumer=name),
-                commit=CommitSettings(min_interval_ms=0),
-                service=ServiceSettings(lease_s=LEASE_S, reconcile_age_s=0),
-                security=SecuritySettings(unsigned_operations="all"),
-            ),
-            world=world,
-            storages=Storages(storage, storage),
-            queue=MemoryQueue(harness.server, consumer=name),
-            leases=instrumented(leases or own, Leases, metrics.meter("leases", world)),
+        settings = Settings(
+            home=self.folder,
+            inbox=INBOX,
+            catalog=CatalogSettings(name=catalog_name),
+            queue=QueueSettings(consumer=name),
+            commit=CommitSettings(min_interval_ms=0),
+            service=ServiceSettings(lease_s=LEASE_S, reconcile_age_s=0),
+            security=SecuritySettings(unsigned_operations="all"),
         )
-        stop = asyncio.Event()
-        service = Service(parts, Health(world), metrics)
-        running = asyncio.ensure_future(service.run(harness.catalog, stop, ChecksHere()))
-        status_collector = StatusCollector(service, catalog="frazil", inbox=INBOX)
+        own = MemoryLeases(
+            harness.server,
+            member=name,
+            process=UUID(int=self.started),
+            installation=installation_of(settings),
+        )
+        parts = RequestParts(
+            settings=settings,
+            world=world,
+            storages=Storages(
+                linked_storage(storage, links.storage), linked_storage(storage, links.inbox)
+            ),
+            queue=MemoryQueue(harness.server, consumer=name),
+            leases=leases or own,
+        )
+        stop, health = asyncio.Event(), Health(world)
+        places = PlaceWatch(world, health)
+        parts = instrument(parts, metrics, places)
+        service = Service(parts, health, metrics, places)
+        catalog = linked_catalog(harness.catalog, links.catalog)
+        counted = instrument_catalog(catalog, world, metrics, places)
+        running = asyncio.ensure_future(service.run(counted, stop, ChecksHere()))
+        status_collector = StatusCollector(service, catalog=catalog_name, inbox=INBOX)
         return Replica(name, status_collector, stop, running)
 
     async def table_of(self, owner: str, *names: str) -> LoadedTable:

@@ -30,6 +30,7 @@ from committer.service.settle.high_water_mark_store import HighWaterMarkStore
 from committer.service.sharding.shard_leases import ShardLeases
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.metrics import Metrics
+from committer.service.telemetry.place_watch import PlaceWatch
 from committer.settings.service_settings import (
     CatalogSettings,
     SecuritySettings,
@@ -44,7 +45,12 @@ from tests.support.clock.virtual_time import LoopWorld
 from tests.support.faults.counting_storage import CountingStorage
 from tests.support.faults.faulty_catalog import FaultyCatalog
 from tests.support.memory.memory_catalog import MemoryCatalog
-from tests.support.memory.memory_queue import MemoryLeases, MemoryQueue, MemoryServer
+from tests.support.memory.memory_queue import (
+    INSTALLATION,
+    MemoryLeases,
+    MemoryQueue,
+    MemoryServer,
+)
 from tests.support.memory.memory_storage import MemoryStorage
 from tests.support.service.checks_here import ChecksHere
 
@@ -208,10 +214,12 @@ class ServiceHarness:
         return ShardLeases(
             leases=leases,
             member="committer",
+            installation=INSTALLATION,
             world=self.world,
             health=self.health,
             metrics=self.metrics,
             lease_s=30.0,
+            places=PlaceWatch(self.world, self.health),
         )
 
     @property

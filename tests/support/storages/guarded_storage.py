@@ -32,7 +32,7 @@ class Session(InstrumentedStorage):
         self._let_in = let_in
 
     @contextmanager
-    def timed(self, call: str) -> Iterator[None]:
+    def timed(self, call: str, location: str = "") -> Iterator[None]:
         self.calls.append(call)
         if self.key not in self._let_in:
             raise AccessError(f"{call}: the key `{self.key}` is not let in")
