@@ -34,8 +34,8 @@ from committer.request.commit_request import Fingerprint, Producer
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
 from committer.storage.disk.local import LocalStorage
-from committer.storage.inbox.identity import InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox_identity import InboxIdentity
 from workers.requests.backlog import BacklogPolicy
 from workers.requests.publisher import Publisher, PublishPolicy
 from workers.requests.table_cache import TableCache, opened

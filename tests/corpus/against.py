@@ -24,7 +24,7 @@ from committer.request.request_format import EncodedRequest, line_digest
 from committer.request.signature import Keys, choose_key
 from committer.service.process.composition import Parts, open_parts, queue_url
 from committer.settings.service_settings import Settings
-from committer.storage.inbox.identity import InboxIdentity
+from committer.storage.inbox.inbox_identity import InboxIdentity
 from tests.corpus import taken
 from tests.corpus.hostile import Hostile, Sent
 from tests.corpus.poison import NEIGHBOR_FILES, large_neighbor

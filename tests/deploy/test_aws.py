@@ -21,8 +21,8 @@ from committer.ports.storage import NewObject
 from committer.real_world import RealWorld
 from committer.request.receipt_model import ReceiptState
 from committer.service.admin.data_file_check import absent_data_file
-from committer.storage.inbox.identity import NAME, InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox_identity import NAME, InboxIdentity
 from committer.storage.probe import prove_conditions
 from tests.deploy.client_calls import ROOT, ClientCalls, operations
 from tests.deploy.policed_storage import PolicedStorage

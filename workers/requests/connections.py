@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from committer.ports.installation import Identity
 from committer.ports.queue import Queue
 from committer.queue.redis_stream import RedisQueue
-from committer.storage.inbox.identity import InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine
+from committer.storage.inbox.inbox_identity import InboxIdentity
 from committer.storage.inbox.key_file import KeyFile
 from workers.requests.open_tables import OpenTables, open_tables
 from workers.requests.publisher import Publisher

@@ -41,8 +41,8 @@ from committer.settings.service_settings import LimitSettings, Settings
 from committer.settings.setting_names import named_setting, setting_text
 from committer.storage.bounded import BoundedStorage, ReadLimit, ReadLimits
 from committer.storage.inbox.audit_log import AuditLog
-from committer.storage.inbox.identity import InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine, skips_of
+from committer.storage.inbox.inbox_identity import InboxIdentity
 from committer.storage.inbox.journal import Journal
 from committer.storage.inbox.key_file import KeyFile
 from committer.storage.inbox.moves import Moves

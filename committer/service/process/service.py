@@ -32,7 +32,7 @@ from committer.service.telemetry.metrics import Metrics
 from committer.service.telemetry.place_watch import CATALOG, INBOX, STORAGE, PlaceWatch
 from committer.service.transactions.transaction_room import TransactionRoom
 from committer.settings.setting_names import named_setting
-from committer.storage.inbox.identity import NAME
+from committer.storage.inbox.inbox_identity import NAME
 
 # Beside the inbox and the quarantine.
 _SMALL_FOLDERS = ("upkeep", "witness")

@@ -30,7 +30,7 @@ from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
 from committer.service.telemetry.metrics import Metrics
 from committer.service.telemetry.place_watch import PlaceWatch
-from committer.storage.inbox.identity import NAME
+from committer.storage.inbox.inbox_identity import NAME
 
 RENEWALS_A_LEASE = 3
 FOREIGN = "foreign committer"

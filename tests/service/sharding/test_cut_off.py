@@ -9,10 +9,16 @@ from pathlib import Path
 import pytest
 
 from committer.service.telemetry.place_watch import GIVE_UP_S, TRUST_S_MIN
-from tests.service.sharding.test_shard_leases import landed, settled
 from tests.support.builders.request_builders import build_request
 from tests.support.faults.cut_off import HANG_S, How, Links
-from tests.support.service.replicas import LEASE_S, Replica, Replicas, cancel_others
+from tests.support.service.replicas import (
+    LEASE_S,
+    Replica,
+    Replicas,
+    cancel_others,
+    landed,
+    settled,
+)
 
 VIRTUAL_TIME = True
 PLACES = ("storage", "inbox", "catalog")

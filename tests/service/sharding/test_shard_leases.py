@@ -19,30 +19,24 @@ from committer.service.telemetry.place_watch import PlaceWatch
 from tests.support.builders.request_builders import build_request
 from tests.support.clock.virtual_time import LoopWorld
 from tests.support.memory.memory_queue import INSTALLATION, MemoryLeases, MemoryServer
-from tests.support.service.replicas import LEASE_S, Replica, Replicas, cancel_others
+from tests.support.service.replicas import (
+    LEASE_S,
+    SOON_S,
+    Replica,
+    Replicas,
+    cancel_others,
+    landed,
+    settled,
+)
 from tests.support.service.service_harness import INBOX
 
 VIRTUAL_TIME = True
-SOON_S = 1.0
 
 
 @pytest.fixture
 async def replicas(tmp_path: Path) -> AsyncIterator[Replicas]:
     yield Replicas(tmp_path)
     await cancel_others()
-
-
-async def settled(*started: Replica) -> None:
-    """Wait until they have shared everything; that takes no time that counts."""
-    await asyncio.sleep(SOON_S)
-    assert sum(replica.owned for replica in started) == 64
-
-
-async def landed(replicas: Replicas, table: LoadedTable) -> int:
-    files = await replicas.harness.live_files(str(table.identifier))
-    paths = [file.file_path for file in files]
-    assert len(paths) == len(set(paths)), "doubled"
-    return len(paths)
 
 
 # --- One alone -----------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ from committer.service.process.redis_server import (
     start_redis_server,
 )
 from committer.storage.disk.local import LocalStorage
-from committer.storage.inbox.identity import InboxIdentity
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
+from committer.storage.inbox.inbox_identity import InboxIdentity
 from tests.support.servers.free_port import free_port
 from workers.settings.worker_settings import WorkerSettings
 

@@ -33,6 +33,7 @@ from tests.support.service.checks_here import ChecksHere
 from tests.support.service.service_harness import INBOX, ServiceHarness
 
 LEASE_S = 30.0
+SOON_S = 1.0
 
 
 @dataclass(slots=True)
@@ -150,3 +151,16 @@ async def cancel_others() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+async def settled(*started: Replica) -> None:
+    """Wait until they have shared everything; that takes no time that counts."""
+    await asyncio.sleep(SOON_S)
+    assert sum(replica.owned for replica in started) == 64
+
+
+async def landed(replicas: Replicas, table: LoadedTable) -> int:
+    files = await replicas.harness.live_files(str(table.identifier))
+    paths = [file.file_path for file in files]
+    assert len(paths) == len(set(paths)), "doubled"
+    return len(paths)

@@ -10,7 +10,7 @@ import pytest
 from committer.errors import SettingsError
 from committer.ports.storage import NewObject
 from committer.real_world import RealWorld
-from committer.storage.inbox.identity import InboxIdentity
+from committer.storage.inbox.inbox_identity import InboxIdentity
 from tests.support.memory.memory_storage import MemoryStorage
 
 ROOT = "memory://requests"
