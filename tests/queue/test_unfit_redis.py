@@ -96,10 +96,10 @@ async def test_a_server_whose_ca_the_url_names_is_trusted_and_another_is_not(
     context = authority.server_context(authority.issue("queue"))
     async with answering(FIT, tls=context) as port:
         url = f"rediss://:secret@127.0.0.1:{port}"
-        trusting = RedisQueue(f"{url}?ssl_ca_certs={authority.bundle}", consumer="one")
+        trusting = opened(f"{url}?ssl_ca_certs={authority.bundle}")
         await trusting.probe()
         await trusting.close()
-        queue = RedisQueue(url, consumer="one")
+        queue = opened(url)
         with pytest.raises(QueueUnavailableError, match="certificate verify failed") as caught:
             await queue.probe()
         assert "?ssl_ca_certs=/" in str(caught.value)
@@ -113,7 +113,7 @@ def test_a_file_of_no_certificates_is_a_wrong_setting(content: str | None, tmp_p
     if content is not None:
         file.write_text(content)
     with pytest.raises(SettingsError, match=f"`ssl_ca_certs` names `{file}`, which cannot be read"):
-        RedisQueue(f"rediss://127.0.0.1:1?ssl_ca_certs={file}", consumer="one")
+        opened(f"rediss://127.0.0.1:1?ssl_ca_certs={file}")
 
 
 @pytest.mark.parametrize("answer", [b"-ERR unknown command\r\n", b""])
