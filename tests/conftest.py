@@ -49,6 +49,7 @@ settings.load_profile("chance" if os.environ.get("FRAZIL_TEST_CHANCE") else "sam
 gc.disable()
 # Its tests share Spark applications: one for upserts and deletes, one for the others.
 SHARED = "tests/integration/changes/"
+LIMIT_FACTOR = 5
 # A shell starts a command in the background with SIGINT ignored, and every process of a test would
 # inherit that: Ctrl-C is tested, too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -75,14 +76,17 @@ def group_of(file: str) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort slow groups first, by the timeouts of their tests and a second for each test, so that no
-    worker starts one at the end.
+    worker starts one at the end. A marker says what a test may take beside others on two cores; the
+    limit is a multiple of it, as it is to end what hangs, not what is slow.
     """
     groups = {item: group_of(item.nodeid.partition("::")[0]) for item in items}
     longest_s: dict[str, float] = defaultdict(float)
     count = Counter(groups.values())
     for item, group in groups.items():
         if marker := item.get_closest_marker("timeout"):
-            longest_s[group] = max(longest_s[group], float(marker.args[0]))
+            usual_s = float(marker.args[0])
+            longest_s[group] = max(longest_s[group], usual_s)
+            item.add_marker(pytest.mark.timeout(LIMIT_FACTOR * usual_s), append=False)
     items.sort(key=lambda item: -longest_s[groups[item]] - count[groups[item]])
 
 

@@ -28,7 +28,7 @@ DECISIONS = (
     Mutant(
         "rollback_freezes_the_command_that_went_before",
         "committer/plan/ledger/ledger.py",
-        "None if entry.is_own(parsed[0]) else _lineage_break(entry, history[branch])\n",
+        "None if is_own else _lineage_break(entry, history[branch])\n",
         "_lineage_break(entry, history[branch])\n",
         ("tests/plan/ledger/test_ledger.py -k no_command",),
     ),

@@ -16,8 +16,8 @@ PROCESS = (
     Mutant(
         "idle_committer_never_asks_its_catalog",
         "committer/service/process/service.py",
-        "        return [poller.run(), asking, self._wiring.signatures.run()]\n",
-        "        asking.close()\n        return [poller.run(), self._wiring.signatures.run()]\n",
+        "        return [poller.run(), asking, ",
+        "        asking.close()\n        return [poller.run(), ",
         ("tests/service/process/test_service.py",),
     ),
     # --- Signals ---

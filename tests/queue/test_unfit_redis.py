@@ -127,7 +127,7 @@ async def test_a_port_without_tls_is_named(answer: bytes) -> None:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"rediss://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    queue = RedisQueue(url, consumer="one", answer_s_max=0.5)
+    queue = RedisQueue(url, identity=FixedIdentity(), consumer="one", answer_s_max=0.5)
     try:
         with pytest.raises(QueueUnavailableError, match="begin the URL with `redis://`"):
             await queue.probe()

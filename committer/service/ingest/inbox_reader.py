@@ -28,9 +28,9 @@ from committer.service.requests.foreign_entries import ForeignEntries
 from committer.service.requests.inbox_keys import InboxKey, printable
 from committer.service.requests.large_requests import LARGE_BYTES_MIN, Arrival
 from committer.service.settle.endings import Endings
+from committer.service.settle.object_conditions import ObjectConditions
 from committer.service.telemetry.health import INBOX_READS, Health
 from committer.service.telemetry.log import log
-from committer.service.telemetry.object_conditions import ObjectConditions
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 
 READS_AT_ONCE = 32

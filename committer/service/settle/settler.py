@@ -19,11 +19,11 @@ from committer.ports.queue import Queue
 from committer.ports.world import World
 from committer.service.requests.settled_requests import SettledByTable
 from committer.service.settle.high_water_mark_store import HighWaterMarkStore
+from committer.service.settle.object_conditions import ObjectConditions
 from committer.service.settle.outcome import Outcome
 from committer.service.settle.pending_deletes import PendingDeletes, Proof
 from committer.service.telemetry.health import Health
 from committer.service.telemetry.log import log
-from committer.service.telemetry.object_conditions import ObjectConditions
 from committer.storage.inbox.audit_log import AuditLog
 from committer.storage.inbox.ended_requests import EndedRequests
 

@@ -11,8 +11,8 @@ from committer.errors import AccessError, FrazilError
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.request_format import EncodedRequest
 from committer.service.ingest.inbox_reader import FAILED_MIN, PAUSE_S_MAX
+from committer.service.settle.object_conditions import NAMED_MAX
 from committer.service.telemetry.health import INBOX_READS
-from committer.service.telemetry.object_conditions import NAMED_MAX
 from committer.storage.inbox.inbox import Inbox
 from tests.support.builders.request_builders import build_request
 from tests.support.service.scripted import PickyStorage
