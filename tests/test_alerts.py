@@ -160,11 +160,16 @@ CASES = [
     Case(
         "FrazilQuarantine",
         "30m",
-        [Fired(ONE | {"reason": "r"}, "7 requests are in quarantine: r.")],
+        [
+            Fired(
+                ONE | {"reason": "r", **TABLE},
+                "7 requests for table db.t are in quarantine: r.",
+            )
+        ],
         {
-            ("a", 'frazil_quarantine_requests{reason="r"}'): "7x120",
-            ("b", 'frazil_quarantine_requests{reason="r"}'): "7x120",
-            ("c", 'frazil_quarantine_requests{reason="r"}'): HEALTHY,
+            ("a", 'frazil_quarantine_requests{reason="r",table="db.t"}'): "7x120",
+            ("b", 'frazil_quarantine_requests{reason="r",table="db.t"}'): "7x120",
+            ("c", 'frazil_quarantine_requests{reason="r",table="db.t"}'): HEALTHY,
         },
     ),
     Case(

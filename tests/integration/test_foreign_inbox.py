@@ -182,7 +182,7 @@ async def test_a_key_of_the_queue_that_something_else_takes_is_told_and_heals() 
         await harness.start()
         identity = await harness.identity().ensure()
         key = shard_key(identity, shard_of(table.metadata.require_uuid()))
-        members, _, _ = lease_keys(identity)
+        members, *_ = lease_keys(identity)
         redis: Redis = Redis.from_url(harness.settings.queue_url)
         try:
             for taken in (key, members):
