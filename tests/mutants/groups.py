@@ -211,10 +211,10 @@ GROUPS = (
     ),
     Mutant(
         "conflict_of_a_stale_state_is_believed",
-        "committer/service/table/cached_table.py",
-        "            self.moves += 1\n        if self.known",
-        "            pass\n        if self.known",
-        (f"{_SERVICE} -k stale_state", "tests/service/table/test_operations.py"),
+        "committer/service/table/transaction_part.py",
+        "        known_before = frozenset(() if pending.known_since is None else (pending.key,))\n",
+        "        known_before = frozenset((pending.key,))\n",
+        (f"{_SERVICE} -k stale_state",),
     ),
     Mutant(
         "conflict_from_before_a_commit_of_others_is_a_verdict",

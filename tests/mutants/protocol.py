@@ -386,6 +386,15 @@ PROTOCOL = (
         (SEEDS,),
     ),
     Mutant(
+        "request_that_came_during_a_load_conflicts_with_what_was_loaded",
+        "committer/service/table/table_rounds.py",
+        "        known_before = frozenset(one.key for one in self._ready())\n"
+        "        state = await self.cached_table.load()\n",
+        "        state = await self.cached_table.load()\n"
+        "        known_before = frozenset(one.key for one in self._ready())\n",
+        ("tests/service/table/test_operations.py",),
+    ),
+    Mutant(
         "batch_goes_again_although_the_table_was_upgraded",
         "committer/service/table/inflight_batch.py",
         "        if basis != inflight.basis or not self._is_fresh",

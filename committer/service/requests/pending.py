@@ -94,7 +94,9 @@ class Pending:
     or has waited for a frozen table: it lands only while its inbox object is there. `present_in` is
     the state generation after whose load the inbox object was seen to exist. `is_authentic`: its
     signature was checked, or need not be. `is_proven`: its signature proves its origin, or this
-    process has published it. `has_its_files`: its files were seen to exist. `suspicion` is why an
+    process has published it. `has_its_files`: its files were seen to exist. `known_since`: the
+    generation of the first load of the table that began after it came: the state has what its
+    client had read. `suspicion` is why an
     attempt with this request alone failed: a verdict once fresh metadata agrees; `conflict` the
     code, if it is one, and `conflict_moves` how many commits to the table were known when it
     was found. `named_bytes`: of the manifests that were read for it. `held_bytes`: the memory that
@@ -114,6 +116,7 @@ class Pending:
     is_authentic: bool = False
     is_proven: bool = False
     has_its_files: bool = False
+    known_since: int | None = None
     suspicion: Refusal | None = None
     conflict: str | None = None
     conflict_moves: int | None = None
@@ -302,6 +305,12 @@ class Waiting(Collection[str]):
     def files_seen(self, pending: Pending) -> None:
         """Note that each file that the request adds was seen to exist."""
         pending.has_its_files = True
+
+    def loaded(self, pending: Iterable[Pending], generation: int) -> None:
+        """Note that a load of the table began after these requests had come."""
+        for request in pending:
+            if request.known_since is None:
+                request.known_since = generation
 
     def share_all(self) -> None:
         """Mark all as shared: another committer may have ended any of them in the meantime, and the

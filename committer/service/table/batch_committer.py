@@ -7,7 +7,7 @@ whichever lands, the other cannot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -126,15 +126,17 @@ class BatchCommitter:
         # In a row: a catalog that is at fault for all batches is asked ever less often.
         self._set_apart = 0
 
-    async def attempt(self, inflight: InflightBatch, state: TableState) -> int:
+    async def attempt(
+        self, inflight: InflightBatch, state: TableState, *, known_before: Set[str]
+    ) -> int:
         """Try to land it on this state. Return how many attempts to back off for; 0: for none.
-        Errors: those of the ports, where nothing was swapped.
+        `known_before`: as of `plan`. Errors: those of the ports, where nothing was swapped.
         """
         inflight.attempts += 1
         if inflight.attempts == 1:
             inflight.started_ms, inflight.started_s = self.pacer.started()
         try:
-            plan = await self.plan(inflight, state)
+            plan = await self.plan(inflight, state, known_before=known_before)
             if plan is None:
                 return 0
             await self.sender.write(inflight, plan)
@@ -144,9 +146,15 @@ class BatchCommitter:
             raise
         return self.answered(inflight, plan, answer)
 
-    async def plan(self, inflight: InflightBatch, state: TableState) -> CommitPlan | None:
+    async def plan(
+        self, inflight: InflightBatch, state: TableState, *, known_before: Set[str]
+    ) -> CommitPlan | None:
         """Plan an attempt; None: a request is in conflict, or planning failed, and the batch is
         dropped. Errors: as `CommitPlanner.plan`.
+
+        `known_before`: the keys of the requests that waited before the load of the state began. The
+        state may lack what the client of any other request has read. A conflict of such a request
+        proves nothing: the table is loaded, and planned again.
         """
         try:
             plan = await self.planner.plan(
@@ -157,6 +165,9 @@ class BatchCommitter:
             return None
         if not isinstance(plan, InConflict):
             return plan
+        if not plan.landed.keys() <= known_before:
+            plan = InConflict({key: plan.landed[key] for key in plan.landed.keys() & known_before})
+            self.cached_table.forget()
         self.batches.in_conflict(plan, self.cached_table.moves)
         return None
 

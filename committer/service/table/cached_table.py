@@ -62,10 +62,12 @@ class CachedTable:
     async def load(self) -> TableState:
         """Load the table. Errors: as `HighWaterCheck.load`."""
         before, decided = self.state, self.known.decided
+        present = list(self.waiting.all())
         state = await self.high_water_mark.load(before)
         self.attempts.loaded(state)
         self._is_current = True
         self.generation += 1
+        self.waiting.loaded(present, self.generation)
         if before is None or before.table.metadata_location != state.table.metadata_location:
             self.moves += 1
         if self.known.decided > decided:

@@ -46,7 +46,7 @@ class TableRounds:
         only. Return how many attempts to back off for; 0: for none.
         Errors: `TableFrozenError`; those of the ports."""
         try:
-            state, outcome = await self._admit_on_fresh_enough()
+            state, outcome, known_before = await self._admit_on_fresh_enough()
         except NoSuchTableError:
             await self._refuse_all()
             return 0
@@ -61,7 +61,7 @@ class TableRounds:
         inflight = await self.batches.next(candidates, self.admission.basis, state)
         if inflight is None:
             return 0
-        return await self.batch_committer.attempt(inflight, state)
+        return await self.batch_committer.attempt(inflight, state, known_before=known_before)
 
     async def _refuse_all(self) -> None:
         self.is_gone = True
@@ -75,16 +75,20 @@ class TableRounds:
         await self.verdicts.conclude(outcome)
         self.part.concluded(outcome)
 
-    async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome]:
+    async def _admit_on_fresh_enough(self) -> tuple[TableState, AdmissionOutcome, frozenset[str]]:
         """Admit on a cached table, which may lag behind: it lets requests land (the swap finds
         out), but only fresh metadata ends one without a commit.
+
+        Return the keys of the requests that waited before a load, too: others come while it goes
+        on, and their clients may have read what it lacks.
         """
         if (state := self.cached_table.usable) is not None:
             outcome = await self._admit(state)
             if not outcome.has_verdicts:
-                return state, outcome
+                return state, outcome, frozenset()
+        known_before = frozenset(one.key for one in self._ready())
         state = await self.cached_table.load()
-        return state, await self._admit(state)
+        return state, await self._admit(state), known_before
 
     async def _admit(self, state: TableState) -> AdmissionOutcome:
         return await self.admission.admit(self._ready(), state, self.cached_table.generation)

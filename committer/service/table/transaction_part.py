@@ -213,7 +213,8 @@ class TransactionPart:
             inflight.failures[TRANSACTION] = attempt - 1
         inflight.started_ms = batches.world.now_ms()
         inflight.started_s = batches.world.monotonic_s()
-        plan = await self.batch_committer.plan(inflight, state)
+        known_before = frozenset(() if pending.known_since is None else (pending.key,))
+        plan = await self.batch_committer.plan(inflight, state, known_before=known_before)
         if plan is None:
             return False
         self._planned = inflight, plan
