@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
+from tests.mutants.run import seeds_from
 
 _TOGETHER = "tests/contract/test_swap_together.py"
 _DYNAMODB = "tests/catalog/dynamodb/test_dynamodb_group.py"
@@ -214,7 +215,7 @@ GROUPS = (
         "committer/service/table/transaction_part.py",
         "        known_before = frozenset(() if pending.known_since is None else (pending.key,))\n",
         "        known_before = frozenset((pending.key,))\n",
-        (f"{_SERVICE} -k stale_state",),
+        (seeds_from(47),),
     ),
     Mutant(
         "conflict_from_before_a_commit_of_others_is_a_verdict",
