@@ -1,7 +1,8 @@
-"""URLs as messages may show them."""
+"""URLs as messages may show them, and hosts that no other machine reaches."""
 
 from __future__ import annotations
 
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 _JDBC = "jdbc:"
@@ -28,3 +29,17 @@ def without_secrets(url: str) -> str:
     if "@" in f"{parts.path}{parts.query}{parts.fragment}":
         return _UNREADABLE
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def is_address(host: str) -> bool:
+    """Return whether a host is an IP address, and no name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine, for itself alone."""
+    return host.lower() == "localhost" or (is_address(host) and ip_address(host).is_loopback)

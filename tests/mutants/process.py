@@ -126,7 +126,7 @@ PROCESS = (
     Mutant(
         "endpoints_answer_by_any_name",
         "committer/service/process/http.py",
-        'return name == "localhost" or name in self.names or _is_address(name)',
+        'return name == "localhost" or name in self.names or is_address(name)',
         "return True",
         ("tests/service/process/test_http_answers.py -k names",),
     ),

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from committer.cli.committers.committer_status import Answer, ask_committer, lag_text
@@ -15,6 +14,7 @@ from committer.cli.output.describe import Description
 from committer.cli.output.view import Rows
 from committer.errors import SettingsError
 from committer.service.process.status_model import MemberStatus
+from committer.url_text import is_loopback
 
 _ASKED_AT_ONCE = 16
 
@@ -46,7 +46,7 @@ class Replica:
         name, status = f"committer {self.member.name}", self.answer.status
         if status is not None:
             return {f"{name}, {component}": why for component, why in status.conditions.items()}
-        if _is_of_one_machine(self.answer.url):
+        if is_loopback(urlsplit(self.answer.url).hostname or ""):
             return {}
         return {name: f"it renews its lease, but does not answer at {self.why_not}"}
 
@@ -77,16 +77,6 @@ def _ask(member: MemberStatus) -> Answer | None:
     if name in (None, member.name):
         return answer
     return Answer(url, None, f"another committer answers: `{name}`; set its service.status_url")
-
-
-def _is_of_one_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def describe_replicas(replicas: Sequence[Replica]) -> list[Description]:
@@ -124,9 +114,9 @@ def replica_view(replicas: Sequence[Replica]) -> Rows:
 def _row(replica: Replica) -> tuple[object, ...]:
     member, status = replica.member, replica.answer.status if replica.answer else None
     leaving = " (leaving)" if member.is_leaving else ""
-    known: tuple[object, ...] = (f"not known{leaving}: {replica.why_not}", "", "", "")
+    cells: tuple[object, ...] = (f"not known{leaving}: {replica.why_not}", "", "", "")
     if status is not None:
         state = f"{status.phase}, {'ready' if status.ready else 'not ready'}{leaving}"
         conditions = ", ".join(status.conditions) or "none"
-        known = state, lag_text(status), conditions, status.version
-    return member.name, member.shards, *known, member.status_url
+        cells = state, lag_text(status), conditions, status.version
+    return member.name, member.shards, *cells, member.status_url

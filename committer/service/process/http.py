@@ -15,7 +15,6 @@ import zlib
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -26,6 +25,7 @@ from committer.service.process.http_connections import Listener
 from committer.service.process.status_collector import StatusCollector
 from committer.service.telemetry.instruments import CONTENT_TYPE
 from committer.settings.setting_names import setting_text
+from committer.url_text import is_address, is_loopback
 
 _JSON = "application/json"
 # For how long after it was made an answer is given to further clients.
@@ -88,7 +88,7 @@ class ServedNames:
         names: there it has many, of services, containers and proxies.
         """
         listed = frozenset(name.strip().lower() for name in names.split(",") if name.strip())
-        if listed or _is_loopback(host):
+        if listed or is_loopback(host):
             return cls(listed | {host.lower()})
         return cls()
 
@@ -100,19 +100,7 @@ class ServedNames:
             name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
         except ValueError:
             return False
-        return name == "localhost" or name in self.names or _is_address(name)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_loopback(host: str) -> bool:
-    return host.lower() == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+        return name == "localhost" or name in self.names or is_address(name)
 
 
 ANY_NAME = ServedNames()
