@@ -11,7 +11,7 @@ import typer
 from committer.cli.context.command_session import run_with_requests
 from committer.cli.context.common_options import AsJson
 from committer.cli.context.option_groups import grouped
-from committer.cli.output.durations import parse_duration_ms
+from committer.cli.output.durations import age_option
 from committer.cli.output.printing import print_json_lines, print_table, say, time_text
 
 if TYPE_CHECKING:
@@ -48,12 +48,7 @@ def audit(
     filters: AuditFilters,
     younger_than_ms: Annotated[
         int | None,
-        typer.Option(
-            "--younger-than",
-            metavar="AGE",
-            parser=parse_duration_ms,
-            help="Of the last 30min, 12h, 3d: lists these days only.",
-        ),
+        age_option("--younger-than", "Of the last 30min, 12h, 3d: lists these days only."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import typer
 
@@ -18,3 +19,8 @@ def parse_duration_ms(text: str, option: str | None = None) -> int:
             f"expected a duration such as 90s, 30min, 12h or 3d, found `{text}`", param_hint=option
         )
     return int(found[1]) * _UNITS_S[found[2]] * 1_000
+
+
+def age_option(name: str, help_text: str) -> Any:
+    """Return an option whose value is an age, in milliseconds."""
+    return typer.Option(name, metavar="AGE", parser=parse_duration_ms, help=help_text)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from committer.cli.output.durations import parse_duration_ms
+from committer.cli.output.durations import age_option
 
 _CODE = "--code"
 
@@ -65,21 +65,11 @@ class Filters:
     ] = None
     older_than_ms: Annotated[
         int | None,
-        typer.Option(
-            "--older-than",
-            metavar="AGE",
-            parser=parse_duration_ms,
-            help="In quarantine for longer: 30min, 12h, 3d.",
-        ),
+        age_option("--older-than", "In quarantine for longer: 30min, 12h, 3d."),
     ] = None
     younger_than_ms: Annotated[
         int | None,
-        typer.Option(
-            "--younger-than",
-            metavar="AGE",
-            parser=parse_duration_ms,
-            help="In quarantine for less.",
-        ),
+        age_option("--younger-than", "In quarantine for less."),
     ] = None
 
 
