@@ -49,8 +49,8 @@ CHECKS = (
     Mutant(
         "name_of_upkeep_gives_its_power",
         _SIGNATURES,
-        " and line_digest(sealed.content) in self._digests\n",
-        "\n",
+        "        return digest is not None and digest == line_digest(sealed.content)\n",
+        "        return bool(self._digests)\n",
         (_UNSIGNED + "upkeep",),
     ),
     Mutant(

@@ -40,24 +40,25 @@ _ISSUED_MAX = 20_000
 
 
 class IssuedRequests:
-    """The requests that this process has published itself, by the digests of their lines.
+    """The requests that this process has published itself: the digests of their lines, by key.
 
     They need no key: only this memory proves their origin, as any client may name its producer like
     one of upkeep. Bounded: the oldest are forgotten first.
     """
 
     def __init__(self) -> None:
-        self._digests: dict[str, None] = {}
+        self._digests: dict[str, str] = {}
 
     def add(self, sealed: EncodedRequest) -> None:
         """Note a request, before it becomes durable."""
-        self._digests[line_digest(sealed.content)] = None
+        self._digests[sealed.request.inbox_key] = line_digest(sealed.content)
         if len(self._digests) > _ISSUED_MAX:
             del self._digests[next(iter(self._digests))]
 
     def contains(self, sealed: EncodedRequest) -> bool:
         """Return whether this process has published exactly this request."""
-        return bool(self._digests) and line_digest(sealed.content) in self._digests
+        digest = self._digests.get(sealed.request.inbox_key)
+        return digest is not None and digest == line_digest(sealed.content)
 
 
 @dataclass(eq=False, kw_only=True)
