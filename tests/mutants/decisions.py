@@ -28,8 +28,8 @@ DECISIONS = (
     Mutant(
         "rollback_freezes_the_command_that_went_before",
         "committer/plan/ledger/ledger.py",
-        "None if is_own else _lineage_break(entry, history[branch])\n",
-        "_lineage_break(entry, history[branch])\n",
+        "None if is_own else _lineage_break(entry, history(branch))\n",
+        "_lineage_break(entry, history(branch))\n",
         ("tests/plan/ledger/test_ledger.py -k no_command",),
     ),
     Mutant(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 from committer.errors import InvalidMetadataError
 from committer.iceberg.metadata.snapshot import MAIN, Snapshot
@@ -194,7 +195,7 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
     frozen: dict[str, str] = {}
     broken: set[str] = set()
     branch_gone: dict[str, str] = {}
-    history: dict[str, History] = {}
+    history = cache(partial(history_of, metadata))
     for key, text in metadata.properties.items():
         parsed = parse_property_key(key)
         if parsed is None:
@@ -208,11 +209,9 @@ def read_ledger(metadata: TableMetadata) -> Ledger:
         if entry.table_uuid != metadata.table_uuid:
             continue  # a property copied from another table claims nothing
         branch = parsed[1]
-        for name in {branch, MAIN} - history.keys():
-            history[name] = history_of(metadata, name)
         is_own = entry.is_own(parsed[0])
-        lost = None if is_own else _lineage_break(entry, history[branch])
-        if history[branch].is_dropped and not is_own and _lost(entry, history[MAIN]):
+        lost = None if is_own else _lineage_break(entry, history(branch))
+        if not is_own and history(branch).is_dropped and _lost(entry, history(MAIN)):
             branch_gone[key] = _branch_gone_text(branch)
         if lost:
             frozen[key] = lost
