@@ -503,15 +503,15 @@ PROTOCOL = (
     Mutant(
         "epoch_stops_those_of_other_branches",
         "committer/service/checks/landing_order.py",
-        "            if gap.branches.get(one.key, branch) == branch:\n",
-        "            if gap.branches.get(one.key, branch):\n",
+        "            if gap.branches.get(outstanding.key, branch) == branch:\n",
+        "            if gap.branches.get(outstanding.key, branch):\n",
         ("tests/service/table/test_ordered_producers.py",),
     ),
     Mutant(
         "object_that_says_no_branch_stops_nothing",
         "committer/service/checks/landing_order.py",
-        "            if gap.branches.get(one.key, branch) == branch:\n",
-        "            if gap.branches.get(one.key) == branch:\n",
+        "            if gap.branches.get(outstanding.key, branch) == branch:\n",
+        "            if gap.branches.get(outstanding.key) == branch:\n",
         ("tests/service/table/test_ordered_producers.py",),
     ),
     Mutant(

@@ -51,7 +51,7 @@ class LandingOrder:
             try:
                 held |= await self._held(requests, ledger, table_uuid)
             except FrazilError as error:
-                held |= {one.sealed.key: error for one in requests}
+                held |= {checked.sealed.key: error for checked in requests}
         return held
 
     async def _held(
@@ -62,26 +62,27 @@ class LandingOrder:
         entry = ledger.entries.get(property_key(first.producer.id, first.branch))
         highest = entry.epochs.highest if entry else None
         if not _land_apart(requests) and follows_on(
-            highest, (one.request.epoch for one in requests)
+            highest, (checked.request.epoch for checked in requests)
         ):
             self._gaps.pop(name, None)
             return {}
         gap = self._gaps.setdefault(name, _Gap())
-        known = await self.lookup.outstanding(table_uuid, first.producer.id)
-        left = [one for one in known if entry is None or one.epoch not in entry.epochs]
+        epochs = await self.lookup.outstanding(table_uuid, first.producer.id)
+        left = [epoch for epoch in epochs if entry is None or epoch.epoch not in entry.epochs]
         outstanding = await self._of_branch(requests, left, gap)
         going: set[int] = set()
         held: dict[str, FrazilError] = {}
-        for one in requests:
-            in_transaction = one.request.transaction is not None
-            lower = blocker(one.request.epoch, outstanding, () if in_transaction else going)
+        for checked in requests:
+            in_transaction = checked.request.transaction is not None
+            lower = blocker(checked.request.epoch, outstanding, () if in_transaction else going)
             if lower is None and not in_transaction:
-                going.add(one.request.epoch)
+                going.add(checked.request.epoch)
             elif lower is not None:
-                held[one.sealed.key] = _waits(one, lower, is_quarantined=outstanding[lower])
-                if outstanding[lower] and gap.logged_epoch != lower:
+                is_quarantined = outstanding[lower]
+                held[checked.sealed.key] = _gap_error(checked, lower, is_quarantined=is_quarantined)
+                if is_quarantined and gap.logged_epoch != lower:
                     gap.logged_epoch = lower
-                    _log_stopped(one, lower)
+                    _log_stopped(checked, lower)
         return held
 
     async def _of_branch(
@@ -90,31 +91,31 @@ class LandingOrder:
         """Return the epochs that have to land in order with these requests, and whether each is in
         quarantine: up to the first that is none of them, as it stops all above it.
         """
-        own, branch = {one.request.epoch for one in requests}, requests[0].request.branch
-        keys = {one.key for one in left}
-        gap.branches = {key: known for key, known in gap.branches.items() if key in keys}
+        own, branch = {checked.request.epoch for checked in requests}, requests[0].request.branch
+        keys = {epoch.key for epoch in left}
+        gap.branches = {key: name for key, name in gap.branches.items() if key in keys}
         read_max = len(gap.branches) + BRANCHES_READ_MAX
-        found: dict[int, bool] = {}
-        for one in left:
-            if one.epoch in own:
-                found.setdefault(one.epoch, one.is_quarantined)
+        in_quarantine: dict[int, bool] = {}
+        for outstanding in left:
+            if outstanding.epoch in own:
+                in_quarantine.setdefault(outstanding.epoch, outstanding.is_quarantined)
                 continue
-            if one.key not in gap.branches and len(gap.branches) < read_max:
-                said = await self.lookup.branch_of(one)
-                if said is not None:
-                    gap.branches[one.key] = said
-            if gap.branches.get(one.key, branch) == branch:
-                found.setdefault(one.epoch, one.is_quarantined)
+            if outstanding.key not in gap.branches and len(gap.branches) < read_max:
+                name = await self.lookup.branch_of(outstanding)
+                if name is not None:
+                    gap.branches[outstanding.key] = name
+            if gap.branches.get(outstanding.key, branch) == branch:
+                in_quarantine.setdefault(outstanding.epoch, outstanding.is_quarantined)
                 break
-        return found
+        return in_quarantine
 
 
-def _log_stopped(one: CheckedRequest, lower: int) -> None:
+def _log_stopped(checked: CheckedRequest, lower: int) -> None:
     """Log that a producer has stopped."""
     log.warning(
         "producer.stopped",
-        table=str(one.request.identifier),
-        producer=one.request.producer.id,
+        table=str(checked.request.identifier),
+        producer=checked.request.producer.id,
         epoch=lower,
     )
 
@@ -122,22 +123,25 @@ def _log_stopped(one: CheckedRequest, lower: int) -> None:
 def _land_apart(requests: Sequence[CheckedRequest]) -> bool:
     """Return whether these may land by several swaps in another order: one in a transaction goes
     when those of the other tables are there."""
-    return len(requests) > 1 and any(one.request.transaction is not None for one in requests)
+    return len(requests) > 1 and any(
+        checked.request.transaction is not None for checked in requests
+    )
 
 
-def _waits(one: CheckedRequest, lower: int, *, is_quarantined: bool) -> EpochGapError:
+def _gap_error(checked: CheckedRequest, lower: int, *, is_quarantined: bool) -> EpochGapError:
+    request = checked.request
     where = "is in quarantine: replay it, or discard it" if is_quarantined else "waits in the inbox"
     return EpochGapError(
-        f"epoch {one.request.epoch} of the ordered producer `{one.request.producer.id}` waits for"
-        f" epoch {lower}, which {where}"
+        f"epoch {request.epoch} of the ordered producer `{request.producer.id}` waits for epoch"
+        f" {lower}, which {where}"
     )
 
 
 def _by_producer(candidates: Iterable[CheckedRequest]) -> list[list[CheckedRequest]]:
     """Return the requests of each ordered producer of a branch, by epoch."""
-    found: defaultdict[tuple[str, str], list[CheckedRequest]] = defaultdict(list)
-    for one in candidates:
-        request = one.request
+    groups: defaultdict[tuple[str, str], list[CheckedRequest]] = defaultdict(list)
+    for checked in candidates:
+        request = checked.request
         if request.producer.ordered:
-            found[request.branch, request.producer.id].append(one)
-    return [sorted(group, key=lambda one: one.request.epoch) for group in found.values()]
+            groups[request.branch, request.producer.id].append(checked)
+    return [sorted(group, key=lambda checked: checked.request.epoch) for group in groups.values()]
