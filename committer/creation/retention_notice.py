@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from committer.iceberg.metadata.property_values import is_true
 from committer.table_defaults import (
     EXPIRE_PROPERTY,
     GC_PROPERTY,
@@ -28,8 +29,7 @@ def retention_notice(new: NewTable, can: CatalogCapabilities) -> str:
     catalog expires by rules of its own.
     """
     own = new.properties
-    switches = (own.get(EXPIRE_PROPERTY, "true"), own.get(GC_PROPERTY, "true"))
-    expires = all(switch.lower() == "true" for switch in switches)
+    expires = all(is_true(own, key, default=True) for key in (EXPIRE_PROPERTY, GC_PROPERTY))
     if can.maintains_tables or not expires or SNAPSHOT_AGE_PROPERTY in own:
         return ""
     number = own.get(KEEP_SNAPSHOTS_PROPERTY, NEW_TABLE_PROPERTIES[KEEP_SNAPSHOTS_PROPERTY])

@@ -51,8 +51,7 @@ class ChangeOptions:
 
     def in_session(self, spark: Any) -> Self:
         """Return the options of a change by a session."""
-        session = SessionWap.of(lambda conf: spark.conf.get(conf, None))
-        return replace(self, session=session)
+        return replace(self, session=SessionWap.of_session(spark))
 
 
 def parse_change_options(

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from committer.errors import SettingsError
+from committer.iceberg.metadata.property_values import is_true
 from committer.iceberg.metadata.snapshot import MAIN, WAP_ID
 from workers.settings.option_values import flag
 
@@ -47,6 +48,11 @@ class SessionWap:
     def of(cls, conf: Callable[[str], str | None]) -> Self:
         """Read the confs. `conf` returns one by its name, None where it is not set."""
         return cls(conf(ID_CONF) or None, conf(BRANCH_CONF) or None)
+
+    @classmethod
+    def of_session(cls, spark: Any) -> Self:
+        """Read the confs of a session on the driver."""
+        return cls.of(lambda conf: spark.conf.get(conf, None))
 
 
 NO_SESSION_WAP = SessionWap()
@@ -84,7 +90,7 @@ def wap_options(given: Mapping[str, str]) -> WapOptions:
 
 def is_wap_enabled(properties: Mapping[str, str]) -> bool:
     """Return whether a table heeds the session's confs."""
-    return properties.get(ENABLED, "").strip().lower() == "true"
+    return is_true(properties, ENABLED, default=False)
 
 
 def choose_destination(

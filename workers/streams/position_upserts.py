@@ -72,7 +72,7 @@ def upsert_micro_batch(
     if options.upsert is None:
         raise SettingsError(f"option `{KEYS}`: expected the columns of the key")
     target = load_target(options, dataframe.schema)
-    session = SessionWap.of(lambda conf: dataframe.sparkSession.conf.get(conf, None))
+    session = SessionWap.of_session(dataframe.sparkSession)
     place = choose_destination(options.branch, options.wap, session, target.properties)
     refuse_staged_stream(place, target.name)
     identity = identify(options, micro_batch)
