@@ -19,7 +19,6 @@ from committer.service.checks.checks import Checks
 from committer.service.checks.process_reports import ProcessReports
 from committer.service.process.composition import (
     RequestParts,
-    make_home,
     open_known_catalog,
     open_request_parts,
 )
@@ -59,8 +58,6 @@ async def serve(
     told.set_on(stop, partial(end_by, settings.service.drain_timeout_s + CLOSING_S_MAX))
     parts = open_request_parts(settings)
     try:
-        # A home that is made later, by the first write, would not be private.
-        make_home(settings)
         async with kept_running(queue_server, parts.world):
             await serve_parts(parts, stop, opened=opened)
     except BaseExceptionGroup as group:
