@@ -42,8 +42,8 @@ class Endings:
         """Settle requests that have landed, as the high-water mark proves;
         by a commit just now, or (`commit`: None) earlier."""
         self.breakers.landed(pending.sealed.request for pending, _ in ended)
-        audited = {id(pending) for pending, landed in ended if _is_audited(pending, landed)}
-        effect = _effect(commit) if audited and commit else None
+        are_audited = [_is_audited(pending, landed) for pending, landed in ended]
+        effect = _effect(commit) if commit is not None and any(are_audited) else None
         now_ms = self.settler.world.now_ms()
         self.settler.settle(
             [
@@ -52,11 +52,9 @@ class Endings:
                     pending.waiters,
                     _committed(pending.sealed.request, landed),
                     seen,
-                    _audit_entry(pending, landed, effect, now_ms)
-                    if id(pending) in audited
-                    else None,
+                    _audit_entry(pending, landed, effect, now_ms) if is_audited else None,
                 )
-                for pending, landed in ended
+                for (pending, landed), is_audited in zip(ended, are_audited, strict=True)
             ]
         )
 
