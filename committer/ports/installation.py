@@ -10,7 +10,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What all committers of one inbox have in common: its location, and the catalog's name."""
+    """The location of an inbox and the name of a catalog, which its committers have in common."""
 
     inbox: str
     catalog: str

@@ -81,9 +81,9 @@ class TableStatus(_StatusModel):
     lag_s: float = 0
     """Age of the oldest request that nothing but work keeps waiting."""
     held_s: float = 0
-    """Of the oldest that a rule holds, as in `Status`."""
+    """Age of the oldest request that a rule holds, as in `Status`."""
     unavailable_s: float = 0
-    """Of the oldest whose table or object cannot be read, or not be committed to."""
+    """Age of the oldest request whose table or object cannot be read, or not be committed to."""
     pending_requests: int = 0
     pending_bytes: int = 0
     commits: int = 0
@@ -118,11 +118,11 @@ class Status(_StatusModel):
     lag_s: float | None
     """Age of the oldest request that nothing but work keeps waiting; null while not known."""
     held_s: float | None = None
-    """Of the oldest that is held: by an open circuit breaker, a frozen table, a lower epoch of an
-    ordered producer, or the other requests of a transaction.
+    """Age of the oldest request that is held: by an open circuit breaker, a frozen table, a lower
+    epoch of an ordered producer, or the other requests of a transaction.
     """
     unavailable_s: float | None = None
-    """Of the oldest whose table or inbox object cannot be read, or not be committed to."""
+    """Age of the oldest request whose table or object cannot be read, or not be committed to."""
     inbox: InboxStatus
     queue: QueueStatus
     shards: ShardsStatus | None = None

@@ -165,7 +165,7 @@ class CircuitBreakers:
             known = self._known.get(key)
             if known is None or not known.failures:
                 continue
-            # What is in quarantine by now says nothing against it any more.
+            # The records in quarantine by now prove no failure any more.
             self._known[key] = _Breaker(known.table, "")
             if key in self._open:
                 self._open.discard(key)

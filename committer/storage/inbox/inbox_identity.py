@@ -3,7 +3,7 @@
     <root>/installation    32 hexadecimal digits, and a line's end
 
 The keys of the queue are named by it, so two installations share one server without meeting. A
-process reads it once, before its first call of the queue. Whoever comes first makes it.
+process reads it once, before its first call of the queue. The first process makes it.
 """
 
 from __future__ import annotations

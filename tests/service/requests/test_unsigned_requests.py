@@ -121,7 +121,7 @@ async def test_a_signature_that_nothing_verifies_is_none_where_a_table_requires_
         ("all", "append", 1),
         ("all", "alter", 1),
         ("all", "none", 2),
-        # What cannot be read allows nothing.
+        # A property that cannot be read allows nothing.
         ("all", "apend", 2),
     ],
 )

@@ -1,4 +1,4 @@
-"""What the canonical line of a commit says: whose requests, which operations, why so late."""
+"""The canonical line of a commit names its requests and operations, and the causes of delay."""
 
 from __future__ import annotations
 

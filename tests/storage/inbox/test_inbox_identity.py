@@ -1,4 +1,4 @@
-"""The identity of an inbox: made once by whoever comes first, and the same for everyone after."""
+"""The identity of an inbox: the first process makes it, and it stays the same for all after."""
 
 from __future__ import annotations
 
