@@ -10,6 +10,7 @@ import pytest
 from bench.__main__ import main
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.server
 @pytest.mark.timeout(240)

@@ -97,6 +97,7 @@ def test_with_the_extra_of_the_service_each_command_works_or_names_one_more(tmp_
     assert "Traceback" not in "".join(one["err"] for one in answers)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "module",
     ["redis", "sqlalchemy"],

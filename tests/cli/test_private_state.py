@@ -17,7 +17,10 @@ from tests.support.cli.serving import serving, wait_until
 pytestmark = pytest.mark.server
 
 
-@pytest.fixture(params=[0o000, 0o022, 0o077], ids=oct)
+@pytest.fixture(
+    params=[0o000, *(pytest.param(mask, marks=pytest.mark.heavy) for mask in (0o022, 0o077))],
+    ids=oct,
+)
 def umask(request: pytest.FixtureRequest) -> Iterator[int]:
     before = os.umask(request.param)
     yield request.param

@@ -118,6 +118,7 @@ def _manifest(harness: AwsHarness, table: LoadedTable) -> str:
     return decode_manifest_list(harness.read(_manifest_list(harness, table))).rows[0].manifest_path
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "pick", [pytest.param(_metadata_file, marks=pytest.mark.heavy), _manifest_list]
 )

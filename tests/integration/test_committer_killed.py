@@ -29,6 +29,7 @@ ROUNDS = RANDOM_KILLS + KILLS_AFTER_SWAP
 PRODUCERS = 5
 
 
+@pytest.mark.heavy
 async def test_every_file_is_in_the_table_once_after_the_committer_was_killed_many_times() -> None:
     seed = uuid4().int % 2**32
     chance = random.Random(seed)

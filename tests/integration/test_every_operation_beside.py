@@ -95,6 +95,7 @@ def engines() -> Iterator[tuple[RealHarness, JavaEngine]]:
             yield harness, java
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("format_version", "seed"),
     [

@@ -31,7 +31,8 @@ async def publish_all(harness: RealHarness, published: list[RealProducer]) -> No
 
 
 # PyIceberg writes no version 3.
-@pytest.mark.parametrize("version", [pytest.param(1, marks=pytest.mark.heavy), 2])
+@pytest.mark.heavy
+@pytest.mark.parametrize("version", [1, 2])
 async def test_all_producers_go_on_whatever_pyiceberg_has_expired(version: int) -> None:
     name = f"db.flights{version}"
     with real_harness(FRAZIL_COMMIT__MIN_INTERVAL_MS="0") as harness:

@@ -58,6 +58,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(180)]
 
 FORMATS = ("avro", "orc")
 VERSIONS = (1, 2, 3)
+FORMER = [pytest.param(version, marks=pytest.mark.heavy) for version in (1, 2)]
 
 
 def _schema(start: int, **columns: IcebergType) -> tuple[NestedField, ...]:
@@ -219,7 +220,7 @@ def test_spark_reads_every_row_of_our_files(written: Written, name: str, version
     assert written.sql(f"{name}_v{version}") == wanted
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [*FORMER, 3])
 @pytest.mark.parametrize("name", FORMATS)
 def test_spark_finds_rows_by_what_they_hold(written: Written, name: str, version: int) -> None:
     for condition in (

@@ -90,6 +90,7 @@ def migrate(old: RealHarness, new: RealHarness) -> str:
     return done.stderr
 
 
+@pytest.mark.heavy
 async def test_rows_of_producers_that_publish_through_the_move_are_there_once(
     dynamodb_server: DynamoDbServer,
 ) -> None:

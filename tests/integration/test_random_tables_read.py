@@ -61,6 +61,7 @@ def shared() -> Iterator[Shared]:
         yield Shared(harness, java)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(("version", "file_format", "seed"), CASES)
 def test_rows_of_a_random_table_are_those_that_java_reads(
     shared: Shared, version: int, file_format: str, seed: int

@@ -49,6 +49,7 @@ def test_a_table_is_read(spark: Any, name: str) -> None:
     assert spark.read.format("frazil").load(f"db.{name}$files").count() > 0
 
 
+@pytest.mark.heavy
 def test_what_is_there_now_is_read_within_the_limits(spark: Any, tmp_path: Path) -> None:
     def run() -> list[int]:
         batches: list[int] = []

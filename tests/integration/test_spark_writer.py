@@ -335,6 +335,7 @@ def test_each_micro_batch_is_one_request_of_the_querys_id(harness: Harness, tmp_
     assert len({each.request.fingerprint.value for each in requests}) == 3
 
 
+@pytest.mark.heavy
 def test_a_worker_of_spark_does_not_collect_again_what_was_imported(
     harness: Harness, tmp_path: Path
 ) -> None:
@@ -351,6 +352,7 @@ def test_a_worker_of_spark_does_not_collect_again_what_was_imported(
     assert int(found.read_text()) > 10_000
 
 
+@pytest.mark.heavy
 @streams
 def test_a_micro_batch_that_is_run_again_is_another_attempt_with_an_equal_fingerprint(
     harness: Harness, tmp_path: Path
@@ -388,6 +390,7 @@ def test_a_task_that_is_run_again_leaves_one_set_of_files_in_the_request(
     assert ids_of(sealed) == [*range(10)]
 
 
+@pytest.mark.heavy
 @streams
 def test_a_micro_batch_without_rows_publishes_nothing(harness: Harness, tmp_path: Path) -> None:
     table = harness.new_table()
@@ -406,6 +409,7 @@ def test_a_sink_name_is_part_of_the_producer(harness: Harness, tmp_path: Path) -
     assert sealed.request.producer.id.endswith("/side")
 
 
+@pytest.mark.heavy
 @streams
 def test_a_producer_in_quarantine_stops_its_query(harness: Harness, tmp_path: Path) -> None:
     table = harness.new_table()
@@ -424,6 +428,7 @@ def test_a_producer_in_quarantine_stops_its_query(harness: Harness, tmp_path: Pa
     assert [each.request.epoch for each in harness.requests(table)] == [0, 1]
 
 
+@pytest.mark.heavy
 @streams
 def test_each_micro_batch_of_complete_mode_is_an_overwrite_of_the_whole_table(
     harness: Harness, tmp_path: Path
@@ -469,6 +474,7 @@ def test_a_streaming_upsert_is_one_row_delta_for_each_micro_batch(
     assert {file.equality_ids for file in deletes} == {(1, 2)}
 
 
+@pytest.mark.heavy
 def test_a_table_that_wants_old_rows_looked_up_is_refused_by_the_data_source(
     harness: Harness,
 ) -> None:
@@ -482,6 +488,7 @@ def test_a_table_that_wants_old_rows_looked_up_is_refused_by_the_data_source(
     assert request.request.operation == "row-delta"
 
 
+@pytest.mark.heavy
 def test_aggregates_that_have_changed_are_upserted_in_foreach_batch(
     harness: Harness, tmp_path: Path
 ) -> None:
@@ -584,6 +591,7 @@ def test_a_running_session_that_takes_no_settings_says_what_does(harness: Harnes
 # --- foreachBatch --------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_two_writes_of_one_micro_batch_to_one_table_ask_for_a_sink_name(
     harness: Harness, tmp_path: Path
 ) -> None:
@@ -747,6 +755,7 @@ async def _announced(url: str, inbox: str) -> list[tuple[str, bytes | None]]:
     return [(each.doorbell.inbox_key, each.doorbell.content) for each in deliveries]
 
 
+@pytest.mark.heavy
 @reconfigures
 def test_a_running_session_can_be_given_its_settings(harness: Harness, tmp_path: Path) -> None:
     table = harness.new_table()
@@ -801,6 +810,7 @@ def test_a_task_whose_rows_fail_in_python_leaves_no_file(harness: Harness) -> No
     until(lambda: harness.data_files_on_disk(table) == [], "the files to be deleted")
 
 
+@pytest.mark.heavy
 def test_what_a_task_has_reported_goes_when_another_one_fails_for_good(
     harness: Harness, tmp_path: Path
 ) -> None:
@@ -921,6 +931,7 @@ def test_a_write_brings_the_columns_that_its_table_lacks(harness: Harness, optio
     assert harness.requests(table) == []
 
 
+@pytest.mark.heavy
 def test_a_write_goes_to_the_branch_that_it_names(harness: Harness) -> None:
     table = harness.new_table()
     harness.frame([1]).write.format("frazil").mode("append").save(table)
@@ -989,6 +1000,7 @@ def test_a_value_of_a_stream_that_does_not_fit_is_said_above_all_tracebacks(
     assert HELD in str(caught.value).splitlines()[0]
 
 
+@pytest.mark.heavy
 def test_lists_and_maps_of_no_type_are_written_and_make_no_column(harness: Harness) -> None:
     table, spark = f"db.t{uuid4().hex[:8]}", harness.spark
     empty = spark.sql("SELECT 2L AS id, array() AS tags, map('k', NULL) AS counts")

@@ -106,12 +106,12 @@ class Changes:
         return found
 
 
-@pytest.mark.parametrize("format_version", [2, 3])
+@pytest.mark.parametrize("format_version", [pytest.param(2, marks=pytest.mark.heavy), 3])
 @pytest.mark.parametrize(
     ("kind", "partitioned", "options"),
     [
         ("plain", (), BY_ID),
-        ("buckets", ((1, "b", "bucket[3]"),), BY_ID),
+        pytest.param("buckets", ((1, "b", "bucket[3]"),), BY_ID, marks=pytest.mark.heavy),
         ("regions", ((2, "region", "identity"), (1, "t", "truncate[4]")), BY_BOTH),
     ],
 )

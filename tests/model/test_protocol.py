@@ -108,6 +108,11 @@ def explored(scenario: Scenario, rules: Rules) -> Explored[State]:
 
 # Each has so many states that it takes about half a minute: `make test-servers` explores them.
 _LARGE = {
+    "two epochs and lost answers",
+    "one-shot producers that come again",
+    "expired markers and a replay",
+    "a rollback, and what it took may land again",
+    "a replay, a crash and old doorbells",
     "refused content that is replayed, and a crash",
     "a replay, lost answers and a foreign append",
     "a rollback of one of two, which may land again",

@@ -30,8 +30,7 @@ FOUND = {
     2584: "a request that was replayed while its quarantining stood still was acknowledged",
     1117: "a shard that was lost and back before its tables had ended left doorbells pending",
 }
-# At the pace that is drawn for them. 33, 108, 162, 7767 and 3001755 fail still when their mend is
-# taken out.
+# At the pace that is drawn for them.
 FOUND_SINCE = {
     33: "doorbells held of a shard that was lost and regained were never delivered again",
     239: "the judge excused no part of a transaction whose landing an operator had forgotten",
@@ -69,6 +68,8 @@ FOUND_SINCE = {
     540001963: "the answer to a command stayed, refused here and landed by another committer",
     410001189: "a doorbell by the shard of another table of its transaction was never acknowledged",
 }
+# These fail still when their mend is taken out; the others are in `make test-servers`.
+STILL_SHOWN = {33, 108, 162, 7767, 3001755}
 
 
 def play_long(seed: int) -> Outcome:
@@ -83,6 +84,7 @@ def play_long(seed: int) -> Outcome:
 
 
 @pytest.mark.simulation
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_was_found_stays_mended(seed: int) -> None:
@@ -105,7 +107,13 @@ def test_what_was_found_on_a_kind_of_catalog_stays_mended(kind: SimCatalog, seed
 
 @pytest.mark.simulation
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", FOUND_SINCE)
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=() if seed in STILL_SHOWN else pytest.mark.heavy)
+        for seed in FOUND_SINCE
+    ],
+)
 def test_what_was_found_since_stays_mended(seed: int) -> None:
     run = Simulation(draw_without_groups(seed)).run()
     assert not run.violations, f"once: {FOUND_SINCE[seed]}; now: {run.violations[0]}"

@@ -16,7 +16,9 @@ SEEDS_A_TEST = 4
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first_seed", [1, 10, 20])
+@pytest.mark.parametrize(
+    "first_seed", [1, *(pytest.param(first, marks=pytest.mark.heavy) for first in (10, 20))]
+)
 def test_other_engines_read_what_the_model_has(first_seed: int, tmp_path: Path) -> None:
     read = sum(
         _read_by_others(seed, tmp_path / str(seed))

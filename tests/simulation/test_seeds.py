@@ -19,13 +19,13 @@ SEEDS = {
     SimCatalog.HIVE: 200,
     SimCatalog.FILES: 200,
 }
-SEEDS_A_TEST = 25
+SEEDS_A_TEST = 10
 RANGES = [
     pytest.param(
         *(kind, first),
         id=f"{kind.value}-{first}",
         # Most of each are in `make test-servers`; `make simulate` plays any number.
-        marks=pytest.mark.heavy if first > seeds // 16 else (),
+        marks=pytest.mark.heavy if first > max(seeds // 50, 1) else (),
     )
     for kind, seeds in SEEDS.items()
     for first in range(1, seeds + 1, SEEDS_A_TEST)
@@ -61,6 +61,7 @@ NOT_SIMULATED = {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(300)
 def test_every_operation_lands_and_conflicts_in_some_seed() -> None:
     operations, codes = set(get_args(Operation)), {one.value for one in ConflictCode}

@@ -23,7 +23,10 @@ def test_a_third_is_in_conflict_and_each_rival_has_its_other() -> None:
 @pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("kill_every_s", [0.0, 2.0], ids=["undisturbed", "killed"])
+@pytest.mark.parametrize(
+    "kill_every_s",
+    [pytest.param(0.0, marks=pytest.mark.heavy, id="undisturbed"), pytest.param(2.0, id="killed")],
+)
 async def test_each_transaction_is_on_all_of_its_tables_or_none(kill_every_s: float) -> None:
     """How long they wait is not asserted here: the machine may be busy."""
     trial = Trial(transactions=24, transactions_per_s=8.0, kill_every_s=kill_every_s)

@@ -320,6 +320,7 @@ async def test_load_reads_one_object_of_the_storage(harness: DynamoDbHarness) ->
     assert read == [table.metadata_location]
 
 
+@pytest.mark.heavy
 async def test_names_are_listed_to_the_last_page(
     harness: DynamoDbHarness, catalog: DynamoDbCatalog, items: Items
 ) -> None:

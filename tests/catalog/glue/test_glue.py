@@ -343,6 +343,7 @@ async def test_names_are_listed_to_the_last_page(harness: GlueHarness) -> None:
 # --- The swap ------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 async def test_of_eight_swaps_of_one_base_exactly_one_wins_each_round(
     harness: GlueHarness,
 ) -> None:

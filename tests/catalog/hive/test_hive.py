@@ -207,6 +207,7 @@ async def test_swap_that_was_sent_twice_and_built_upon_is_unknown_and_never_a_co
     assert isinstance(await task, Unknown)
 
 
+@pytest.mark.heavy
 async def test_each_of_twenty_races_of_eight_swappers_has_one_winner(harness: HiveHarness) -> None:
     base = await harness.create()
     clients = [await harness.another() for _ in range(8)]

@@ -121,6 +121,7 @@ async def test_eight_changes_of_one_property_build_on_one_another(
     assert len(found.snapshots) == 8
 
 
+@pytest.mark.heavy
 async def test_of_eight_swappers_one_wins_in_each_of_twenty_races(
     catalog: RestCatalog, rest_server: RestServer
 ) -> None:

@@ -120,6 +120,7 @@ async def test_steady_commit_is_one_call(harness: Harness) -> None:
     assert await harness.catalog.current_location(FLIGHTS) == table.metadata_location
 
 
+@pytest.mark.heavy
 async def test_of_eight_swaps_of_one_base_exactly_one_wins_each_round(harness: Harness) -> None:
     base = await create(harness)
     clients = [await harness.client(harness.options.endpoint_url) for _ in range(4)]

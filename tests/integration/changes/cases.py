@@ -49,10 +49,7 @@ def all_cases() -> Iterator[Case]:
 
 
 # Each form that rows and deletes are written in.
-FEW = (
-    Case(2, "merge-on-read", "days(at)"),
-    Case(3, "copy-on-write", "truncate(1, region)"),
-)
+FEW = (Case(2, "merge-on-read", "days(at)"),)
 
 
 # Each format of data files and position delete files.

@@ -159,6 +159,7 @@ def test_files_whose_rows_all_match_are_deleted_unread(
     assert harness.operations(two_files) == ["append", "delete", "delete", "append", "delete"]
 
 
+@pytest.mark.heavy
 def test_files_of_which_some_rows_match_are_not_deleted_whole(
     harness: ChangesHarness, two_files: str
 ) -> None:
@@ -170,6 +171,7 @@ def test_files_of_which_some_rows_match_are_not_deleted_whole(
     assert harness.rows(two_files, "id") == [(1,), (2,)]
 
 
+@pytest.mark.heavy
 def test_a_change_that_matches_nothing_makes_no_snapshot(
     harness: ChangesHarness, two_files: str
 ) -> None:
@@ -186,6 +188,7 @@ def test_a_change_that_matches_nothing_makes_no_snapshot(
 # --- Merges --------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
 )
@@ -214,6 +217,7 @@ def files_of(harness: ChangesHarness, name: str) -> set[Path]:
     return set((harness.real.warehouse / name.replace(".", "/") / "data").rglob("*.*"))
 
 
+@pytest.mark.heavy
 def test_all_columns_are_found_by_name_and_those_of_the_source_alone_are_left_out(
     harness: ChangesHarness,
 ) -> None:
@@ -231,6 +235,7 @@ def test_all_columns_are_found_by_name_and_those_of_the_source_alone_are_left_ou
         merge_into("merges.all", source.drop("REGION"), on).when_matched_update_all().execute()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "partitioned_by",
     [*(pytest.param(by, marks=pytest.mark.heavy) for by in ("", "region")), "bucket(2, id)"],
@@ -252,6 +257,7 @@ def test_few_rows_are_written_into_one_file_of_each_partition(
     assert len(harness.rows(name)) == 9 + 11
 
 
+@pytest.mark.heavy
 def test_rows_of_types_that_spark_has_no_hash_of_are_merged(harness: ChangesHarness) -> None:
     harness.create("merges.maps", "m MAP<STRING, INT>", write_merge_mode="merge-on-read")
     harness.sql(f"INSERT INTO {CATALOG}.merges.maps VALUES (map('a', 1))")
@@ -279,6 +285,7 @@ def test_inserts_alone_are_an_append(harness: ChangesHarness) -> None:
 # --- Values --------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_a_value_that_a_column_cannot_hold_is_refused_in_one_line(harness: ChangesHarness) -> None:
     harness.create("changes.values", "id INT NOT NULL, region STRING, place STRUCT<x: INT>")
     harness.sql(f"INSERT INTO {CATALOG}.changes.values VALUES (1, 'a', NULL)")
@@ -302,6 +309,7 @@ def test_a_value_that_a_column_cannot_hold_is_refused_in_one_line(harness: Chang
     assert harness.rows("changes.values", "id, region, place.x") == [(1, "b", 5)]
 
 
+@pytest.mark.heavy
 def test_a_value_that_does_not_fit_fails_without_ansi_too(harness: ChangesHarness) -> None:
     harness.create("changes.ansi")
     harness.insert("changes.ansi", "(1, 'a', 10)")
@@ -420,6 +428,7 @@ def test_rows_that_others_add_meanwhile_are_none_of_a_change_isolated_by_its_sna
     assert harness.rows(name) == [(1, "c", 30), (2, "b", 20)]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
 )
@@ -458,6 +467,7 @@ def prepared_by(builder: MergeBuilder) -> Merge:
 # --- What fails ----------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_a_job_that_fails_leaves_no_file_of_the_tasks_that_had_ended(
     harness: ChangesHarness,
 ) -> None:

@@ -74,7 +74,7 @@ def on_disk(harness: ChangesHarness, table: str) -> set[Path]:
 
 
 KINDS = [(version, by) for version in (1, 2, 3) for by in ("", "region", "bucket(2, id)")]
-FEW = [(2, "region"), (3, "bucket(2, id)")]
+FEW = [(3, "bucket(2, id)")]
 
 
 @pytest.mark.parametrize(("version", "partitioned_by"), FEW)
@@ -169,6 +169,7 @@ def test_sorted_files_are_in_the_tables_order_and_say_so(harness: ChangesHarness
     assert rows == sorted(sorted(rows, key=itemgetter(1)), key=itemgetter(0), reverse=True)
 
 
+@pytest.mark.heavy
 def test_another_order_is_not_recorded_as_the_tables(harness: ChangesHarness) -> None:
     table = strewn(harness, "ranges", partitioned_by="bucket(1, x)")
     before = harness.rows(table)
@@ -183,6 +184,7 @@ def test_another_order_is_not_recorded_as_the_tables(harness: ChangesHarness) ->
         compacted(harness, table, strategy="sort")
 
 
+@pytest.mark.heavy
 def test_files_along_a_z_order_overlap_less_by_each_column(harness: ChangesHarness) -> None:
     table = strewn(harness, "zorder")
     before = harness.rows(table, LINEAGE)
@@ -199,6 +201,7 @@ def test_files_along_a_z_order_overlap_less_by_each_column(harness: ChangesHarne
 # --- Beside others -------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_a_group_that_loses_its_race_costs_no_other_group(
     harness: ChangesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -232,6 +235,7 @@ def test_a_group_that_loses_its_race_costs_no_other_group(
     assert len(live(harness, table)) == 2
 
 
+@pytest.mark.heavy
 def test_a_compaction_that_is_to_land_whole_lands_not_at_all(
     harness: ChangesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -256,6 +260,7 @@ def test_a_compaction_that_is_to_land_whole_lands_not_at_all(
     assert harness.rows(table) == rows
 
 
+@pytest.mark.heavy
 def test_a_job_that_fails_costs_its_own_group(harness: ChangesHarness) -> None:
     table = filled(harness, "failing", version=2, partitioned_by="region", appends=6)
     # The last one of its group: the job's other tasks have ended by then, but for one perhaps.
@@ -287,6 +292,7 @@ def test_tables_are_kept_in_shape_a_partition_a_round(harness: ChangesHarness) -
     assert harness.rows(table) == rows
 
 
+@pytest.mark.heavy
 def test_requests_of_a_few_groups_each_land_by_themselves(
     harness: ChangesHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def files_of_partitions(harness: ChangesHarness, table: str) -> Counter[tuple[ob
     return Counter(file.partition for file in live(harness, table))
 
 
+@pytest.mark.heavy
 def test_rows_of_a_partition_are_one_file_as_icebergs_writer_makes_them(
     harness: ChangesHarness,
 ) -> None:

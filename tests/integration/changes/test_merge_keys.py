@@ -211,6 +211,7 @@ def test_a_merge_by_key_reads_only_files_that_may_have_the_keys(
     assert amounts == {0: 2, 1: 1, 50: None, 100: 1, 101: 2, 200: 1, 201: 1, None: None}
 
 
+@pytest.mark.heavy
 def test_a_merge_that_tells_of_unmatched_rows_reads_all_files(harness: ChangesHarness) -> None:
     name = "keys.unmatched"
     three_files(harness, name, "merge-on-read")
@@ -257,6 +258,7 @@ def test_rows_that_others_add_are_a_conflict_only_among_the_keys(
     assert dict(harness.rows(name, "id, amount"))[0] == 2
 
 
+@pytest.mark.heavy
 def test_other_keys_of_a_file_are_none_of_the_sources(harness: ChangesHarness) -> None:
     """Conditions on the source's keys do not become conditions on the table's, which they equal."""
     name = "keys.others"
@@ -267,6 +269,7 @@ def test_other_keys_of_a_file_are_none_of_the_sources(harness: ChangesHarness) -
     assert harness.rows(name, "id") == [(1,), (100,), (101,), (200,), (201,)]
 
 
+@pytest.mark.heavy
 def test_keys_that_come_in_another_row_each_time_stop_no_merge(harness: ChangesHarness) -> None:
     name = "keys.chance"
     three_files(harness, name)

@@ -47,7 +47,7 @@ OPTIONS = {
     "upsert-partitions": "2",
 }
 KEYS = 10
-ROUNDS = 5
+ROUNDS = 3
 Row = tuple[Any, ...]
 
 
@@ -205,6 +205,7 @@ def test_a_key_that_another_stream_writes_meanwhile_has_one_row(
     assert files_of(harness, name) == live_files(harness, name)
 
 
+@pytest.mark.heavy
 def test_vectors_of_disjoint_keys_are_united_without_another_look(
     harness: ChangesHarness,
 ) -> None:
@@ -221,6 +222,7 @@ def test_vectors_of_disjoint_keys_are_united_without_another_look(
     assert harness.rows(name, "id, text") == [(k, changed.get(k, "old")) for k in range(1, 9)]
 
 
+@pytest.mark.heavy
 def test_rows_that_are_compacted_meanwhile_are_looked_up_again(
     harness: ChangesHarness,
 ) -> None:
@@ -239,6 +241,7 @@ def test_rows_that_are_compacted_meanwhile_are_looked_up_again(
     assert harness.rows(name, "id, text") == [(1, "c"), (2, "old")]
 
 
+@pytest.mark.heavy
 def test_streams_of_disjoint_keys_all_land_at_once(harness: ChangesHarness) -> None:
     name = "beside.streams"
     harness.create(name, COLUMNS, version=3)
@@ -264,6 +267,7 @@ def test_streams_of_disjoint_keys_all_land_at_once(harness: ChangesHarness) -> N
     )
 
 
+@pytest.mark.heavy
 def test_a_writer_that_conflicts_all_the_time_is_told(
     harness: ChangesHarness,
 ) -> None:
@@ -285,6 +289,7 @@ def test_a_writer_that_conflicts_all_the_time_is_told(
 # --- Rows of a table -----------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_only_files_that_may_have_the_keys_are_read_and_row_ids_stay(
     harness: ChangesHarness,
 ) -> None:
@@ -308,6 +313,7 @@ def test_only_files_that_may_have_the_keys_are_read_and_row_ids_stay(
     assert len(set(after.values())) == len(after)
 
 
+@pytest.mark.heavy
 def test_all_rows_of_a_key_that_was_appended_twice_are_replaced(harness: ChangesHarness) -> None:
     name = "positions.twice"
     harness.create(name, COLUMNS)
@@ -317,6 +323,7 @@ def test_all_rows_of_a_key_that_was_appended_twice_are_replaced(harness: Changes
     assert harness.rows(name, "id, text") == [(1, "new")]
 
 
+@pytest.mark.heavy
 def test_a_micro_batch_that_changes_nothing_makes_no_snapshot(harness: ChangesHarness) -> None:
     name = "positions.nothing"
     harness.create(name, COLUMNS)
@@ -342,6 +349,7 @@ def test_rows_that_do_not_fit_are_told_in_one_line_and_leave_nothing(
     assert files_of(harness, name) == set()
 
 
+@pytest.mark.heavy
 def test_the_table_is_created_and_merges_go_on_with_it(harness: ChangesHarness) -> None:
     name = "positions.created"
     frame = harness.frame([(1, "a"), (2, "b")], "id bigint, text string")

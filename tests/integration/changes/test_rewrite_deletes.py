@@ -92,6 +92,7 @@ def with_position_deletes(harness: ChangesHarness, name: str, **about: str) -> s
     return table
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "granularity", [pytest.param("partition", marks=pytest.mark.heavy), "file"]
 )
@@ -123,6 +124,7 @@ def test_position_deletes_become_as_few_as_by_icebergs_procedure(
     assert rewrite_position_deletes(harness.spark, ours) == DeletesResult()
 
 
+@pytest.mark.heavy
 def test_position_deletes_of_an_upgraded_table_become_vectors(harness: ChangesHarness) -> None:
     table = with_position_deletes(harness, "upgraded")
     harness.sql(f"ALTER TABLE {CATALOG}.{table} SET TBLPROPERTIES ('format-version' = '3')")
@@ -279,6 +281,7 @@ def test_a_compaction_leaves_no_delete_behind_where_it_is_asked_to(
     assert sorted(harness.rows(table)) == rows == rows_by_duckdb(harness.real, table, COLUMNS)
 
 
+@pytest.mark.heavy
 def test_tables_that_are_kept_in_shape_have_their_equality_deletes_converted(
     harness: ChangesHarness,
 ) -> None:

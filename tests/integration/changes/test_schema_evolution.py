@@ -51,7 +51,7 @@ def columns(harness: ChangesHarness, name: str) -> dict[str, str]:
     ("version", "mode"),
     [
         (3, "merge-on-read"),
-        (2, "copy-on-write"),
+        pytest.param(2, "copy-on-write", marks=pytest.mark.heavy),
         pytest.param(2, "merge-on-read", marks=pytest.mark.heavy),
         pytest.param(3, "copy-on-write", marks=pytest.mark.heavy),
         pytest.param(1, "copy-on-write", marks=pytest.mark.heavy),
@@ -88,6 +88,7 @@ def test_columns_of_the_source_come_with_the_rows_of_a_merge(
     assert harness.metadata(name).current_schema_id == metadata.current_schema_id
 
 
+@pytest.mark.heavy
 def test_columns_that_are_left_out_are_named(
     harness: ChangesHarness, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -124,9 +124,12 @@ CHANGES: dict[Change, list[Row]] = {
     updated: [(1, "a", 0), (2, "b", 20)],
     merged: [(1, "a", 11), (2, "b", 20), (3, "c", 30)],
 }
+FEW = [
+    pytest.param(change, marks=() if change is merged else pytest.mark.heavy) for change in CHANGES
+]
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", FEW)
 def test_a_change_is_staged_and_published(
     harness: ChangesHarness, table: str, change: Change
 ) -> None:
@@ -167,6 +170,7 @@ def test_options_stage_whatever_the_table_and_the_session_say(harness: ChangesHa
 # --- On a branch ---------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_rows_of_every_kind_of_write_land_on_the_sessions_branch(
     harness: ChangesHarness, table: str
 ) -> None:
@@ -186,7 +190,7 @@ def test_rows_of_every_kind_of_write_land_on_the_sessions_branch(
     assert harness.rows(table) == OLD
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", FEW)
 def test_a_change_creates_the_branch_from_main(
     harness: ChangesHarness, table: str, change: Change
 ) -> None:
@@ -240,7 +244,7 @@ NEW = '{"id": 3, "region": "c", "amount": 30}\n'
 
 
 @pytest.mark.skipif(not has_stream_writer(), reason="PySpark 4.0 has no stream writer in Python")
-@pytest.mark.parametrize("conf", ["id", "branch"])
+@pytest.mark.parametrize("conf", [pytest.param("id", marks=pytest.mark.heavy), "branch"])
 def test_a_stream_lands_as_its_session_says_when_it_starts(
     harness: ChangesHarness, table: str, tmp_path: Path, conf: str
 ) -> None:
@@ -269,7 +273,9 @@ def test_a_foreach_batch_lands_on_the_sessions_branch(
     assert (harness.rows(table), on_branch(harness, table)) == (OLD, [*OLD, (3, "c", 30)])
 
 
-@pytest.mark.parametrize("deletes", ["equality", "positions"])
+@pytest.mark.parametrize(
+    "deletes", [pytest.param("equality", marks=pytest.mark.heavy), "positions"]
+)
 def test_an_upsert_lands_on_the_sessions_branch_and_cannot_be_staged(
     harness: ChangesHarness, table: str, tmp_path: Path, deletes: str
 ) -> None:
@@ -295,6 +301,7 @@ def test_an_upsert_lands_on_the_sessions_branch_and_cannot_be_staged(
 # --- Reads ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.heavy
 def test_a_read_in_a_session_with_a_branch_says_what_it_reads(
     harness: ChangesHarness, table: str
 ) -> None:
