@@ -20,12 +20,13 @@ import socket
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 _P = ParamSpec("_P")
@@ -95,20 +96,20 @@ class PlaceThreads(Executor):
         self._threads_max = threads_max
         self._answer_s = answer_s
         # Reentrant: a future's callback may call again.
-        lock = threading.RLock()
-        self._changed = threading.Condition(lock)
-        # Apart: the end of a call would wake every idle thread.
-        self._ended = threading.Condition(lock)
-        self._waiting: deque[_Call] = deque()
+        self._lock = threading.RLock()
+        # None ends the thread that takes it. A condition would take half as much time again.
+        self._waiting = SimpleQueue[_Call | None]()
         self._running: set[_Call] = set()
+        # Those that wait, those that run, and those in between.
+        self._calls = 0
         self._threads = 0
-        self._idle = 0
         self._is_watched = False
         self._is_closed = False
+        self._has_ended = threading.Event()
 
     @property
     def is_idle(self) -> bool:
-        return not self._running and not self._waiting
+        return self._calls == 0
 
     async def run(self, what: str, work: Callable[[], _T]) -> _T:
         """Return what the work returns. `what` is the object that it is about, as for a person.
@@ -121,16 +122,16 @@ class PlaceThreads(Executor):
     def submit(self, work: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         what = work.what if isinstance(work, _Named) else self.place
         call = _Call(partial(work, *args, **kwargs) if args or kwargs else work, what)
-        with self._changed:
+        with self._lock:
             if self._is_closed:
                 raise RuntimeError(f"the threads of `{self.place}` are closed")
-            self._waiting.append(call)
+            self._calls += 1
+            self._waiting.put(call)
             if not self._is_watched:
                 self._is_watched = True
                 _watcher.watch(self)
-            if self._idle >= len(self._waiting):
-                self._changed.notify()
-            elif self._threads < self._threads_max and _watcher.has_room(self._threads):
+            is_short = self._threads < min(self._calls, self._threads_max)
+            if is_short and _watcher.has_room(self._threads):
                 self._threads += 1
                 name = f"{self.place}-{self._threads}"
                 threading.Thread(target=self._serve, name=name, daemon=True).start()
@@ -138,13 +139,25 @@ class PlaceThreads(Executor):
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no further call, and wait a moment for those under way. Idempotent."""
-        with self._changed:
+        with self._lock:
             self._is_closed = True
-            while cancel_futures and self._waiting:
-                self._waiting.popleft().future.cancel()
-            self._changed.notify_all()
-            if wait:
-                self._ended.wait_for(lambda: self.is_idle, _CLOSE_S)
+            if cancel_futures:
+                for call in self._take_waiting():
+                    call.future.cancel()
+            for _ in range(self._threads):
+                self._waiting.put(None)
+            if self.is_idle:
+                self._has_ended.set()
+        if wait:
+            self._has_ended.wait(_CLOSE_S)
+
+    def _take_waiting(self) -> Iterator[_Call]:
+        with suppress(Empty):
+            while True:
+                call = self._waiting.get_nowait()
+                if call is not None:
+                    self._calls -= 1
+                    yield call
 
     # --- A thread of the place -------------------------------------------------------------------
 
@@ -156,46 +169,54 @@ class PlaceThreads(Executor):
                 answer = call.work()
             except BaseException as caught:  # noqa: BLE001  # the caller's to handle
                 error = caught
-            with self._changed:
+            with self._lock:
                 self._running.discard(call)
-                if not call.future.done():
-                    if error is None:
-                        call.future.set_result(answer)
-                    else:
-                        call.future.set_exception(error)
-                self._ended.notify_all()
+                self._end()
+            # Not under the lock: the future wakes the event loop, which may call again.
+            if not call.future.done():
+                if error is None:
+                    call.future.set_result(answer)
+                else:
+                    call.future.set_exception(error)
             _current.call = None
             del call, error, answer
 
     def _next(self) -> _Call | None:
         """Wait for a call; None once this thread is to end."""
-        with self._changed:
-            while True:
-                self._idle += 1
-                self._changed.wait_for(lambda: self._waiting or self._is_closed, _IDLE_S)
-                self._idle -= 1
-                if not self._waiting:
+        while True:
+            try:
+                call = self._waiting.get(timeout=_IDLE_S)
+            except Empty:
+                call = None
+            with self._lock:
+                if call is None:
+                    if not self._is_closed and not self._waiting.empty():
+                        continue
                     self._threads -= 1
                     _watcher.ended()
                     return None
-                call = self._waiting.popleft()
                 if call.future.set_running_or_notify_cancel():
                     call.moved_s = _now_s()
                     self._running.add(call)
                     return call
+                self._end()
+
+    def _end(self) -> None:
+        self._calls -= 1
+        if self._is_closed and self.is_idle:
+            self._has_ended.set()
 
     # --- The watcher -----------------------------------------------------------------------------
 
     def look(self, now_s: float) -> bool:
         """Fail the calls that have had their time. Return whether there is something to watch."""
-        with self._changed:
+        with self._lock:
             for call in self._running:
                 if now_s - call.moved_s >= self._answer_s and not call.future.done():
                     message = f"{self.place}: `{call.what}` gave no answer for {self._answer_s:g} s"
                     call.future.set_exception(NoAnswerError(message, is_begun=True))
             if self._all_hang(now_s):
-                while self._waiting:
-                    call = self._waiting.popleft()
+                for call in self._take_waiting():
                     if call.future.set_running_or_notify_cancel():
                         self._refuse(call)
             self._is_watched = not self.is_idle
@@ -203,13 +224,13 @@ class PlaceThreads(Executor):
 
     def unanswered(self, now_s: float) -> Unanswered | None:
         """Return what hangs, if anything does."""
-        with self._changed:
+        with self._lock:
             hung = self._hung(now_s)
             if not hung:
                 return None
             oldest = min(hung, key=lambda call: call.moved_s)
-            calls = len(self._running) + len(self._waiting)
-            return Unanswered(self.place, oldest.what, now_s - oldest.moved_s, len(hung), calls)
+            age_s = now_s - oldest.moved_s
+            return Unanswered(self.place, oldest.what, age_s, len(hung), self._calls)
 
     def _hung(self, now_s: float) -> list[_Call]:
         return [call for call in self._running if now_s - call.moved_s >= NAMED_S]
