@@ -214,11 +214,10 @@ class ProducerEntry:
         """
         kept_ms = self.one_shot_ms
         is_one_shot = kept_ms is not None and one_shot_ms is not None
-        return replace(
-            self,
-            sequential=self.sequential and sequential,
-            one_shot_ms=max(kept_ms or 0, one_shot_ms or 0) if is_one_shot else None,
-        )
+        newest_ms = max(kept_ms or 0, one_shot_ms or 0) if is_one_shot else None
+        if newest_ms == kept_ms and (sequential or not self.sequential):
+            return self
+        return replace(self, sequential=self.sequential and sequential, one_shot_ms=newest_ms)
 
     def with_name(self, name: str | None) -> ProducerEntry:
         """Set the name; the one that a producer gave last stays."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeVar
 
 from committer.errors import InvalidMetadataError, ObjectTooLargeError, UnsupportedError
@@ -47,13 +48,18 @@ class ReadLimit:
                 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReadLimits:
     """The limits of the files of a table."""
 
     metadata: ReadLimit
     manifest_list: ReadLimit
     manifest: ReadLimit
+
+    @cached_property
+    def bytes_min(self) -> int:
+        """The limit that is the smallest."""
+        return min(self.metadata.bytes_max, self.manifest_list.bytes_max, self.manifest.bytes_max)
 
     def by_name(self, location: str) -> ReadLimit:
         """Return the limit of an object that was not read yet. Any name may be that of a manifest,
@@ -113,6 +119,8 @@ class BoundedStorage(RoutedStorage):
     async def _require(self, location: str, content: bytes, inflation_max: int) -> None:
         """Refuse a file that is too large. `inflation_max`: how many times as large as it is stored
         it can be."""
+        if len(content) * inflation_max <= self._limits.bytes_min:
+            return
         limit, header = self._limits.by_name(location), None
         limit.require(location, content)
         if content.startswith(MAGIC):

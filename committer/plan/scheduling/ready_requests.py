@@ -31,7 +31,7 @@ class ReadyRequest(Protocol):
 R = TypeVar("R", bound=ReadyRequest)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Placed(Generic[R]):
     """A request and its number in the order of all."""
 
@@ -119,7 +119,9 @@ class ReadyRequests(MutableMapping[str, R], Generic[R]):
         return [placed.request for placed in sorted(chosen, key=lambda placed: placed.number)]
 
     def _place(self, key: str, request: R, number: int) -> None:
-        lane = self._lanes.setdefault(request.folder, _Lane())
+        lane = self._lanes.get(request.folder)
+        if lane is None:
+            lane = self._lanes[request.folder] = _Lane()
         placed = lane.requests[key] = _Placed(number, request, request.weight_bytes)
         lane.weight_bytes += placed.weight_bytes
         if request.ends_look:

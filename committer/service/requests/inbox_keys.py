@@ -26,7 +26,8 @@ def table_folder_of(key: str) -> str:
 
 def folder_of(key: str) -> str:
     """Return the folder of a key's producer: `committer.request.request_key.producer_prefix`."""
-    return "/".join(key.split("/", 2)[:2])
+    end = key.find("/", key.find("/") + 1)
+    return key if end < 0 else key[:end]
 
 
 class InboxKey(str):
