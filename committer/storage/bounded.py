@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TypeVar
 
 from committer.errors import InvalidMetadataError, ObjectTooLargeError, UnsupportedError
@@ -48,18 +47,13 @@ class ReadLimit:
                 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ReadLimits:
     """The limits of the files of a table."""
 
     metadata: ReadLimit
     manifest_list: ReadLimit
     manifest: ReadLimit
-
-    @cached_property
-    def bytes_min(self) -> int:
-        """The limit that is the smallest."""
-        return min(self.metadata.bytes_max, self.manifest_list.bytes_max, self.manifest.bytes_max)
 
     def by_name(self, location: str) -> ReadLimit:
         """Return the limit of an object that was not read yet. Any name may be that of a manifest,
@@ -87,6 +81,8 @@ class BoundedStorage(RoutedStorage):
     def __init__(self, inner: Storage, limits: ReadLimits) -> None:
         self.inner = inner
         self._limits = limits
+        of_kinds = limits.metadata, limits.manifest_list, limits.manifest
+        self._smallest_limit_bytes = min(limit.bytes_max for limit in of_kinds)
 
     async def get(
         self,
@@ -119,7 +115,7 @@ class BoundedStorage(RoutedStorage):
     async def _require(self, location: str, content: bytes, inflation_max: int) -> None:
         """Refuse a file that is too large. `inflation_max`: how many times as large as it is stored
         it can be."""
-        if len(content) * inflation_max <= self._limits.bytes_min:
+        if len(content) * inflation_max <= self._smallest_limit_bytes:
             return
         limit, header = self._limits.by_name(location), None
         limit.require(location, content)

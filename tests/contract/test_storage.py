@@ -64,10 +64,9 @@ CASES = (
     *("local-path", "local-file", "local-file3", "memory", "scheme-local", "scheme-memory"),
     *("vended-own", "vended"),
 )
-S3_CASES = ("s3", "scheme-s3a", "s3-versitygw")
+S3_CASES = ("s3", "scheme-s3a")
+OTHER_S3_CASES = ("s3-versitygw",)
 ADLS_CASES = ("adls", "scheme-wasb")
-# Another server, and other names of schemes: "scheme-local" has those without one.
-HEAVY_CASES = ("s3-versitygw", "scheme-s3a", "scheme-wasb")
 IN_TIME = (pytest.mark.server, pytest.mark.timeout(TEST_S_MAX))
 BUILT = (pytest.mark.server, pytest.mark.heavy, pytest.mark.timeout(BUILT_S_MAX))
 
@@ -75,14 +74,14 @@ BUILT = (pytest.mark.server, pytest.mark.heavy, pytest.mark.timeout(BUILT_S_MAX)
 @pytest.fixture(
     params=[
         *CASES,
-        *(pytest.param(name, marks=pytest.mark.server) for name in ("s3", "gcs")),
-        pytest.param("adls", marks=IN_TIME),
-        *(pytest.param(name, marks=BUILT) for name in HEAVY_CASES),
+        *(pytest.param(name, marks=pytest.mark.server) for name in (*S3_CASES, "gcs")),
+        *(pytest.param(name, marks=BUILT) for name in OTHER_S3_CASES),
+        *(pytest.param(name, marks=IN_TIME) for name in ADLS_CASES),
     ]
 )
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:
     makers = {
-        **dict.fromkeys(S3_CASES, _case_on_s3),
+        **dict.fromkeys((*S3_CASES, *OTHER_S3_CASES), _case_on_s3),
         **dict.fromkeys(ADLS_CASES, _case_on_adls),
         "gcs": _case_on_gcs,
     }
@@ -125,7 +124,7 @@ def _case(request: pytest.FixtureRequest, folder: Path) -> Case:
 
 
 def _case_on_s3(request: pytest.FixtureRequest, folder: Path) -> Case:
-    is_other = request.param == "s3-versitygw"
+    is_other = request.param in OTHER_S3_CASES
     server: S3Server = request.getfixturevalue("versitygw" if is_other else "s3_server")
     storage: Storage = S3Storage(server.options, world=RealWorld())
     root = server.new_root()

@@ -80,7 +80,6 @@ class LocalStorage:
         roots = [local_files.local_name(folder) for folder in prune_below]
         self._emptied = EmptyFolders(roots, quiet_s=quiet_s)
         self._roots = self._emptied.roots
-        self._below_roots = tuple(f"{root}/" for root in self._roots)
         self._first_writes = FirstWrites()
         self._answer_s = answer_s
         self._places: dict[str, _Place] = {}
@@ -180,7 +179,7 @@ class LocalStorage:
     def _name(self, location: str) -> str:
         """Return the name of the place of a location."""
         path = local_files.local_name(location)
-        if path.startswith(self._below_roots) or path in self._roots:
+        if any(path == root or path.startswith(f"{root}/") for root in self._roots):
             return _INBOX
         return f"files of {caller.get()}" if caller.get() else "files"
 
