@@ -74,9 +74,12 @@ BUILT = (pytest.mark.server, pytest.mark.heavy, pytest.mark.timeout(BUILT_S_MAX)
 @pytest.fixture(
     params=[
         *CASES,
-        *(pytest.param(name, marks=pytest.mark.server) for name in (*S3_CASES, "gcs")),
+        *(pytest.param(name, marks=pytest.mark.server) for name in ("s3", "gcs")),
         *(pytest.param(name, marks=BUILT) for name in OTHER_S3_CASES),
-        *(pytest.param(name, marks=IN_TIME) for name in ADLS_CASES),
+        pytest.param("adls", marks=IN_TIME),
+        # "scheme-local" has other names of schemes, without a server.
+        pytest.param("scheme-s3a", marks=(pytest.mark.server, pytest.mark.heavy)),
+        pytest.param("scheme-wasb", marks=(*IN_TIME, pytest.mark.heavy)),
     ]
 )
 async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Case]:

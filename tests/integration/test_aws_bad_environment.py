@@ -119,9 +119,7 @@ def _manifest(harness: AwsHarness, table: LoadedTable) -> str:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "pick", [pytest.param(_metadata_file, marks=pytest.mark.heavy), _manifest_list]
-)
+@pytest.mark.parametrize("pick", [_metadata_file, _manifest_list])
 async def test_table_that_lost_a_file_waits_for_it_while_other_tables_go_on(
     pick: Pick, dynamodb_server: DynamoDbServer, s3_server: S3Server
 ) -> None:

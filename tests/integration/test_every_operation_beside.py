@@ -96,17 +96,7 @@ def engines() -> Iterator[tuple[RealHarness, JavaEngine]]:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("format_version", "seed"),
-    [
-        (3, 1),
-        *(
-            pytest.param(version, seed, marks=pytest.mark.heavy)
-            for version, seed in product((2, 3), (1, 2, 3, 4))
-            if (version, seed) != (3, 1)
-        ),
-    ],
-)
+@pytest.mark.parametrize(("format_version", "seed"), [*product((2, 3), (1, 2, 3, 4))])
 async def test_rows_are_a_models_after_every_operation_of_any_engine(
     engines: tuple[RealHarness, JavaEngine], format_version: int, seed: int
 ) -> None:

@@ -27,10 +27,11 @@ pytestmark = [
     pytest.mark.server,
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.heavy,
     pytest.mark.timeout(180),
 ]
 
-VERSIONS = (*(pytest.param(version, marks=pytest.mark.heavy) for version in (1, 2)), 3)
+VERSIONS = (1, 2, 3)
 JAVA_APPENDS = 5
 
 
@@ -77,7 +78,6 @@ async def metadata_of(shared: Shared, name: str) -> TableMetadata:
     return (await shared.harness.load(name)).metadata
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_java_reads_rows_files_partitions_and_history_as_we_wrote_them(
     shared: Shared, version: int
@@ -122,7 +122,6 @@ async def test_java_reads_rows_files_partitions_and_history_as_we_wrote_them(
     )
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_rows_of_java_and_ours_are_all_there_when_both_append_at_once(
     shared: Shared, version: int
@@ -161,7 +160,6 @@ async def test_rows_of_java_and_ours_are_all_there_when_both_append_at_once(
     )
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_merged_manifests_say_to_java_what_the_small_ones_said(
     shared: Shared, version: int
@@ -229,7 +227,6 @@ def _row_ids_by_java(shared: Shared, name: str, version: int) -> dict[int, int]:
     return dict(shared.java.sql(f"SELECT id, _row_id FROM frazil.{name}"))
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_we_go_on_after_java_rewrote_manifests_and_expired_snapshots(
     shared: Shared, version: int

@@ -10,6 +10,7 @@ import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import pytest
@@ -29,12 +30,7 @@ pytestmark = [
 STEPS = 9
 CASES = [
     (3, "parquet", 3),
-    *(
-        pytest.param(version, name, seed, marks=pytest.mark.heavy)
-        for version in (2, 3)
-        for name in ("parquet", "orc", "avro")
-        for seed in (5, 6, 7)
-    ),
+    *product((2, 3), ("parquet", "orc", "avro"), (5, 6, 7)),
 ]
 PLACES = ("_file", "_pos", "_spec_id", "_partition")
 LINEAGE = ("_row_id", "_last_updated_sequence_number")

@@ -106,7 +106,7 @@ def explored(scenario: Scenario, rules: Rules) -> Explored[State]:
     )
 
 
-# Each has so many states that it takes about half a minute: `make test-servers` explores them.
+# Each has so many states that it takes ten seconds or more: `make test-servers` explores them.
 _LARGE = {
     "two epochs and lost answers",
     "one-shot producers that come again",

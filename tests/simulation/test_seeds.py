@@ -25,7 +25,7 @@ RANGES = [
         *(kind, first),
         id=f"{kind.value}-{first}",
         # Most of each are in `make test-servers`; `make simulate` plays any number.
-        marks=pytest.mark.heavy if first > max(seeds // 50, 1) else (),
+        marks=pytest.mark.heavy if first > seeds // 50 else (),
     )
     for kind, seeds in SEEDS.items()
     for first in range(1, seeds + 1, SEEDS_A_TEST)

@@ -228,6 +228,11 @@ async def test_other_names_are_no_versions(place: Place) -> None:
 # --- The four answers ----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["memory", "local", pytest.param("s3", marks=[pytest.mark.server, pytest.mark.heavy])],
+    indirect=True,
+)
 async def test_of_eight_swappers_exactly_one_wins_each_of_twenty_races(place: Place) -> None:
     table = await place.create()
     clients = [place.catalog for _ in range(8)]

@@ -48,7 +48,7 @@ def all_cases() -> Iterator[Case]:
                 yield Case(version, mode, partitioned_by)
 
 
-# Each form that rows and deletes are written in.
+# The others are in `make test-servers`.
 FEW = (Case(2, "merge-on-read", "days(at)"),)
 
 

@@ -189,9 +189,7 @@ def test_a_change_that_matches_nothing_makes_no_snapshot(
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
-)
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_a_row_that_two_rows_of_the_source_match_stops_a_merge(
     harness: ChangesHarness, mode: str
 ) -> None:
@@ -236,10 +234,7 @@ def test_all_columns_are_found_by_name_and_those_of_the_source_alone_are_left_ou
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "partitioned_by",
-    [*(pytest.param(by, marks=pytest.mark.heavy) for by in ("", "region")), "bucket(2, id)"],
-)
+@pytest.mark.parametrize("partitioned_by", ["", "region", "bucket(2, id)"])
 def test_few_rows_are_written_into_one_file_of_each_partition(
     harness: ChangesHarness, partitioned_by: str
 ) -> None:
@@ -429,9 +424,7 @@ def test_rows_that_others_add_meanwhile_are_none_of_a_change_isolated_by_its_sna
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
-)
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_two_merges_of_disjoint_rows_land_and_of_one_row_one_is_told(
     harness: ChangesHarness, mode: str
 ) -> None:

@@ -64,7 +64,7 @@ TEXTS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 # Of random conditions, for each command.
-COUNT = 1
+COUNT = 2
 
 
 @pytest.fixture
@@ -117,9 +117,7 @@ def test_an_update_changes_the_rows_that_spark_chooses(
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
-)
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_a_delete_removes_the_rows_that_spark_chooses(
     harness: ChangesHarness, rows: Any, mode: str
 ) -> None:
@@ -135,9 +133,7 @@ def test_a_delete_removes_the_rows_that_spark_chooses(
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "mode", [pytest.param("copy-on-write", marks=pytest.mark.heavy), "merge-on-read"]
-)
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_a_merge_matches_the_pairs_that_spark_chooses(
     harness: ChangesHarness, rows: Any, mode: str
 ) -> None:

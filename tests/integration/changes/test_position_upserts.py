@@ -47,7 +47,6 @@ OPTIONS = {
     "upsert-partitions": "2",
 }
 KEYS = 10
-ROUNDS = 3
 Row = tuple[Any, ...]
 
 
@@ -82,13 +81,14 @@ class Changes:
 
 
 @pytest.mark.parametrize(
-    ("partitioned_by", "version"),
+    ("partitioned_by", "version", "rounds"),
     [
-        ("", 3),
+        ("", 3, 3),
         *(
-            pytest.param(by, version, marks=pytest.mark.heavy)
+            pytest.param(by, version, 5, marks=pytest.mark.heavy)
             for by, version in (
                 ("", 2),
+                ("", 3),
                 ("bucket(3, id)", 2),
                 ("bucket(3, id)", 3),
                 ("region", 2),
@@ -98,10 +98,11 @@ class Changes:
     ],
 )
 def test_rows_are_a_models_after_random_upserts_of_two_streams_with_replays(
-    harness: ChangesHarness, partitioned_by: str, version: int
+    harness: ChangesHarness, partitioned_by: str, version: int, rounds: int
 ) -> None:
     kind = partitioned_by.partition("(")[0] or "plain"
-    name = f"positions.{kind}_{version}"
+    draws = f"positions.{kind}_{version}"
+    name = f"{draws}_{rounds}"
     granularity = "partition" if partitioned_by else "file"
     harness.create(
         name,
@@ -110,10 +111,10 @@ def test_rows_are_a_models_after_random_upserts_of_two_streams_with_replays(
         version=version,
         write_delete_granularity=granularity,
     )
-    chance = random.Random(name)
+    chance = random.Random(draws)
     streams = [Changes(chance, range(half, KEYS, 2)) for half in (0, 1)]
     sent: list[tuple[str, int, list[Row]]] = []
-    for number in range(2 * ROUNDS):
+    for number in range(2 * rounds):
         half, epoch = number % 2, number // 2
         sent.append((f"{name}-{half}", epoch, streams[half].micro_batch()))
         upsert(harness, name, sent[-1][2], *sent[-1][:2])

@@ -93,9 +93,7 @@ def with_position_deletes(harness: ChangesHarness, name: str, **about: str) -> s
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "granularity", [pytest.param("partition", marks=pytest.mark.heavy), "file"]
-)
+@pytest.mark.parametrize("granularity", ["partition", "file"])
 def test_position_deletes_become_as_few_as_by_icebergs_procedure(
     harness: ChangesHarness, granularity: str
 ) -> None:
