@@ -31,7 +31,7 @@ else
 fi
 if [ "$(release_of "$folder/bin/python")" != "$(release_of "$python")" ]; then
     echo "making $folder with $("$python" --version)"
-    "$python" -m venv --clear "$folder"
+    "$python" -m venv --clear ${base:+--without-pip} "$folder"
 fi
 if [ -f "$stamp" ] && [ "$(fingerprint)" = "$(cat "$stamp")" ]; then
     exit 0
@@ -39,15 +39,31 @@ fi
 rm -f "$stamp"
 
 pip() {
-    "$folder/bin/python" -m pip --disable-pip-version-check --no-input install --quiet "$@"
+    "${base:-$folder}/bin/python" -m pip --disable-pip-version-check --no-input "$@"
+}
+# uv asks the index that pip asks, and trusts whom pip trusts.
+of_pip() {
+    pip config list | sed -n "s/^\(global\|install\|:env:\)\.$1='\(.*\)'$/\2/p" | tail -n 1
+}
+uv() {
+    index=${UV_DEFAULT_INDEX:-$(of_pip index-url)}
+    authorities=${SSL_CERT_FILE:-$(of_pip cert)}
+    env ${index:+UV_DEFAULT_INDEX="$index"} ${authorities:+SSL_CERT_FILE="$authorities"} \
+        "${base:-$folder}/bin/uv" "$@"
 }
 echo "installing what $lock names into $folder"
-pip --require-hashes -r "$lock"
+if [ -z "$base" ]; then
+    sed -n '/^uv==/,/[^\\]$/p' "$lock" > "$folder/uv.lock"
+    pip install --quiet --require-hashes -r "$folder/uv.lock"
+fi
+# Where an index wants what only pip has (a keyring, a client's certificate), pip does it all.
+uv pip install --quiet --python "$folder/bin/python" --require-hashes -r "$lock" ||
+    pip --python "$folder/bin/python" install --quiet --require-hashes -r "$lock"
 if [ -n "$base" ]; then
     packages='import sysconfig; print(sysconfig.get_path("purelib"))'
     echo "import site; site.addsitedir('$("$base/bin/python" -c "$packages")')" \
         > "$("$folder/bin/python" -c "$packages")/base.pth"
 else
-    pip --no-deps --no-build-isolation -e .
+    pip install --quiet --no-deps --no-build-isolation -e .
 fi
 fingerprint > "$stamp"

@@ -4,14 +4,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-uv=.venv-lock/bin/uv
-if [ ! -x "$uv" ]; then
-    .venv/bin/python -m venv .venv-lock
-    .venv-lock/bin/python -m pip --disable-pip-version-check install --quiet 'uv==0.13.8'
-fi
-
 compile() {
-    "$uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+    .venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
         --no-header --no-annotate "$@"
 }
 # What a lock file names already stays, unless it is asked for: make lock OPTIONS=--upgrade
