@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadFileScheduling
 
+from tests.support.served_files import check_served
 from tests.support.servers.azurite import Azurite, running_azurite
 from tests.support.servers.dynamodb_server import CREDENTIALS, DynamoDbServer, running_server
 from tests.support.servers.gcs_server import GcsServer, running_gcs_server
@@ -79,6 +80,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     worker starts one at the end. A marker says what a test may take beside others on two cores; the
     limit is a multiple of it, as it is to end what hangs, not what is slow.
     """
+    check_served(items)
     groups = {item: group_of(item.nodeid.partition("::")[0]) for item in items}
     longest_s: dict[str, float] = defaultdict(float)
     count = Counter(groups.values())

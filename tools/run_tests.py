@@ -14,6 +14,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.support.served_files import served_files
+
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv/bin/python"
 PYTHON_SPARK40 = ROOT / ".venv-spark40/bin/python"
@@ -49,7 +51,11 @@ PARTS = (
     Part(
         "real",
         PYTHON,
-        (*BY_GROUP, "-m", "(server or spark or slow) and not (simulation or heavy or trino)"),
+        (
+            *BY_GROUP,
+            *("-m", "(server or spark or slow) and not (simulation or heavy or trino)"),
+            *served_files(ROOT),
+        ),
     ),
     Part(
         "spark43",
