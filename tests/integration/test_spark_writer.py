@@ -52,6 +52,7 @@ from frazil.spark import configure, find_java_home, sink, upsert_stream
 from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.cli.serving import serving
 from tests.support.integration.real_harness import local_queue
+from tests.support.integration.spark_daemon import DAEMON
 from tests.support.integration.spark_session import end_jvm
 from workers.spark.releases import has_stream_writer
 from workers.spark.worker_process import begin_call
@@ -213,6 +214,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.python.daemon.module", DAEMON)
         .config("spark.sql.warehouse.dir", str(folder / "spark-warehouse"))
     )
     configure(

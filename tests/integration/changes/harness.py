@@ -22,6 +22,7 @@ from frazil.spark import configure, find_java_home
 from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.integration.java_engine import jdbc_catalog
 from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness
+from tests.support.integration.spark_daemon import DAEMON
 from tests.support.integration.spark_session import end_jvm
 from workers.files.file_system import local_path
 
@@ -142,6 +143,7 @@ def _session(real: RealHarness) -> Any:
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": DAEMON,
         "spark.sql.session.timeZone": "UTC",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.cache-enabled": "false",

@@ -12,6 +12,7 @@ from typing import Any
 
 from frazil.spark import find_java_home
 from tests.support.builders.jars import JAVA_OPTIONS
+from tests.support.integration.spark_daemon import DAEMON
 from workers.settings.session_settings import remember_settings
 
 _CHANGED = ("FRAZIL_", "JAVA_HOME", "PYSPARK_PYTHON")
@@ -34,6 +35,7 @@ def spark_session(
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": DAEMON,
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
     }
     for key, value in {**usual, **confs}.items():

@@ -1,0 +1,24 @@
+"""The process that forks Spark's Python workers, without PySpark's archives on its path.
+
+Before each task, a worker makes Python forget what it knows of the path. Until Python 3.13, it then
+reads the tables of contents of all archives there, which takes longer than a small task.
+`spark.python.daemon.module` names this module; applications that are programs of their own keep
+Spark's.
+"""
+
+from __future__ import annotations
+
+import sys
+
+DAEMON = "tests.support.integration.spark_daemon"
+
+
+def main() -> None:
+    sys.path[:] = [path for path in sys.path if not path.endswith((".zip", ".jar"))]
+    from pyspark.daemon import manager
+
+    manager()
+
+
+if __name__ == "__main__":
+    main()
