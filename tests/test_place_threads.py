@@ -81,9 +81,9 @@ async def test_a_place_whose_threads_all_hang_fails_at_once_and_another_answers(
     good = PlaceThreads("files of table db.good", threads_max=2)
     calls = [await hang(hung, opened) for _ in range(2)]
     with pytest.raises(NoAnswerError, match=r"db\.hung: all 2 calls .* `/mount/other`") as caught:
-        await hung.run("/mount/other", int)
+        await asyncio.wait_for(hung.run("/mount/other", int), WAIT_S)
     assert not caught.value.is_begun
-    assert await good.run("/disk/file", lambda: 7) == 7
+    assert await asyncio.wait_for(good.run("/disk/file", lambda: 7), WAIT_S) == 7
     named = {one.place: one for one in unanswered()}
     assert (named[hung.place].what, named[hung.place].hung) == ("/mount/file", 2)
     assert "`/mount/file`: 2 of 2 calls hang" in str(named[hung.place])
