@@ -37,11 +37,11 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 
 .PHONY: test
 test: install ## the tests: real servers, Spark, both Spark releases
-	@$(MAKE) -j3 -O install-spark43 install-docs jars azurite promtool class-archive
+	@$(MAKE) -j3 -O install-spark43 jars azurite promtool class-archive
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: test-servers
-test-servers: install install-spark40 install-spark43 jars azurite class-archive ## tests that `make test` has no time for: heavy servers, kills at each call, the image, Spark 4.0 and 4.3
+test-servers: install install-spark40 install-spark43 install-docs jars azurite class-archive ## tests that `make test` has no time for: heavy servers, kills at each call, the image, Spark 4.0 and 4.3
 	@$(RUN)python tools/run_tests.py heavy spark43-all spark40
 
 .PHONY: trino
@@ -181,6 +181,6 @@ lock: install ## resolve pyproject.toml into requirements.lock; OPTIONS=--upgrad
 
 .PHONY: clean
 clean: ## remove what was installed and cached; not what the demo made
-	rm -rf $(VENV) $(VENV40) $(VENV43) $(VENV_BENCH) $(VENV_DOCS) .venv-lock .cache .mypy_cache .ruff_cache .pytest_cache \
+	rm -rf $(VENV) $(VENV40) $(VENV43) $(VENV_BENCH) $(VENV_DOCS) .cache .mypy_cache .ruff_cache .pytest_cache \
 	  .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

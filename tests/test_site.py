@@ -62,10 +62,11 @@ def test_what_is_wrong_in_a_built_page_is_named(tmp_path: Path, html: str, probl
     assert list(problems(tmp_path)) == ([f"a.html: {problem}"] if problem else [])
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning_and_its_links_hold() -> None:
     if not PYTHON.exists():
-        pytest.skip("needs .venv-docs, which `make test` and `make docs-site` install")
+        pytest.skip("needs .venv-docs, which `make test-servers` and `make docs-site` install")
     command = [str(PYTHON), "-m", "tools.make_site"]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert built.returncode == 0, built.stdout + built.stderr

@@ -69,9 +69,14 @@ def test_a_whole_life_of_a_committer_is_json(tmp_path: Path) -> None:
     ("settings", "said"),
     [
         ({"FRAZIL_COMMIT__MIN_INTERVAL_MS": "soon"}, "FRAZIL_COMMIT__MIN_INTERVAL_MS"),
-        ({"FRAZIL_CONFIG": "/absent.toml"}, "is not a file"),
-        ({"FRAZIL_INBOX": "/proc/requests"}, "FRAZIL_INBOX"),
-        ({"FRAZIL_SERVICE__HTTP_HOST": "256.0.0.1"}, "FRAZIL_SERVICE__HTTP_HOST"),
+        *(
+            pytest.param(settings, said, marks=pytest.mark.heavy)
+            for settings, said in (
+                ({"FRAZIL_CONFIG": "/absent.toml"}, "is not a file"),
+                ({"FRAZIL_INBOX": "/proc/requests"}, "FRAZIL_INBOX"),
+                ({"FRAZIL_SERVICE__HTTP_HOST": "256.0.0.1"}, "FRAZIL_SERVICE__HTTP_HOST"),
+            )
+        ),
     ],
 )
 def test_a_setting_that_is_wrong_is_one_event(

@@ -210,6 +210,7 @@ def test_an_inbox_that_hangs_is_named_and_the_endpoints_answer(
         assert service.end(signal.SIGTERM) == 0
 
 
+@pytest.mark.heavy
 def test_a_name_server_that_does_not_answer_does_not_hold_up_the_end(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     gate.mkdir()
@@ -235,6 +236,7 @@ def conditions(service: Serving) -> str:
         return ""
 
 
+@pytest.mark.heavy
 def test_a_private_queue_server_that_is_stopped_ends_with_its_committer(
     tmp_path: Path, frazil: Frazil
 ) -> None:

@@ -81,9 +81,8 @@ def assert_a_second_run_refuses_the_folder(demo: Demo) -> None:
         assert "is not empty: name a new folder" in second.output
 
 
-@pytest.mark.parametrize(
-    "whole_group", [True, pytest.param(False, marks=pytest.mark.heavy)], ids=["terminal", "kill"]
-)
+@pytest.mark.heavy
+@pytest.mark.parametrize("whole_group", [True, False], ids=["terminal", "kill"])
 def test_ctrl_c_leaves_nothing_running(tmp_path: Path, whole_group: bool) -> None:
     with running(tmp_path, *SMALL) as demo:
         demo.wait_for(UP if whole_group else "published")

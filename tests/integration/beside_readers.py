@@ -11,8 +11,9 @@ from committer.iceberg.entry.data_file import DataFileContent
 from committer.ledger_entry import MAIN
 from committer.ports.pointer_swap import LoadedTable
 from tests.integration.changing_state import ChangingState
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
 from tests.support.integration.java_engine import JavaEngine
-from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.readers import local
 from tests.support.integration.real_harness import CATALOG
 
 Found = list[tuple[object, ...]]

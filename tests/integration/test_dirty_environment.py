@@ -71,6 +71,7 @@ async def test_catalog_file_that_is_moved_away_is_waited_for() -> None:
             away.rename(harness.catalog_file)
 
 
+@pytest.mark.heavy
 async def test_catalog_file_that_is_away_at_the_start_is_waited_for() -> None:
     with real_harness() as harness:
         async with publishing(harness) as producer:
@@ -135,6 +136,7 @@ async def test_warehouse_that_is_full_is_waited_for() -> None:
         await wait_for_the_warehouse(harness, full(mount), "No space left on device")
 
 
+@pytest.mark.heavy
 async def test_queue_server_that_comes_later_than_the_committer_is_waited_for() -> None:
     with real_harness() as harness:
         async with publishing(harness) as producer:

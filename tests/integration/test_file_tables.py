@@ -8,8 +8,8 @@ import pytest
 from pyiceberg.table import StaticTable
 
 from tests.support.integration.catalog_real_harness import catalog_real_harness
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
 from tests.support.integration.readers import (
-    duckdb_with_iceberg,
     expected,
     seen_by_all,
 )

@@ -14,7 +14,8 @@ from pyiceberg.catalog.sql import SqlCatalog as ForeignCatalog
 from pyiceberg.table import StaticTable
 
 from committer.errors import PublishError
-from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
+from tests.support.integration.readers import local
 from tests.support.integration.real_harness import RealHarness, real_harness
 from tests.support.integration.sink_writes import Row, SinkWriter, run_of
 

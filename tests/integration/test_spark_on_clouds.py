@@ -19,8 +19,8 @@ from committer.ports.storage import Storage
 from committer.real_world import RealWorld
 from tests.support.builders.jars import GCP_BUNDLE, ICEBERG, fetch_jars
 from tests.support.integration.catalog_real_harness import CatalogRealHarness, catalog_real_harness
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
 from tests.support.integration.java_engine import JavaCatalog, java_engine
-from tests.support.integration.readers import duckdb_with_iceberg
 from tests.support.integration.real_harness import CATALOG
 from tests.support.servers.azurite import ACCOUNT, KEY, Azurite
 from tests.support.servers.gcs_server import GcsServer

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -24,8 +24,9 @@ from committer.iceberg.metadata.table_metadata import parse_table_metadata, prin
 from committer.iceberg.schema.partition_spec import partition_type
 from committer.iceberg.values.single_value import print_json_value
 from committer.iceberg.values.types import BinaryType
+from tests.support.integration.duckdb_iceberg import duckdb_rows, duckdb_with_iceberg
 from tests.support.integration.java_engine import JavaEngine, java_engine
-from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.readers import local
 from tests.support.integration.real_harness import ROOT, RealHarness
 from tests.support.integration.written_features import (
     DUCKDB,
@@ -90,13 +91,10 @@ def written(request: pytest.FixtureRequest, all_written: dict[str, Written]) -> 
 # The features in which a rewrite of Java shows more than in the others.
 REWRITTEN = frozenset(
     {
-        "appends_v3",
         "deletion_vectors",
         "equality_deletes",
         "partition_evolution_v2",
-        "position_deletes",
         "types",
-        "variant",
     }
 )
 AS_REWRITTEN = [
@@ -147,15 +145,9 @@ def rows_by_pyiceberg(written: Written) -> Texts:
 
 
 def rows_by_duckdb(written: Written) -> Texts:
-    return sorted(map(text, duckdb_rows(written.table.metadata_location, written.feature.columns)))
-
-
-def duckdb_rows(metadata_location: str, columns: Sequence[str]) -> list[Any]:
-    names = ", ".join(f'"{name}"' for name in columns)
-    with duckdb_with_iceberg() as connection:
-        query = f"SELECT {names} FROM iceberg_scan(?)"  # names of our own
-        found: list[Any] = connection.execute(query, [local(metadata_location)]).fetchall()
-        return found
+    return sorted(
+        map(text, duckdb_rows(local(written.table.metadata_location), written.feature.columns))
+    )
 
 
 ROWS: dict[str, Callable[[Written], Texts]] = {
@@ -180,10 +172,10 @@ def test_all_readers_see_our_rows(written: Written, reader: str) -> None:
 def _duckdb_apart(written: Written) -> str:
     """Return DuckDB's output in a process of its own, which DuckDB may crash."""
     program = (
-        "import sys; from tests.integration.test_written_by_us import duckdb_rows;"
+        "import sys; from tests.support.integration.duckdb_iceberg import duckdb_rows;"
         "duckdb_rows(sys.argv[1], sys.argv[2:])"
     )
-    command = [sys.executable, "-c", program, written.table.metadata_location]
+    command = [sys.executable, "-c", program, local(written.table.metadata_location)]
     done = subprocess.run(
         [*command, *written.feature.columns], cwd=ROOT, capture_output=True, text=True, timeout=60
     )

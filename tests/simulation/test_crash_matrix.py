@@ -1,6 +1,6 @@
 """The crash matrix, exhaustively: every call of every operation is met by every fault.
 
-`make test` runs a sixteenth of it, `make test-servers` the rest.
+`make test` runs a 32nd part of it, `make test-servers` the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.simulation.faults import Fault, applicable
 from tests.simulation.scenario import build_sim_table
 from tests.simulation.simulation import Simulation
 
-SLICES = 16
+SLICES = 32
 # Calls and faults are dealt to the slices in turn, so each slice has some of all.
 PARTS = [pytest.param(part, marks=pytest.mark.heavy if part else ()) for part in range(SLICES)]
 OPERATIONS = operations()

@@ -30,7 +30,8 @@ from committer.iceberg.schema.schema import Schema, print_schema
 from committer.iceberg.values.transforms import parse_transform
 from committer.iceberg.values.types import LongType, StringType, UUIDType
 from tests.support.iceberg.manifest_builders import added_entry
-from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
+from tests.support.integration.readers import local
 from tests.support.integration.written_table import WrittenTable
 from tests.support.workers.tables import nested, optional, schema
 from tests.support.workers.write_target import Target, spec_of, write_rows

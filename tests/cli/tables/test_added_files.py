@@ -16,7 +16,8 @@ from pyiceberg.table import StaticTable
 from committer.plan.batch.adopted_paths import ADOPT_LOCATIONS_PROPERTY
 from tests.support.cli.commands import Frazil
 from tests.support.cli.serving import serving
-from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
+from tests.support.integration.readers import local
 from tests.support.workers.footer_bytes import with_footer
 from tests.support.workers.parquet_files import parquet_bytes, with_ids
 

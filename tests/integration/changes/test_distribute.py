@@ -101,7 +101,7 @@ def test_ranges_of_a_sorted_table_do_not_overlap_and_files_are_in_order(
     assert whole == sorted(whole) and len(whole) == ROWS
 
 
-@pytest.mark.parametrize("mode", ["hash", "range"])
+@pytest.mark.parametrize("mode", [pytest.param("hash", marks=pytest.mark.heavy), "range"])
 def test_a_stream_is_distributed_too(harness: ChangesHarness, tmp_path: Path, mode: str) -> None:
     table = f"dist.stream_{mode}"
     harness.create(table, COLUMNS, partitioned_by="bucket(4, id)")

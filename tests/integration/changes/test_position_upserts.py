@@ -19,7 +19,8 @@ import pytest
 from committer.errors import PublishError
 from frazil.spark import merge_into, sink, upsert_stream
 from tests.integration.changes.harness import ChangesHarness
-from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
+from tests.support.integration.readers import local
 from workers.changes.change_run import ChangeRun
 from workers.changes.publish_change import PreparedChange
 from workers.changes.upserts.upserted_rows import prepare_upsert
@@ -83,7 +84,7 @@ class Changes:
 @pytest.mark.parametrize(
     ("partitioned_by", "version", "rounds"),
     [
-        ("", 3, 3),
+        ("", 3, 2),
         *(
             pytest.param(by, version, 5, marks=pytest.mark.heavy)
             for by, version in (

@@ -215,7 +215,7 @@ def _on_a_heavy_server(*adapters: str) -> tuple[ParameterSet, ...]:
     return tuple(pytest.param(one, marks=marks) for one in adapters)
 
 
-_SERVERS_OF_SQL = (*_on_a_server("postgres", "postgres-v0"), *_on_a_heavy_server("mariadb"))
+_SERVERS_OF_SQL = (*_on_a_server("postgres"), *_on_a_heavy_server("postgres-v0", "mariadb"))
 _MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_SERVERS_OF_SQL)
 # They may refuse a change for what it says; the others look at the condition alone.
 JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))

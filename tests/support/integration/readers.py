@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import duckdb
 from pyiceberg.table import StaticTable
@@ -15,6 +12,7 @@ from pyiceberg.table import StaticTable
 from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import decode_manifest_list
 from committer.ports.pointer_swap import LoadedTable
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
 from tests.support.integration.real_harness import RealHarness
 
 _SCHEME = "file:"
@@ -111,17 +109,6 @@ def _by_manifests(live: Sequence[LiveFile]) -> Contents:
         ids.extend(each for (each,) in found)
     paths = [file.path for file in live]
     return Contents(len(paths), len(set(paths)), len(ids), len(set(ids)), sum(ids))
-
-
-@contextmanager
-def duckdb_with_iceberg() -> Iterator[Any]:
-    """Open a DuckDB that reads Iceberg."""
-    with duckdb.connect(config={"allow_unsigned_extensions": "true"}) as connection:
-        for name in ("duckdb_extension_avro", "duckdb_extension_iceberg"):
-            folder = Path(import_module(name).__file__ or "").parent
-            [extension] = folder.rglob("*.duckdb_extension")
-            connection.execute(f"LOAD '{extension}'")
-        yield connection
 
 
 def local(location: str) -> str:

@@ -22,7 +22,8 @@ from committer.iceberg.values.locations import metadata_file_location, metadata_
 from committer.ports.pointer_swap import LoadedTable
 from committer.request.receipt_model import Receipt
 from committer.request.table_identifier import TableIdentifier
-from tests.support.integration.readers import duckdb_with_iceberg, local
+from tests.support.integration.duckdb_iceberg import duckdb_with_iceberg
+from tests.support.integration.readers import local
 from tests.support.integration.real_harness import RealHarness
 from workers.branches.fresh_nonce import fresh_nonce
 from workers.files.file_writer import FileNames
