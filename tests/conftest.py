@@ -94,6 +94,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # Tests make few circles: to look for them at each 700th object takes a twentieth of all time.
+    gc.set_threshold(20_000, 50, 100)
     gc.enable()
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.integration.processes import kill_session
 from tests.support.integration.real_harness import RealHarness
+from tests.support.integration.spark_daemon import DAEMON
 from tests.support.integration.spark_program import spark_program
 
 _EARLIER_S = 1_700_000_000
@@ -126,6 +127,7 @@ def _session(folder: Path, master: str) -> Any:
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": JAVA_OPTIONS,
         "spark.sql.shuffle.partitions": "2",
+        "spark.python.daemon.module": DAEMON,
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
     }
     for key, value in confs.items():

@@ -19,13 +19,13 @@ SEEDS = {
     SimCatalog.HIVE: 200,
     SimCatalog.FILES: 200,
 }
-SEEDS_A_TEST = 10
+SEEDS_A_TEST = 5
 RANGES = [
     pytest.param(
         *(kind, first),
         id=f"{kind.value}-{first}",
         # Most of each are in `make test-servers`; `make simulate` plays any number.
-        marks=pytest.mark.heavy if first > seeds // 50 else (),
+        marks=pytest.mark.heavy if first > seeds // 100 else (),
     )
     for kind, seeds in SEEDS.items()
     for first in range(1, seeds + 1, SEEDS_A_TEST)

@@ -2,8 +2,7 @@
 
 Before each task, a worker makes Python forget what it knows of the path. Until Python 3.13, it then
 reads the tables of contents of all archives there, which takes longer than a small task.
-`spark.python.daemon.module` names this module; applications that are programs of their own keep
-Spark's.
+`spark.python.daemon.module` names this module; the demo and `program_application` keep Spark's.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ started with, and several files of tests may share a process.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ def spark_session(
     before = {name: value for name, value in os.environ.items() if name.startswith(_CHANGED)}
     end_jvm()
     os.environ["JAVA_HOME"] = str(find_java_home(folder / "java"))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("frazil-tests")
     usual = {
         "spark.ui.enabled": "false",
