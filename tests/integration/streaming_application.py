@@ -18,10 +18,9 @@ from os import utime
 from pathlib import Path
 from typing import Any
 
-from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.integration.processes import kill_session
 from tests.support.integration.real_harness import RealHarness
-from tests.support.integration.spark_daemon import DAEMON
+from tests.support.integration.spark_confs import CONFS
 from tests.support.integration.spark_program import spark_program
 
 _EARLIER_S = 1_700_000_000
@@ -121,13 +120,8 @@ def _session(folder: Path, master: str) -> Any:
 
     builder = configure(SparkSession.builder.master(master).appName("streaming"))
     confs = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **CONFS,
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-        "spark.sql.shuffle.partitions": "2",
-        "spark.python.daemon.module": DAEMON,
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
     }
     for key, value in confs.items():

@@ -49,10 +49,9 @@ from committer.service.process.redis_server import start_redis_server
 from committer.storage.disk.local import LocalStorage
 from committer.storage.inbox.inbox import Inbox, Quarantine, QuarantineRecord
 from frazil.spark import configure, find_java_home, sink, upsert_stream
-from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.cli.serving import serving
 from tests.support.integration.real_harness import local_queue
-from tests.support.integration.spark_daemon import DAEMON
+from tests.support.integration.spark_confs import CONFS
 from tests.support.integration.spark_session import end_jvm
 from workers.spark.releases import has_stream_writer
 from workers.spark.worker_process import begin_call
@@ -206,17 +205,10 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harness]:
     before = {name: value for name, value in os.environ.items() if name.startswith(_OURS)}
     end_jvm()
     os.environ["JAVA_HOME"] = str(find_java_home(folder / "java"))
-    builder = (
-        SparkSession.builder.master("local[2,2]")
-        .appName("frazil-tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.extraJavaOptions", JAVA_OPTIONS)
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.python.daemon.module", DAEMON)
-        .config("spark.sql.warehouse.dir", str(folder / "spark-warehouse"))
-    )
+    builder = SparkSession.builder.master("local[2,2]").appName("frazil-tests")
+    for key, value in CONFS.items():
+        builder.config(key, value)
+    builder.config("spark.sql.warehouse.dir", str(folder / "spark-warehouse"))
     configure(
         builder,
         home=str(folder),

@@ -19,10 +19,9 @@ from committer.iceberg.metadata.table_metadata import TableMetadata
 from committer.iceberg.scan.plan_files import plan_files
 from committer.iceberg.scan.scan_task import FileScanTask
 from frazil.spark import configure, find_java_home
-from tests.support.builders.jars import JAVA_OPTIONS
 from tests.support.integration.java_engine import jdbc_catalog
 from tests.support.integration.real_harness import CATALOG, RealHarness, real_harness
-from tests.support.integration.spark_daemon import DAEMON
+from tests.support.integration.spark_confs import CONFS
 from tests.support.integration.spark_session import end_jvm
 from workers.files.file_system import local_path
 
@@ -137,13 +136,8 @@ def _session(real: RealHarness) -> Any:
             "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
         ),
         "spark.jars": ",".join(map(str, java.jars)),
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **CONFS,
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-        "spark.sql.shuffle.partitions": "2",
-        "spark.python.daemon.module": DAEMON,
         "spark.sql.session.timeZone": "UTC",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.cache-enabled": "false",

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from frazil.spark import find_java_home
-from tests.support.builders.jars import JAVA_OPTIONS
-from tests.support.integration.spark_daemon import DAEMON
+from tests.support.integration.spark_confs import CONFS
 from workers.settings.session_settings import remember_settings
 
 _CHANGED = ("FRAZIL_", "JAVA_HOME", "PYSPARK_PYTHON")
@@ -32,12 +31,7 @@ def spark_session(
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").appName("frazil-tests")
     usual = {
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-        "spark.sql.shuffle.partitions": "2",
-        "spark.python.daemon.module": DAEMON,
+        **CONFS,
         "spark.sql.warehouse.dir": str(folder / "spark-warehouse"),
     }
     for key, value in {**usual, **confs}.items():
