@@ -94,7 +94,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
-    # Tests make few circles: to look for them at each 700th object takes a twentieth of all time.
+    # Tests make few reference cycles: a collection at each 700th object takes 5 % of the time.
     gc.set_threshold(20_000, 50, 100)
     gc.enable()
 

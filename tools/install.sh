@@ -42,19 +42,19 @@ pip() {
     "${base:-$folder}/bin/python" -m pip --disable-pip-version-check --no-input "$@"
 }
 # uv asks the index that pip asks, and trusts whom pip trusts.
-of_pip() {
+pip_setting() {
     pip config list | sed -n "s/^\(global\|install\|:env:\)\.$1='\(.*\)'$/\2/p" | tail -n 1
 }
 uv() {
-    index=${UV_DEFAULT_INDEX:-$(of_pip index-url)}
-    authorities=${SSL_CERT_FILE:-$(of_pip cert)}
+    index=${UV_DEFAULT_INDEX:-$(pip_setting index-url)}
+    authorities=${SSL_CERT_FILE:-$(pip_setting cert)}
     env ${index:+UV_DEFAULT_INDEX="$index"} ${authorities:+SSL_CERT_FILE="$authorities"} \
         "${base:-$folder}/bin/uv" "$@"
 }
 echo "installing what $lock names into $folder"
 if [ -z "$base" ]; then
-    sed -n '/^uv==/,/[^\\]$/p' "$lock" > "$folder/uv.lock"
-    pip install --quiet --require-hashes -r "$folder/uv.lock"
+    sed -n '/^uv==/,/[^\\]$/p' "$lock" > "$folder/requirements-uv.txt"
+    pip install --quiet --require-hashes -r "$folder/requirements-uv.txt"
 fi
 # Where an index wants what only pip has (a keyring, a client's certificate), pip does it all.
 uv pip install --quiet --python "$folder/bin/python" --require-hashes -r "$lock" ||

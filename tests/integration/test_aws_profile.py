@@ -47,6 +47,7 @@ JAVA_RETRIES = {"commit.retry.num-retries": "20"}
 # Two streams at full speed would leave Java no processor.
 PAUSE_S = 0.5
 KILL_AFTER = 2
+SWITCHES_MIN = 4
 
 
 @dataclass(slots=True)
@@ -86,8 +87,7 @@ class Feed:
 
 
 @pytest.mark.parametrize(
-    ("streams", "appends", "switches_min"),
-    [(1, 4, 2), pytest.param(2, 6, 4, marks=pytest.mark.heavy)],
+    ("streams", "appends"), [(1, 4), pytest.param(2, 6, marks=pytest.mark.heavy)]
 )
 async def test_rows_of_spark_streams_and_of_java_are_all_there_once_on_dynamodb_and_s3(
     dynamodb_server: DynamoDbServer,
@@ -95,7 +95,6 @@ async def test_rows_of_spark_streams_and_of_java_are_all_there_once_on_dynamodb_
     tmp_path: Path,
     streams: int,
     appends: int,
-    switches_min: int,
 ) -> None:
     with aws_harness(dynamodb_server, s3_server) as harness, ExitStack() as stack:
         java = stack.enter_context(java_engine(harness, harness.java_catalog()))
@@ -113,7 +112,7 @@ async def test_rows_of_spark_streams_and_of_java_are_all_there_once_on_dynamodb_
                 feeding.create_task(each.feed_until(appending))
         java_ids = await appending  # raises if one of Java's appends failed
         await until(harness.is_settled, "an empty inbox")
-        await _check(harness, java, feeds, java_ids, switches_min)
+        await _check(harness, java, feeds, java_ids)
 
 
 def _feed(harness: AwsHarness, number: int, folder: Path, stack: ExitStack) -> Feed:
@@ -147,7 +146,6 @@ async def _check(
     java: JavaEngine,
     feeds: Sequence[Feed],
     java_ids: list[int],
-    switches_min: int,
 ) -> None:
     ids = [each for feed in feeds for each in feed.ids] + java_ids
     seen = {
@@ -166,7 +164,7 @@ async def _check(
     ours = [each for each in snapshots if _is_ours(each)]
     assert len(snapshots) == len(ours) + len(java_ids)
     switches = sum(_is_ours(before) != _is_ours(after) for before, after in pairwise(snapshots))
-    assert switches >= switches_min, "the two sides did not commit at the same time"
+    assert switches >= SWITCHES_MIN, "the two sides did not commit at the same time"
     attempts = java.commit_attempts()
     assert len(attempts) == len(java_ids)
     print(

@@ -19,7 +19,7 @@ SEEDS = {
     SimCatalog.HIVE: 200,
     SimCatalog.FILES: 200,
 }
-SEEDS_A_TEST = 5
+SEEDS_A_TEST = 10
 RANGES = [
     pytest.param(
         *(kind, first),

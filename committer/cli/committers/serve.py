@@ -68,8 +68,8 @@ def serve(
 
 def _is_open(settings: Settings) -> None:
     """Keep what is in memory by now, a hundred thousand objects of modules, out of collections of
-    garbage: each full one would hold the loop for some 30 ms more. Requests make few circles, so a
-    collection at each 700th object would take a tenth of the committer's time and free nothing.
+    garbage: each full one would hold the loop for some 30 ms more. Requests make few reference
+    cycles: a collection at each 700th object takes a tenth of the committer's time.
     """
     gc.freeze()
     gc.set_threshold(*GARBAGE_THRESHOLDS)

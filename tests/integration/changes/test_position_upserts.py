@@ -84,7 +84,7 @@ class Changes:
 @pytest.mark.parametrize(
     ("partitioned_by", "version", "rounds"),
     [
-        ("", 3, 2),
+        ("", 3, 3),
         *(
             pytest.param(by, version, 5, marks=pytest.mark.heavy)
             for by, version in (
