@@ -48,7 +48,7 @@ settings.register_profile("chance", _UNTIMED)
 settings.register_profile("same", _UNTIMED, derandomize=True)
 settings.load_profile("chance" if os.environ.get("FRAZIL_TEST_CHANCE") else "same")
 gc.disable()
-# Its tests share Spark applications: one for upserts and deletes, one for the others.
+# Its tests share a Spark application.
 SHARED = "tests/integration/changes/"
 LIMIT_FACTOR = 5
 # A shell starts a command in the background with SIGINT ignored, and every process of a test would
@@ -70,9 +70,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> GroupSche
 
 
 def group_of(file: str) -> str:
-    if not file.startswith(SHARED):
-        return file
-    return f"{SHARED}{'upsert' in file or 'delete' in file}"
+    return SHARED if file.startswith(SHARED) else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.builders.jars import JAVA_OPTIONS, iceberg_jars
+from tests.support.builders.jars import iceberg_jars
 from tests.support.integration.real_harness import CATALOG, RealHarness
+from tests.support.integration.spark_confs import CONFS
 from tests.support.integration.spark_program import spark_program
 
 _COMMIT_LOGGER = "org.apache.iceberg.metrics.LoggingMetricsReporter"
@@ -121,12 +122,8 @@ def _session(confs_of_catalog: Mapping[str, str]) -> Any:
         "spark.sql.extensions": (
             "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
         ),
-        "spark.ui.enabled": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
+        **CONFS,
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": JAVA_OPTIONS,
-        "spark.sql.shuffle.partitions": "2",
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         **confs_of_catalog,
         # Each statement sees the table as it is.

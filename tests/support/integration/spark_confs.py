@@ -13,5 +13,8 @@ CONFS: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
     "spark.sql.shuffle.partitions": "2",
+    # A query of a test reads a few rows once: to compile it takes longer than to interpret it.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.python.daemon.module": DAEMON,
 }

@@ -7,15 +7,20 @@ reads the tables of contents of all archives there, which takes longer than a sm
 
 from __future__ import annotations
 
+import gc
 import sys
 
 DAEMON = "tests.support.integration.spark_daemon"
 
 
 def main() -> None:
-    sys.path[:] = [path for path in sys.path if not path.endswith((".zip", ".jar"))]
+    for path in [path for path in sys.path if path.endswith((".zip", ".jar"))]:
+        sys.path.remove(path)
+        sys.path_importer_cache.pop(path, None)
     from pyspark.daemon import manager
 
+    # After each task, a worker looks for garbage in all that was imported.
+    gc.freeze()
     manager()
 
 
