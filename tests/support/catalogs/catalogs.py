@@ -220,32 +220,36 @@ _MEMORY_AND_SQL = ("memory", "sqlite", "sqlite-v0", *_SERVERS_OF_SQL)
 # They may refuse a change for what it says; the others look at the condition alone.
 JUDGING = (*_MEMORY_AND_SQL, *_on_a_server("rest"))
 _KEEPING = (*JUDGING, *_on_a_server("dynamodb"))
+_HIVE = _on_a_heavy_server("hive", "hive-2")
+_S3_TABLES = _on_a_heavy_server("s3tables")
 # A layer below may send a swap again: a client library, a gateway, the server to its own back end.
-RESENDING = ("memory", "files", *_on_a_server("dynamodb", "glue", "s3tables", "rest", "hive"))
+RESENDING = (
+    *("memory", "files", *_on_a_server("dynamodb", "glue", "rest")),
+    *_on_a_heavy_server("s3tables", "hive"),
+)
 # Their namespaces have levels, and their names any characters.
 NESTED = (*_KEEPING, "files")
-_HIVE = (*_on_a_server("hive"), *_on_a_heavy_server("hive-2"))
 # Commits are kept apart by locks alone.
 _UNFENCED = _on_a_heavy_server("hive-3")
 # Their rename is one step.
-RENAMING = (*_KEEPING, *_HIVE, *_on_a_server("s3tables"), *_UNFENCED)
-FLAT = (*_on_a_server("glue", "s3tables"), *_HIVE, *_UNFENCED)
+RENAMING = (*_KEEPING, *_HIVE, *_S3_TABLES, *_UNFENCED)
+FLAT = (*_on_a_server("glue"), *_S3_TABLES, *_HIVE, *_UNFENCED)
 WITHOUT_RENAME = _on_a_server("glue")
 # A pointer can be removed while the files stay, and be written for files that are there.
 REGISTERING = (*_KEEPING, *_on_a_server("glue"), *_HIVE, *_UNFENCED)
-WITHOUT_REGISTER = _on_a_server("s3tables")
+WITHOUT_REGISTER = _S3_TABLES
 WITH_NAMESPACE_PROPERTIES = REGISTERING
 NESTED_WITH_PROPERTIES = _KEEPING
 WITHOUT_NAMESPACE_PROPERTIES = WITHOUT_REGISTER
 # They hold a pointer to a metadata file that the committer writes, and may compress.
 COMPRESSING = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb", "glue"), *_HIVE, *_UNFENCED)
-POINTERS = (*COMPRESSING, *_on_a_server("s3tables"))
+POINTERS = (*COMPRESSING, *_S3_TABLES)
 # Their swap has a condition, however late it lands.
-FENCED = (*NESTED, *_on_a_server("glue", "s3tables"), *_HIVE)
+FENCED = (*NESTED, *_on_a_server("glue"), *_S3_TABLES, *_HIVE)
 # They change several tables together or none; races: also while others do the same.
 TOGETHER = _KEEPING
 TOGETHER_IN_RACES = (*_MEMORY_AND_SQL, *_on_a_server("dynamodb"))
-NOT_TOGETHER = ("files", *_on_a_server("glue", "s3tables", "hive"))
+NOT_TOGETHER = ("files", *_on_a_server("glue"), *_on_a_heavy_server("s3tables", "hive"))
 # A table is its folder.
 FOLDERS = ("files",)
 ADAPTERS = (*NESTED, *FLAT)
