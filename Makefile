@@ -37,11 +37,10 @@ install: ## the virtual environment .venv; PYTHON= chooses the interpreter
 
 .PHONY: test
 test: install ## the tests: real servers, Spark, both Spark releases
-	@$(MAKE) -j3 -O install-spark43 jars azurite promtool class-archive
 	@$(RUN)python tools/run_tests.py
 
 .PHONY: test-servers
-test-servers: install install-spark40 install-spark43 install-docs jars azurite class-archive ## tests that `make test` has no time for: heavy servers, kills at each call, the image, Spark 4.0 and 4.3
+test-servers: install install-spark40 install-spark43 install-docs heavy-jars azurite class-archive ## tests that `make test` has no time for: heavy servers, kills at each call, the image, Spark 4.0 and 4.3
 	@$(RUN)python tools/run_tests.py heavy spark43-all spark40
 
 .PHONY: trino
@@ -64,6 +63,10 @@ install-docs: install
 .PHONY: jars
 jars: install
 	@$(RUN)python -m tests.support.builders.jars
+
+.PHONY: heavy-jars
+heavy-jars: install
+	@$(RUN)python -m tests.support.builders.jars --heavy
 
 .PHONY: class-archive
 class-archive: install

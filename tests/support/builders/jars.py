@@ -3,7 +3,7 @@
 By Maven where there is one, else by the resolver inside PySpark; that one cannot choose releases as
 DynamoDB Local and a Hive metastore need it, so these need Maven. Each jar is compared with a hash
 that is written down here, whatever its source. `python -m tests.support.builders.jars` fetches all
-ahead of the tests.
+ahead of `make test`, and with `--heavy` those that only `make test-servers` needs, too.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ HIVE_METASTORES = ("hive-metastore", "hive-metastore-3")
 NATIVE = Path(__file__).parents[2] / "native"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _FETCH_S_MAX = 600
+# Maven runs for seconds: what it compiles once more for the last percent is compiled for nothing.
+_MAVEN_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 CLASS_ARCHIVE = FOLDER / f"classes-of-pyspark-{version('pyspark')}.jsa"
 # A Spark of a test lives for a minute: its start counts more than the last percent.
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xlog:disable -Xlog:all=error:stderr"
@@ -236,7 +238,7 @@ def _fetch_project(project: Path, folder: Path) -> None:
         f"-DoutputDirectory={folder}",
     ]
     folder.mkdir()
-    subprocess.run(command, cwd=folder, timeout=_FETCH_S_MAX, check=True)
+    _run_maven(command, folder).check_returncode()
 
 
 @contextmanager
@@ -261,7 +263,12 @@ def copy_by_maven(coordinates: str, folder: Path) -> bool:
         *(maven, "-q", "-B", f"{_PLUGIN}:copy"),
         *(f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}"),
     ]
-    return subprocess.run(command, cwd=folder, timeout=_FETCH_S_MAX).returncode == 0
+    return _run_maven(command, folder).returncode == 0
+
+
+def _run_maven(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[bytes]:
+    environment = {"MAVEN_OPTS": _MAVEN_OPTIONS, **os.environ}
+    return subprocess.run(command, cwd=folder, env=environment, timeout=_FETCH_S_MAX)
 
 
 def _by_spark(artifacts: list[Artifact], folder: Path) -> None:
@@ -298,7 +305,7 @@ def check_hash(file: Path, sha256: str) -> None:
         raise ValueError(f"{file.name} arrived with another content: SHA-256 {found}")
 
 
-def main() -> None:
+def main(*, heavy: bool) -> None:
     iceberg_jars()
     iceberg_postgres_jars()
     iceberg_aws_jars()
@@ -306,13 +313,14 @@ def main() -> None:
     try:
         dynamodb_local()
         rest_fixture()
-        for project in HIVE_METASTORES:
+        for project in HIVE_METASTORES[: None if heavy else 1]:
             hive_metastore(project)
-        mariadb()
+        if heavy:
+            mariadb()
     except NotHereError as error:
         # The tests that need it say so too, and are skipped.
         print(error, file=sys.stderr)
 
 
 if __name__ == "__main__":
-    main()
+    main(heavy="--heavy" in sys.argv)
