@@ -77,27 +77,6 @@ def test_every_module_opens_by_saying_what_lives_there() -> None:
     assert silent == []
 
 
-# The words by which a package keeps something out.
-KEEPING_OUT = re.compile(r"\b(no|not|nothing|neither|never|none|only|elsewhere)\b", re.IGNORECASE)
-
-
-def test_every_package_says_what_must_not_live_there() -> None:
-    packages = (path for path in sources() if path.name == "__init__.py")
-    assert [
-        str(path.parent.relative_to(ROOT))
-        for path in packages
-        if not KEEPING_OUT.search(ast.get_docstring(ast.parse(path.read_text())) or "")
-    ] == []
-
-
-@pytest.mark.parametrize("layer", ["committer/service", "committer/iceberg"])
-def test_a_package_has_at_most_14_files(layer: str) -> None:
-    folders = [ROOT / layer, *(path for path in (ROOT / layer).rglob("*") if path.is_dir())]
-    sizes = {folder.name: len(list(folder.glob("*.py"))) for folder in folders}
-    assert len(sizes) > 10
-    assert {name: count for name, count in sizes.items() if count > 14} == {}
-
-
 def test_no_test_imports_another_test() -> None:
     """Shared helpers live in `tests/support`."""
     importing = re.compile(
@@ -136,27 +115,6 @@ def _is_shared(helper: Path) -> bool:
     return Path("tests/support") in within or any(
         (ROOT / folder / "__main__.py").is_file() for folder in within
     )
-
-
-# Adapters of different ports are beside one another, not along one chain.
-ADAPTERS = ("committer/storage/", "committer/catalog/", "committer/queue/")
-
-
-def test_no_two_modules_along_a_chain_of_layers_have_one_name_or_differ_by_its_ending() -> None:
-    modules: dict[str, list[str]] = {}
-    for path in sources():
-        if not path.stem.startswith("_"):
-            modules.setdefault(_stem(path.stem), []).append(str(path.relative_to(ROOT)))
-    assert [
-        found
-        for found in modules.values()
-        if len(found) > 1 and not all(one.startswith(ADAPTERS) for one in found)
-    ] == []
-
-
-def _stem(name: str) -> str:
-    """Return the name without an ending: `reader`, `readers` and `reading` have the same."""
-    return re.sub(r"(ions?|ings?|ers?|ors?|ed|es|s|e)$", "", name)
 
 
 # --- The tree ------------------------------------------------------------------------------------
