@@ -55,6 +55,9 @@ from committer.iceberg.schema.partition_spec import PartitionSpec
 _Value = TypeVar("_Value")
 # No part of an entry begins with these: no integer has so many bytes.
 _NOTHING = b"\xff" * 16
+# A pattern takes as long to compile as dozens of entries take to read pair by pair: most manifests
+# have fewer.
+_READ_BEFORE_PATTERN = 16
 # A shape that differs from entry to entry would cost a pattern for each.
 _PATTERNS_MAX = 8
 _PATTERNS_TRIED_MAX = 4
@@ -133,7 +136,7 @@ class _Reader:
         self._residuals: dict[str, Expression | None] = {}
         self._patterns: list[MetricsPattern] = []
         self._shape: Shape | None = None
-        self._learned = 0
+        self._seen = self._learned = 0
         self._next_row_id = row.first_row_id
         self._layout = parts.layout or _NO_LAYOUT
         is_fast = parts.layout is not None and wanted.field_ids is not None
@@ -284,11 +287,14 @@ class _Reader:
         return metrics, position
 
     def _learn(self, shape: Shape) -> None:
-        """Make a pattern of a shape that none has matched."""
-        self._learned += 1
+        """Make a pattern of a shape that none has matched, once the manifest proves to be long."""
         if self._shape is not None:
             shape = widened(shape, self._shape)
         self._shape = shape
+        self._seen += 1
+        if self._seen <= _READ_BEFORE_PATTERN:
+            return
+        self._learned += 1
         known = metrics_pattern(shape, self._field_ids)
         self._patterns = [known, *self._patterns[: _PATTERNS_TRIED_MAX - 1]]
 

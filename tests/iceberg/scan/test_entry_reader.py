@@ -17,7 +17,9 @@ from committer.iceberg.manifest.manifest import decode_manifest
 from committer.iceberg.manifest.manifest_list import ManifestFile
 from committer.iceberg.manifest.manifest_writer import encode_manifest
 from committer.iceberg.metadata.table_metadata import parse_table_metadata
+from committer.iceberg.scan import entry_reader
 from committer.iceberg.scan.entry_reader import FileFilter, iter_matching_files
+from committer.iceberg.scan.metrics_reader import MetricsPattern, Shape, metrics_pattern
 from tests.iceberg.random_entries import FIELD_IDS, entries
 from tests.iceberg.rows import manifest_row, rows_of
 from tests.support.builders.fixtures import expected, read_bytes, table_names
@@ -32,6 +34,12 @@ from tests.support.iceberg.manifest_builders import (
 METRICS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 # Its manifests are not valid Avro: see the fixtures' README.
 BROKEN = "v2_identity_fixed_java_quirk"
+
+
+@pytest.fixture(autouse=True)
+def learns_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Patterns are for long manifests, and these are short."""
+    monkeypatch.setattr(entry_reader, "_READ_BEFORE_PATTERN", 0)
 
 
 def everything(_: tuple[object, ...]) -> Expression:
@@ -130,6 +138,23 @@ def test_files_alike_but_for_their_values_are_read_one_after_the_other() -> None
     row = manifest_row(content)
     for field_ids in (frozenset[int](), frozenset({2}), frozenset({1, 4})):
         assert read(content, row, field_ids) == decoded(content, row, field_ids)
+
+
+def test_only_a_manifest_of_many_files_is_worth_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entry_reader, "_READ_BEFORE_PATTERN", 20)
+    made: list[object] = []
+
+    def noted(shape: Shape, wanted: frozenset[int]) -> MetricsPattern:
+        made.append(shape)
+        return metrics_pattern(shape, wanted)
+
+    monkeypatch.setattr(entry_reader, "metrics_pattern", noted)
+    for count, patterns in ((20, 0), (40, 1)):
+        some = (added_entry(data_file(number)) for number in range(count))
+        content = encode_manifest(some, context(), sync=SYNC).content
+        row, field_ids = manifest_row(content), frozenset({1})
+        assert read(content, row, field_ids) == decoded(content, row, field_ids)
+        assert len(made) == patterns
 
 
 # --- What a filter leaves out --------------------------------------------------------------------
