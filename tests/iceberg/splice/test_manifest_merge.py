@@ -37,7 +37,7 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.splice.manifest_clusters import ManifestClusters
 from committer.iceberg.splice.manifest_merge import ManifestMerge
 from committer.plan.batch.batch import manifest_context
-from tests.support.builders.fixtures import metadata_files, read_bytes, table_names
+from tests.support.builders.fixtures import metadata_files_of, read_bytes, table_names
 from tests.support.iceberg.manifest_builders import (
     SCORE,
     as_text,
@@ -457,8 +457,9 @@ def test_manifests_of_the_reference_implementation_are_merged_entry_for_entry(ta
 
 
 def _latest(table: str) -> TableMetadata:
-    documents = [document for name, document in metadata_files() if name == table]
-    newest = max(documents, key=lambda one: (one["last-updated-ms"], len(one["snapshots"])))
+    newest = max(
+        metadata_files_of(table), key=lambda one: (one["last-updated-ms"], len(one["snapshots"]))
+    )
     return parse_table_metadata(json.dumps(newest).encode())
 
 

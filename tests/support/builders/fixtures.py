@@ -98,10 +98,16 @@ def expected(name: str) -> dict[str, Any]:
 def metadata_files() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield every metadata file of every table, with the table's name."""
     for name in table_names():
-        for path in sorted(table_dir(name).rglob("*.metadata.json")):
-            content = path.read_bytes()
-            is_gzip = content.startswith(b"\x1f\x8b")
-            yield name, json.loads(gzip.decompress(content) if is_gzip else content)
+        for document in metadata_files_of(name):
+            yield name, document
+
+
+def metadata_files_of(name: str) -> Iterator[dict[str, Any]]:
+    """Yield every metadata file of one table."""
+    for path in sorted(table_dir(name).rglob("*.metadata.json")):
+        content = path.read_bytes()
+        is_gzip = content.startswith(b"\x1f\x8b")
+        yield json.loads(gzip.decompress(content) if is_gzip else content)
 
 
 def vectors(name: str) -> dict[str, Any]:
