@@ -214,15 +214,15 @@ class MemoryQueue:
     def _take(self, count_max: int, shards: Sequence[int], more_max: int) -> list[Delivery]:
         """Return doorbells that were delivered to this consumer but lost; else new ones."""
         with self._reached() as server:
+            rung = [number for number in shards if server.shards[number].doorbells]
             taken: list[Delivery] = []
-            for number in shards:
+            for number in rung:
                 if pending := server.shards[number].pending:
                     unseen = [key for key in pending if self._is_unseen(number, key)]
                     taken += (self._hand_out(number, key) for key in unseen[:count_max])
             if taken:
                 return taken
-            fresh = {number: server.shards[number].fresh for number in shards}
-            queues = {number: queue for number, queue in fresh.items() if queue}
+            queues = {number: fresh for number in rung if (fresh := server.shards[number].fresh)}
             longer = [number for number, queue in queues.items() if len(queue) > count_max]
             more = more_max // len(longer) if longer else 0
             for number, queue in queues.items():
