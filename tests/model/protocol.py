@@ -78,14 +78,15 @@ class Protocol:
         yield from self._publish(state)
         for swap in state.flights:
             yield self._arrive(state, swap)
-        for place, committer in enumerate(state.committers):
-            if committer.flight is None:
+        for place in distinct_places(state):
+            if state.committers[place].flight is None:
                 yield from self._take(state, place)
                 yield from self._load(state, place)
                 yield from self._look(state, place)
                 yield from self._judge(state, place)
                 yield from self._send(state, place)
-                if self.scenario.is_one_shot and committer.base is state.pointer:
+                is_current = state.committers[place].base is state.pointer
+                if self.scenario.is_one_shot and is_current:
                     yield from one_shot_chores(state, place, self.rules, self._versions)
             yield from self._settle(state, place)
             if self.scenario.budget.replay:
@@ -383,7 +384,8 @@ class Protocol:
     def faults(self, state: State) -> Named:
         """Yield the faults within the budget."""
         budget = state.budget
-        for place, committer in enumerate(state.committers):
+        for place in distinct_places(state):
+            committer = state.committers[place]
             if budget.unknown and committer.flight is not None:
                 yield from self._lose_answer(state.spent("unknown"), place)
             if budget.crash and committer != Committer():
@@ -427,6 +429,14 @@ class Protocol:
             # It looks, does not find the attempt in the table, and takes that for a proof.
             files = state.deleted_files | {swap.number}
             yield f"{place} cleans up after silence", lost._replace(deleted_files=files)
+
+
+def distinct_places(state: State) -> list[int]:
+    """Return the committers that differ. One that has the memory of another before it would only do
+    what that one does: what follows is the same but for their places.
+    """
+    committers = state.committers
+    return [place for place, one in enumerate(committers) if one not in committers[:place]]
 
 
 def _landed(state: State, swap: Metadata) -> State:
