@@ -6,7 +6,6 @@ Each pair of extreme literal and extreme row is asked, by each transform; the ro
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -120,11 +119,12 @@ def test_no_manifest_and_no_file_with_an_extreme_row_is_left_out(
     ]
     files = [file_of(kind, pair) for pair in pairs]
     for filter in filters(kind, transform):
-        matches = cache(row_evaluator(schema, filter))
+        matches = row_evaluator(schema, filter)
+        matching = {value for value in values if matches((value,))}
         may_match = manifest_evaluator(spec, schema, filter)
         may_match_file = inclusive_metrics_evaluator(schema, filter)
         for pair, manifest, file in zip(pairs, manifests, files, strict=True):
-            is_match = any(matches((value,)) for value in pair)
+            is_match = not matching.isdisjoint(pair)
             assert may_match(manifest) >= is_match, (filter, pair)
             assert may_match_file(file) >= is_match, (filter, pair)
 
