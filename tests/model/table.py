@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -80,6 +80,8 @@ class Metadata:
     batch: Requests = NONE
     tombstones: frozenset[int] = frozenset()
     horizon: int = -1
+    _reached: dict[Mark, bool] = field(default_factory=dict, init=False)
+    _lost: dict[Mark, bool] = field(default_factory=dict, init=False)
 
     @property
     def head(self) -> Snapshot:
@@ -94,6 +96,12 @@ class Metadata:
         """Return whether the metadata holds all that the mark knows, or is newer. A rolled back
         table does hold all of it.
         """
+        found = self._reached.get(mark)
+        if found is None:
+            found = self._reached[mark] = self._find_reached(mark)
+        return found
+
+    def _find_reached(self, mark: Mark) -> bool:
         if self.last_sequence_number < mark.sequence_number:
             return False
         same = (one for one in self.snapshots if one.sequence_number == mark.sequence_number)
@@ -103,6 +111,12 @@ class Metadata:
 
     def has_lost_entries(self, mark: Mark) -> bool:
         """Return whether manifest lists newer than a mark name epochs that the ledger lacks."""
+        found = self._lost.get(mark)
+        if found is None:
+            found = self._lost[mark] = self._find_lost(mark)
+        return found
+
+    def _find_lost(self, mark: Mark) -> bool:
         newer = (one for one in self.snapshots if one.sequence_number > mark.sequence_number)
         landed = {request.epoch for one in newer for request in one.added}
         return not landed <= self._epochs
