@@ -37,6 +37,15 @@ SCENARIOS = {
     "one-shot producers": Scenario(
         (FIRST,), Budget(rewind=1, crash=1, unknown=1), is_one_shot=True
     ),
+    "one-shot producers, a crash and lost answers": Scenario(
+        (FIRST,), Budget(crash=1, unknown=1), is_one_shot=True
+    ),
+    "one-shot producers, a crash and old doorbells": Scenario(
+        (FIRST,), Budget(rewind=1, crash=1), is_one_shot=True
+    ),
+    "one-shot producers, lost answers and old doorbells": Scenario(
+        (FIRST,), Budget(rewind=1, unknown=1), is_one_shot=True
+    ),
     "one-shot producers that come again": Scenario(
         (FIRST,), Budget(late_copy=1, expiry=1, rewind=1), is_one_shot=True
     ),
@@ -106,8 +115,9 @@ def explored(scenario: Scenario, rules: Rules) -> Explored[State]:
     )
 
 
-# Each has so many states that it takes ten seconds or more: `make test-servers` explores them.
+# Each has so many states that it takes about ten seconds: `make test-servers` explores them.
 _LARGE = {
+    "one-shot producers",  # each two of its faults are in a smaller one
     "two epochs and lost answers",
     "one-shot producers that come again",
     "expired markers and a replay",
