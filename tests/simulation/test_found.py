@@ -119,7 +119,7 @@ def test_what_was_found_since_stays_mended(seed: int) -> None:
     assert not run.violations, f"once: {FOUND_SINCE[seed]}; now: {run.violations[0]}"
 
 
-# With the transactions of `groups`.
+# With the transactions of `groups`. One that shows what another does is in `make test-servers`.
 FOUND_WITH_GROUPS = {
     12: "the tables of a transaction waited for one another for a minute (I23)",
     47: "as 12",
@@ -133,7 +133,13 @@ FOUND_WITH_GROUPS = {
 
 @pytest.mark.simulation
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", FOUND_WITH_GROUPS)
+@pytest.mark.parametrize(
+    "seed",
+    [
+        pytest.param(seed, marks=pytest.mark.heavy if what.startswith("as ") else ())
+        for seed, what in FOUND_WITH_GROUPS.items()
+    ],
+)
 def test_what_was_found_with_groups_stays_mended(seed: int) -> None:
     run = Simulation(draw_scenario(seed)).run()
     assert not run.violations, f"once: {FOUND_WITH_GROUPS[seed]}; now: {run.violations[0]}"
