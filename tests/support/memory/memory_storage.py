@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from bisect import bisect_left, insort
+from collections.abc import AsyncIterator, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from committer.errors import AlreadyExistsError, FrazilError, NotFoundError, SettingsError
@@ -33,6 +34,8 @@ class MemoryStorage:
         self._world = world
         self._schemes = frozenset(schemes)
         self._objects: dict[str, _Held] = {}
+        # In order, as most listings are of few of many.
+        self._locations: list[str] = []
         self.undeletable: dict[str, FrazilError] = {}
         self._writes = 0
 
@@ -67,6 +70,8 @@ class MemoryStorage:
         self._writes += 1
         modified_ms = self._world.now_ms() if self._world else self._writes
         new = _Held(bytes(content), modified_ms, f"{self._writes}")
+        if held is None:
+            insort(self._locations, location)
         self._objects[location] = new
         return new.etag
 
@@ -75,21 +80,22 @@ class MemoryStorage:
             self._check(location)
         failures = {one: self.undeletable[one] for one in locations if one in self.undeletable}
         for location in locations:
-            if location not in failures:
-                self._objects.pop(location, None)
+            if location not in failures and location in self._objects:
+                del self._objects[location]
+                del self._locations[bisect_left(self._locations, location)]
         require_deleted(failures, locations)
 
     async def list(self, prefix: str, *, skips: Skips | None = None) -> AsyncIterator[ObjectInfo]:
         self._check(prefix)
         folder = prefix if prefix.endswith("/") else f"{prefix}/"
-        for location in sorted(key for key in self._objects if key.startswith(folder)):
+        for location in list(self._beginning_with(folder)):
             if held := self._objects.get(location):
                 yield _describe(location, held)
 
     async def names(self, folder: str, *, starts_with: str = "") -> Sequence[str]:
         self._check(folder)
         base = folder if folder.endswith("/") else f"{folder}/"
-        below = (key[len(base) :] for key in self._objects if key.startswith(base + starts_with))
+        below = (found[len(base) :] for found in self._beginning_with(base + starts_with))
         return sorted({name[: name.find("/") + 1] or name for name in below})
 
     async def probe(self, prefix: str) -> None:
@@ -97,6 +103,14 @@ class MemoryStorage:
 
     async def close(self) -> None:
         """Do nothing: the objects stay."""
+
+    def _beginning_with(self, prefix: str) -> Iterator[str]:
+        """Yield the locations that begin so, in order."""
+        first = bisect_left(self._locations, prefix)
+        for place in range(first, len(self._locations)):
+            if not self._locations[place].startswith(prefix):
+                return
+            yield self._locations[place]
 
     def _find(self, location: str) -> _Held:
         self._check(location)
