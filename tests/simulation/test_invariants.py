@@ -357,7 +357,7 @@ async def test_a_conflict_is_true_of_what_its_committer_saw_since_the_request_wa
 
 def _delete_of(table: LoadedTable, appended: EncodedRequest) -> EncodedRequest:
     paths = [file.file_path for file in files_of(table, appended)]
-    needs = {"removed-data-files": paths}
+    needs: dict[str, object] = {"removed-data-files": paths}
     return build_operation(table, "delete", producer="query-2", needs=needs)
 
 
