@@ -15,7 +15,6 @@ from pyspark.sql import functions as F  # noqa: N812  # its usual name
 
 from committer import errors
 from committer.errors import FrazilError, PublishError
-from committer.iceberg.entry.data_file import DataFile
 from committer.iceberg.scan.scan_task import FileScanTask
 from committer.iceberg.schema.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER as NEWEST
 from committer.iceberg.schema.metadata_columns import ROW_ID as LINEAGE
@@ -75,10 +74,7 @@ class ChangeRun:
     ) -> PreparedChange:
         """Write the rows that take the place of these files. `scope`: of what was read."""
         written = self.write(rows)
-        needs = isolation_needs(self.table, self.command, scope) | {
-            "removed_data_files": tuple(task.file.file_path for task in removed),
-            "removed_delete_files": tuple(map(RemovedDeleteFile.of, _vectors(removed))),
-        }
+        needs = isolation_needs(self.table, self.command, scope) | removal_needs(removed)
         return PreparedChange("overwrite", needs, written)
 
     def merge_on_read(
@@ -141,9 +137,17 @@ def _target(table: ChangedTable) -> WriteTarget:
     )
 
 
-def _vectors(tasks: Iterable[FileScanTask]) -> Iterable[DataFile]:
-    """Return the deletion vectors of these files, which go with them."""
-    return (file for task in tasks for file in task.delete_files if file.is_deletion_vector)
+def removal_needs(tasks: Iterable[FileScanTask]) -> dict[str, object]:
+    """Return the needs that remove these data files with their deletion vectors. A file that the
+    table holds twice has one name, by which both go."""
+    of_path = {task.file.file_path: task for task in tasks}
+    vectors = (
+        file for task in of_path.values() for file in task.delete_files if file.is_deletion_vector
+    )
+    return {
+        "removed_data_files": tuple(of_path),
+        "removed_delete_files": tuple(map(RemovedDeleteFile.of, vectors)),
+    }
 
 
 # --- Rows ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from committer.errors import SettingsError
-from committer.iceberg.entry.data_file import DataFile
+from committer.iceberg.entry.data_file import DataFile, DataFileContent
 from committer.iceberg.expressions.expression import (
     ALWAYS_TRUE,
     EqualTo,
@@ -26,11 +26,12 @@ from committer.iceberg.schema.schema import Schema
 from committer.iceberg.schema.sort_order import UNSORTED
 from committer.iceberg.values.single_value import encode_value
 from committer.iceberg.values.types import DoubleType, LongType, NestedField, StringType
+from committer.request.needs import Needs
 from committer.request.table_identifier import TableIdentifier
 from committer.table_reader import TableReader
 from workers.branches.branch_state import BranchState
 from workers.changes.change_options import ChangeOptions, Command
-from workers.changes.change_run import isolation_needs
+from workers.changes.change_run import isolation_needs, removal_needs
 from workers.changes.changed_rows import removes_whole_files
 from workers.changes.changed_table import ChangedTable, for_tasks
 from workers.changes.spark_conditions import ALL_ROWS, RowFilter
@@ -163,3 +164,22 @@ def test_filters_name_columns_that_the_table_has_already_with_their_types() -> N
     wider = NestedField(1, "id", DoubleType(), False)
     assert replace(table(), wider_schema=Schema((wider, name))).filter_schema.fields == ()
     assert table().filter_schema == SCHEMA
+
+
+def test_a_file_that_the_table_holds_twice_is_removed_by_one_name() -> None:
+    file = DataFile(file_path="a", record_count=9, file_size_in_bytes=9)
+    vector = DataFile(
+        content=DataFileContent.POSITION_DELETES,
+        file_path="v",
+        file_format="PUFFIN",
+        record_count=1,
+        file_size_in_bytes=50,
+        referenced_data_file="a",
+        content_offset=4,
+        content_size_in_bytes=40,
+    )
+    task = FileScanTask(file, (vector,), ALWAYS_TRUE)
+    other = FileScanTask(replace(file, file_path="b"), (), ALWAYS_TRUE)
+    needs = Needs.model_validate(removal_needs([task, other, task]))
+    assert needs.removed_data_files == ("a", "b")
+    assert [one.file_path for one in needs.removed_delete_files] == ["v"]
