@@ -7,6 +7,7 @@ Source: Iceberg Java 1.10, `SizeBasedFileRewritePlanner` and `BinPackRewriteFile
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -74,11 +75,14 @@ def plan_groups(
 ) -> list[FileGroup]:
     """Group the files that are worth rewriting, by partition, in the order in which partitions and
     files come. Files of other specs than the output's are grouped together: their rows may belong
-    to any partition.
+    to any partition. A file that the table holds twice stays, as whoever removes it removes both.
     """
+    tasks = list(tasks)
+    times = Counter(task.file.file_path for task in tasks)
     by_partition: dict[PartitionKey | None, list[FileScanTask]] = {}
     for task in tasks:
-        if sizes.rewrites_all or _is_wanted(task, sizes):
+        is_held_once = times[task.file.file_path] == 1
+        if is_held_once and (sizes.rewrites_all or _is_wanted(task, sizes)):
             is_own = task.spec_id == output_spec_id
             key = partition_of(task.file) if is_own else None
             by_partition.setdefault(key, []).append(task)

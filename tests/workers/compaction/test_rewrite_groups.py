@@ -73,6 +73,12 @@ def test_files_of_about_the_wanted_size_stay() -> None:
     assert planned(*small, *right, rewrites_all=True) == ["abcderst"]
 
 
+def test_a_file_that_the_table_holds_twice_stays() -> None:
+    files = [task(name) for name in "abcdefa"]
+    assert planned(*files) == ["bcdef"]
+    assert planned(*files, rewrites_all=True) == ["bcdef"]
+
+
 def test_few_small_files_stay_unless_they_are_more_than_one_file() -> None:
     assert planned(*(task(name) for name in "abcd")) == []
     assert planned(*(task(name) for name in "abcd"), input_files=4) == ["abcd"]
