@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,7 +35,11 @@ class Scan:
 
     @property
     def live(self) -> list[DataFile]:
-        return [entry.data_file for entry in self.data]
+        """Return the data files. One that is held twice, as an operator let a request land once
+        more, is none that a job may choose."""
+        times = Counter(entry.data_file.file_path for entry in self.data)
+        files = (entry.data_file for entry in self.data)
+        return [file for file in files if times[file.file_path] == 1]
 
     def rows_of(self, file: DataFile) -> list[tuple[int, Row]]:
         """Return the live rows of a data file, with their positions."""
