@@ -116,8 +116,6 @@ class Invariants:
         self._refused: set[str] = set()
         # The process that told of a conflict, and the one that landed a request, by key.
         self._told_by: dict[str, str] = {}
-        # The state of a table that a process has looked at or made last, and when (ms).
-        self._seen: dict[tuple[str, UUID], tuple[int, TableMetadata]] = {}
         self._landed_by: dict[str, str] = {}
         # Conflicts that were told, by operation and code.
         self.conflicts: Counter[tuple[str, str]] = Counter()
@@ -182,29 +180,16 @@ class Invariants:
                 self.conflicts[sealed.request.operation, record.conflict or ""] += 1
                 self._told_by[key] = process
             if reason == Reason.CONFLICT.value and not view.was_set_back:
-                wrong = self._untrue_conflict(process, view, sealed.request, record.conflict)
+                wrong = untrue_conflict(
+                    record.conflict,
+                    sealed.request,
+                    view.metadata,
+                    view.may_be_removed(sealed.request),
+                )
         if wrong:
             self._violated("I10", f"{process} quarantines {key} for {reason}: {wrong}")
         if reason == UNPROVEN and self._must_be_remembered(key):
             self._violated("I1", f"{process} quarantines {key}, which has landed, as unproven")
-
-    def _untrue_conflict(
-        self, process: str, view: TableView, request: CommitRequest, code: str | None
-    ) -> str | None:
-        """Return what is wrong with a conflict in the state of the table, and in the one that the
-        process saw last, since the request is durable: another committer may land a transaction
-        between its look and its record.
-        """
-
-        def untrue_in(metadata: TableMetadata) -> str | None:
-            live = view.may_be_removed(request, metadata)
-            return untrue_conflict(code, request, metadata, live)
-
-        wrong = untrue_in(view.metadata)
-        seen_ms, seen = self._seen.get((process, view.table_uuid), (-1, view.metadata))
-        if wrong and seen_ms >= self._durable_ms[request.inbox_key]:
-            return untrue_in(seen)
-        return wrong
 
     def _must_be_remembered(self, key: str) -> bool:
         """Return whether a request has landed, still counts, and has stayed in the inbox since; and
@@ -282,7 +267,6 @@ class Invariants:
         is_ours = process not in self._history.foreign
         accepted = self._history.accepted
         self._all_violated(view.swap(swap, is_ours=is_ours, accepted=accepted))
-        self._seen[process, view.table_uuid] = self._history.now_ms(), swap.metadata
         self._permitted(process, swap)
         if is_ours:
             self._refusal_resolved(process, view, swap)
@@ -381,11 +365,6 @@ class Invariants:
                 is_excused = key in self._refused or is_replayed or self._differ(key)
                 if not is_excused and self._exists(self._quarantine + key):
                     self._violated("I10", f"{key} landed from quarantine")
-
-    def looked(self, process: str, identifier: TableIdentifier) -> None:
-        uuid = self._by_name.get(identifier)
-        if uuid is not None and self._views[uuid].current is not None:
-            self._seen[process, uuid] = self._history.now_ms(), self._views[uuid].metadata
 
     def pointed(self, process: str, table: LoadedTable) -> None:
         view = self._view_of(table)

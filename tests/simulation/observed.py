@@ -146,10 +146,7 @@ class ObservedCatalog(_Observed):
         return await self.inner.load(identifier)
 
     async def current_location(self, identifier: TableIdentifier) -> str:
-        location = await self.inner.current_location(identifier)
-        if self._listener:
-            self._listener.looked(self._process, identifier)
-        return location
+        return await self.inner.current_location(identifier)
 
     def objects_before(self, swap: Swap) -> tuple[NewObject, ...]:
         return self.inner.objects_before(swap)

@@ -284,21 +284,20 @@ class TableView:
         staged = (one for one in metadata.snapshots if WAP_ID in (one.summary or {}))
         return {path for one in staged for path in self.contents.of(one).added}
 
-    def live_on(self, branch: str, metadata: TableMetadata) -> set[object]:
+    def live_on(self, branch: str) -> set[object]:
         """Return the paths of the data files of a branch, and the keys of its delete files."""
-        head = metadata.branch_head(branch)
+        head = self.metadata.branch_head(branch)
         if head is None:
             return set()
         contents = self.contents.of(head)
         return {*contents.live, *(delete_key(entry.data_file) for entry in contents.deletes)}
 
-    def may_be_removed(self, request: CommitRequest, metadata: TableMetadata) -> set[object]:
-        """Return which of the files that are live in a state a request may remove. A rewrite has
-        read them at its base: a newer one came again, as an operator let its request land once
-        more.
+    def may_be_removed(self, request: CommitRequest) -> set[object]:
+        """Return which of the live files a request may remove. A rewrite has read them at its base:
+        a newer one came again, as an operator let its request land once more.
         """
-        found = self.live_on(request.branch, metadata)
-        head, number = metadata.branch_head(request.branch), request.needs.base_sequence_number
+        found = self.live_on(request.branch)
+        head, number = self.metadata.branch_head(request.branch), request.needs.base_sequence_number
         if head is None or number is None or request.operation != "rewrite-files":
             return found
         live = self.contents.of(head).live.items()

@@ -15,15 +15,13 @@ from committer.ledger_entry import (
     print_entry,
     property_key,
 )
-from committer.ports.pointer_swap import LoadedTable, Swap
+from committer.ports.pointer_swap import Swap
 from committer.ports.storage import NewObject
 from committer.reason import Reason
 from committer.request.attempt import timed_nonce
 from committer.request.receipt_model import ReceiptState
-from committer.request.request_format import EncodedRequest
 from committer.storage.inbox.inbox import QuarantineRecord
 from tests.simulation.misdeeds import LATER_MS, OURS, Bench, files_of
-from tests.simulation.observed import ObservedCatalog
 from tests.support.builders.operation_requests import build_operation
 from tests.support.builders.transactions import build_group
 
@@ -330,39 +328,13 @@ async def test_a_conflict_without_a_cause_breaks_i10(bench: Bench) -> None:
     table = await bench.create_table()
     sealed = await bench.publish(table)
     await bench.commit(table, sealed)
-    deletes = _delete_of(table, sealed)
-    await bench.inbox.put(deletes)
-    await _refuse_as_missing(bench, deletes)
-    assert bench.found() == {"I10"}
-
-
-@pytest.mark.parametrize("looks_before", [False, True])
-async def test_a_conflict_is_true_of_what_its_committer_saw_since_the_request_was_durable(
-    bench: Bench, looks_before: bool
-) -> None:
-    table = await bench.create_table()
-    sealed = await bench.publish(table)
-    deletes = _delete_of(table, sealed)
-    if looks_before:
-        await bench.catalog.current_location(table.identifier)
-    bench.history.now_ms = lambda: 1
-    await bench.inbox.put(deletes)
-    if not looks_before:
-        await bench.catalog.current_location(table.identifier)
-    bench.catalog = ObservedCatalog(bench.catalog_server, bench.history, "committer-1")
-    await bench.commit(table, sealed)
-    await _refuse_as_missing(bench, deletes)
-    assert bench.found() == ({"I10"} if looks_before else set())
-
-
-def _delete_of(table: LoadedTable, appended: EncodedRequest) -> EncodedRequest:
-    paths = [file.file_path for file in files_of(table, appended)]
-    needs: dict[str, object] = {"removed-data-files": paths}
-    return build_operation(table, "delete", producer="query-2", needs=needs)
-
-
-async def _refuse_as_missing(bench: Bench, sealed: EncodedRequest) -> None:
-    record = QuarantineRecord(
-        key=sealed.key, reason="conflict", message="", quarantined_at_ms=0, conflict="missing"
+    live = [file.file_path for file in files_of(table, sealed)]
+    deletes = build_operation(
+        table, "delete", producer="query-2", needs={"removed-data-files": live}
     )
-    await bench.quarantine.put(record, sealed.content)
+    await bench.inbox.put(deletes)
+    record = QuarantineRecord(
+        key=deletes.key, reason="conflict", message="", quarantined_at_ms=0, conflict="missing"
+    )
+    await bench.quarantine.put(record, deletes.content)
+    assert bench.found() == {"I10"}
