@@ -22,8 +22,8 @@ PYTHON = ROOT / ".venv/bin/python"
 PYTHON_SPARK40 = ROOT / ".venv-spark40/bin/python"
 PYTHON_SPARK43 = ROOT / ".venv-spark43/bin/python"
 PARALLEL = ("-q", "-n", "3", "--dist", "worksteal")
-# The parts after the first need these, which are fetched beside it.
-FETCHED = ("install-spark43", "jars", "azurite", "promtool", "class-archive")
+# Targets of make that later parts need: make builds them while the first part runs.
+TARGETS = ("install-spark43", "jars", "azurite", "promtool", "class-archive")
 # One line for each test, as it ends: these take their time. A group's tests share its servers.
 # Groups keep their order, the longest first: by itself it would begin those of one long test last.
 # Such a test mostly waits for a server, a JVM or a lease, so there are more workers than cores.
@@ -118,7 +118,7 @@ def run_all(total: Counts) -> list[int]:
     """Run the first part while what the others need is fetched: much of that is waiting."""
     first, *others = PARTS
     with tempfile.TemporaryFile("w+") as log:
-        make = ("make", "--jobs=2", "--output-sync", *FETCHED)
+        make = ("make", "--jobs=2", "--output-sync", *TARGETS)
         with subprocess.Popen(make, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT) as fetching:
             codes = [run_part(first, total)]
         log.seek(0)

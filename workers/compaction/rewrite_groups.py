@@ -75,7 +75,7 @@ def plan_groups(
 ) -> list[FileGroup]:
     """Group the files that are worth rewriting, by partition, in the order in which partitions and
     files come. Files of other specs than the output's are grouped together: their rows may belong
-    to any partition. A file that the table holds twice stays, as whoever removes it removes both.
+    to any partition. A file that the table holds twice stays: its path removes both entries.
     """
     tasks = list(tasks)
     times = Counter(task.file.file_path for task in tasks)

@@ -142,19 +142,19 @@ def test_files_alike_but_for_their_values_are_read_one_after_the_other() -> None
 
 def test_only_a_manifest_of_many_files_is_worth_a_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entry_reader, "_READ_BEFORE_PATTERN", 20)
-    made: list[object] = []
+    shapes: list[Shape] = []
 
-    def noted(shape: Shape, wanted: frozenset[int]) -> MetricsPattern:
-        made.append(shape)
-        return metrics_pattern(shape, wanted)
+    def recording_pattern(shape: Shape, field_ids: frozenset[int]) -> MetricsPattern:
+        shapes.append(shape)
+        return metrics_pattern(shape, field_ids)
 
-    monkeypatch.setattr(entry_reader, "metrics_pattern", noted)
+    monkeypatch.setattr(entry_reader, "metrics_pattern", recording_pattern)
     for count, patterns in ((20, 0), (40, 1)):
         some = (added_entry(data_file(number)) for number in range(count))
         content = encode_manifest(some, context(), sync=SYNC).content
         row, field_ids = manifest_row(content), frozenset({1})
         assert read(content, row, field_ids) == decoded(content, row, field_ids)
-        assert len(made) == patterns
+        assert len(shapes) == patterns
 
 
 # --- What a filter leaves out --------------------------------------------------------------------
