@@ -77,19 +77,22 @@ def plan_groups(
     files come. Files of other specs than the output's are grouped together: their rows may belong
     to any partition. A file that the table holds twice stays: its path removes both entries.
     """
-    tasks = list(tasks)
-    times = Counter(task.file.file_path for task in tasks)
+    entries: Counter[str] = Counter()
     by_partition: dict[PartitionKey | None, list[FileScanTask]] = {}
     for task in tasks:
-        is_held_once = times[task.file.file_path] == 1
-        if is_held_once and (sizes.rewrites_all or _is_wanted(task, sizes)):
+        entries[task.file.file_path] += 1
+        if sizes.rewrites_all or _is_wanted(task, sizes):
             is_own = task.spec_id == output_spec_id
             key = partition_of(task.file) if is_own else None
             by_partition.setdefault(key, []).append(task)
     return [
         FileGroup(tuple(packed), key)
         for key, found in by_partition.items()
-        for packed in dealt(found, _bytes, sizes.group_bytes)
+        for packed in dealt(
+            [task for task in found if entries[task.file.file_path] == 1],
+            _bytes,
+            sizes.group_bytes,
+        )
         if sizes.rewrites_all or _is_worthwhile(packed, sizes)
     ]
 

@@ -77,6 +77,7 @@ def test_a_file_that_the_table_holds_twice_stays() -> None:
     files = [task(name) for name in "abcdefa"]
     assert planned(*files) == ["bcdef"]
     assert planned(*files, rewrites_all=True) == ["bcdef"]
+    assert planned(task("a"), task("a"), rewrites_all=True) == []
 
 
 def test_few_small_files_stay_unless_they_are_more_than_one_file() -> None:
